@@ -1,0 +1,45 @@
+# gradscope: everything a developer types.  `make help` lists it.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+
+.PHONY: help demo test check format docs clean
+
+help: ## list these commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and draw the picture
+	@mkdir -p demo-out
+	$(BIN)/gradscope backward examples/weights.py --gradient "[0.1, 1, 0.0001]"
+	$(BIN)/gradscope backward examples/weights.py --gradient "[0.1, 1, 0.0001]" -q -o demo-out/weights.svg > /dev/null
+	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o demo-out/gpt.svg > /dev/null
+	@echo
+	@echo "Pictures: demo-out/weights.svg (the graph above), demo-out/gpt.svg (a 12-layer transformer)."
+
+test: $(INSTALLED) ## set up and run all tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: $(INSTALLED) ## format, lint and types, over code and tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pictures
+	$(BIN)/python -m tests.transcripts
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The constraints pin the CPU build of torch; without them pip may fetch gigabytes of CUDA.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dot,dev]'
+	@touch $@

@@ -1,0 +1,31 @@
+"""gradscope: see where the gradients of a PyTorch program go.
+
+    >>> import gradscope                                  # doctest: +SKIP
+    >>> gradscope.backward(loss).show()                   # doctest: +SKIP
+
+The command line is ``gradscope trace script.py``; this package is the same from inside a program.
+Importing it does not import torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradscope.version import VERSION as __version__
+
+__all__ = ["GradscopeError", "Report", "Run", "backward", "load", "record", "trace"]
+
+if TYPE_CHECKING:
+    from gradscope.api import Report, Run, backward, load, record, trace
+    from gradscope.errors import GradscopeError
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: `gradscope --help` needs neither the Report nor a renderer.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gradscope import api, errors
+
+    value = getattr(errors if name == "GradscopeError" else api, name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,149 @@
+"""The public Python interface: look at a tensor's graph from inside a program.
+
+Safe at a breakpoint: buffers are kept, ``.grad`` and the random state stay as they are.  The
+command line stands on the same rooms.  torch is imported only by the functions that need it.
+"""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gradscope import render, storage
+from gradscope import report as plain
+from gradscope.render import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+    from gradscope.capture.recorder import Recorder
+
+
+class Report(plain.Report, frozen=True):
+    """What was found about one graph: plain data (see :mod:`gradscope.report`) that can show
+    itself."""
+
+    @classmethod
+    def of(cls, found: plain.Report) -> Report:
+        """The same data with the ways of looking at it."""
+        return cls(*msgspec.structs.astuple(found))
+
+    def show(self, **options: Any) -> None:
+        """Print the tree to standard output.
+
+        Args:
+            options: fields of :class:`gradscope.render.Options`, as in ``width=80``.
+        """
+        render.output.write(render.output.STDOUT, self._tree(Options(**options)))
+
+    def save(self, path: str | Path, **options: Any) -> None:
+        """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
+
+        Args:
+            path: .json, .json.gz, .dot, .svg, .png, .pdf or .txt.
+            options: as in :meth:`show`.
+
+        Raises:
+            OutputError: when the suffix is unknown or the file cannot be written; a file that was
+                there before is kept.
+            ToolMissing: when a picture is asked for and there is no Graphviz.
+        """
+        render.save(self, str(path), render.format_for(path), Options(**options))
+
+    def _repr_html_(self) -> str:
+        text = html.escape(self._tree(Options(width=120)))
+        return f'<pre style="line-height: 1.2; overflow-x: auto">{text}</pre>'
+
+    def _tree(self, options: Options) -> str:
+        return str(render.render(self, "tree", options))
+
+
+class Run:
+    """A block of code that was recorded: its results can be looked at with the lines that made
+    them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def trace(self, root: torch.Tensor) -> Report:
+        """As :func:`trace`, for a tensor made in the block."""
+        return _look(self._recorder, sys._getframe(1), root, None)
+
+    def backward(self, root: torch.Tensor, gradient: Any = None) -> Report:
+        """As :func:`backward`, for a tensor made in the block."""
+        return _look(self._recorder, sys._getframe(1), root, (gradient,))
+
+
+def trace(root: torch.Tensor) -> Report:
+    """The graph that ``root.backward()`` would walk.
+
+    Args:
+        root: any tensor that requires grad.
+
+    Raises:
+        SeedError: when ``root`` carries no gradient history.
+    """
+    return _look(None, sys._getframe(1), root, None)
+
+
+def backward(root: torch.Tensor, gradient: Any = None) -> Report:
+    """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
+    ``root``.
+
+    Nothing is accumulated into ``.grad`` and no buffer is freed.
+
+    Args:
+        root: any tensor that requires grad.
+        gradient: a tensor or nested list of the root's shape, or text as for ``--gradient``; may be
+            left out for a root of one element, where it is 1.
+
+    Raises:
+        SeedError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
+    """
+    return _look(None, sys._getframe(1), root, (gradient,))
+
+
+@contextmanager
+def record() -> Iterator[Run]:
+    """Record what the ``with`` block runs, so that its graphs are labelled with expressions and
+    lines.
+
+    Raises:
+        RuntimeError: when another recording is active in this process.
+    """
+    from gradscope.capture.recorder import Recorder
+
+    recorder = Recorder().start()
+    try:
+        yield Run(recorder)
+    finally:
+        recorder.stop()
+
+
+def load(path: str | Path) -> Report:
+    """A report saved as .json or .json.gz.
+
+    Raises:
+        ReportError: when the file is not a report that this version reads.
+    """
+    return Report.of(storage.load(Path(path)))
+
+
+def _look(
+    recorder: Recorder | None,
+    frame: FrameType,
+    root: torch.Tensor,
+    gradient: Sequence[Any] | None,
+) -> Report:
+    from gradscope.capture.look import look
+
+    return Report.of(look(recorder, frame, root, gradient))

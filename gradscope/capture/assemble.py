@@ -1,0 +1,274 @@
+"""From live nodes and what was recorded about them to the plain Graph and BackwardPass of the Report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.capture.calls import edge_of
+from gradscope.capture.flow import Flow, is_leaf, outputs_of
+from gradscope.capture.modules import OUTSIDE
+from gradscope.capture.names import ModuleNames, Scopes
+from gradscope.capture.recorder import Recorder, Span
+from gradscope.capture.source import Site
+from gradscope.capture.summary import SMALL, flat_values, metadata, name_of, plain, readable, values_of
+from gradscope.capture.walk import Walked
+from gradscope.report import (
+    Accumulation,
+    BackwardPass,
+    Edge,
+    Graph,
+    Kind,
+    Leaf,
+    ModuleCall,
+    Node,
+    Number,
+    Origin,
+    Root,
+    TensorInfo,
+)
+from gradscope.sums import differences
+
+_OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
+"""Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
+
+_NO_SEQUENCE = 2**63
+"""AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
+
+
+@dataclass
+class Assembler:
+    """Builds the Graph of one walk.
+
+    ``keep``: values of forward tensors with at most this many elements are kept; ``saved``: describe the
+    tensors that each node saved for backward.
+    """
+
+    walked: Walked
+    recorder: Recorder
+    scopes: Scopes
+    keep: int = SMALL
+    saved: bool = False
+    _origins: dict[Origin, int] = field(default_factory=dict)
+    _variables: list[str] = field(default_factory=list)
+    _sites: dict[Site, int] = field(default_factory=dict)
+    _calls: list[ModuleCall] = field(default_factory=list)
+    _call_numbers: dict[int, int] = field(default_factory=dict)
+    _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.module_names = ModuleNames(self.scopes, self.recorder.modules.roots)
+        self._values = self.recorder.values()
+        self._leaf_sites = self.recorder.events.leaf_sites()
+        self._live_names = self._names_of_results()
+
+    def graph(self, roots: Iterable[Any]) -> Graph:
+        """The whole graph, with these live roots."""
+        nodes = tuple(self._node(number, node) for number, node in enumerate(self.walked.nodes))
+        leaves = tuple(
+            self._leaf(number, node)
+            for number, node in enumerate(self.walked.nodes)
+            if is_leaf(node)
+        )
+        return Graph(
+            nodes=nodes,
+            edges=tuple(Edge(*edge) for edge in self.walked.edges),
+            leaves=leaves,
+            roots=tuple(self._root(root) for root in roots),
+            calls=tuple(self._calls),
+        )
+
+    def origins(self) -> tuple[Origin, ...]:
+        """The table that all indices given out so far point into."""
+        return tuple(self._origins)
+
+    def known_leaves(self) -> list[torch.Tensor]:
+        """Leaves in sight of the program that may lie inside a node we cannot see into."""
+        found = [tensor for tensor in self.scopes.held_tensors() if tensor.is_leaf]
+        modules = (module for _, module in self.module_names.owners)
+        found.extend(tensor for module in modules for tensor in module.parameters())
+        return list({id(tensor): tensor for tensor in found if tensor.requires_grad}.values())
+
+    def origin(self, site: Site | None) -> int | None:
+        """The index of a place in the graph's table of origins."""
+        if site is None:
+            return None
+        known = self._sites.get(site)
+        if known is None:
+            place = self.recorder.sources.origin(site)
+            known = self._sites[site] = self._origins.setdefault(place, len(self._origins))
+            if known == len(self._variables):
+                self._variables.append(place.variable)
+        return known
+
+    # ------------------------------------------------------------------ nodes
+
+    def _node(self, number: int, live: LiveNode) -> Node:
+        sequence = live._sequence_nr()
+        if is_leaf(live) or sequence >= _NO_SEQUENCE:
+            kind: Kind = "leaf" if is_leaf(live) else "op"
+            return Node(number, op_name(live), kind, self._outputs(live, None))
+        span = self.recorder.span_of(sequence)
+        origin = self.origin(span.site) if span else None
+        return Node(
+            id=number,
+            op=op_name(live),
+            kind=_kind(live),
+            outputs=self._outputs(live, sequence),
+            origin=origin,
+            call=self._call(self.recorder.modules.call_of(sequence)),
+            variable=self._variable(number, span, sequence, origin),
+            backward_made=span is not None and span.is_backward,
+            saved=tuple(self._saved(live)) if self.saved else (),
+        )
+
+    def _variable(
+        self, number: int, span: Span | None, sequence: int, origin: int | None
+    ) -> str:
+        live = self._live_names.get(number, "")
+        if span is None or origin is None or sequence != span.end - 1:
+            return live
+        return self._variables[origin] or live
+
+    def _outputs(self, live: LiveNode, sequence: int | None) -> tuple[TensorInfo | None, ...]:
+        return tuple(
+            self._output(live, output, described, sequence)
+            for output, described in enumerate(outputs_of(live))
+        )
+
+    def _output(
+        self, live: LiveNode, output: int, described: Any, sequence: int | None
+    ) -> TensorInfo | None:
+        variable = getattr(live, "variable", None)
+        if variable is not None:
+            return self._leaf_info(variable)
+        shape = () if described.is_nested_tensor else tuple(int(size) for size in described.shape)
+        key = (shape, described.dtype, described.device)
+        info = self._infos.get(key)
+        if info is None:
+            info = TensorInfo(shape, name_of(described.dtype), str(described.device))
+            self._infos[key] = info
+        values = self._forward_values(sequence, output, info)
+        if values is None:
+            return info
+        return TensorInfo(info.shape, info.dtype, info.device, info.layout, values)
+
+    def _forward_values(
+        self, sequence: int | None, output: int, info: TensorInfo
+    ) -> tuple[Number, ...] | None:
+        value = None if sequence is None else self._values.get((sequence, output))
+        if value is None:
+            return None
+        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=None)
+        # A value is filed under the last node of its call; one of another shape is not this node's.
+        if tuple(tensor.shape) != info.shape:
+            return None
+        return plain(flat_values(tensor), info.dtype == "float32")
+
+    def _call(self, call: int) -> int | None:
+        if call == OUTSIDE:
+            return None
+        chain = []
+        while call != OUTSIDE and call not in self._call_numbers:
+            chain.append(call)
+            call = self.recorder.modules.parent(call)
+        for inner in reversed(chain):
+            parent = self._call_numbers.get(self.recorder.modules.parent(inner))
+            place = self.recorder.modules.place(inner)
+            path, kind = ("?", "?") if place is None else (self.module_names.path(place), place.type)
+            self._call_numbers[inner] = len(self._calls)
+            self._calls.append(ModuleCall(path, kind, parent))
+            call = inner
+        return self._call_numbers[call]
+
+    def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
+        for name, tensor in saved_tensors(live):
+            if isinstance(tensor, torch.Tensor):
+                yield name, self._leaf_info(tensor)
+
+    # ------------------------------------------------------------------ leaves and roots
+
+    def _leaf(self, number: int, live: Any) -> Leaf:
+        tensor = live.variable
+        if tensor is None:
+            return Leaf(number, (), TensorInfo((), "?"))
+        names = [
+            *self.module_names.parameters.get(id(tensor), ()),
+            *self.scopes.names(tensor),
+            *self.recorder.names_of_leaf(tensor),
+        ]
+        site = self._leaf_sites.get(id(tensor))
+        if site is not None and not names:  # the line that made it may have made a whole module
+            names.append(self.recorder.sources.origin(site).variable)
+        unique = tuple(dict.fromkeys(name for name in names if name))
+        return Leaf(number, unique, self._leaf_info(tensor), self.origin(site))
+
+    def _leaf_info(self, tensor: torch.Tensor) -> TensorInfo:
+        small = readable(tensor) and tensor.numel() <= self.keep
+        return metadata(tensor, values_of(tensor) if small else None)
+
+    def _root(self, root: Any) -> Root:
+        node, output = edge_of(root)
+        names = self.scopes.names(root) if isinstance(root, torch.Tensor) else []
+        return Root(self.walked.index[node], output, names[0] if names else "")
+
+    def _names_of_results(self) -> dict[int, str]:
+        """Variables of the program that hold a node's result now, for nodes that were not recorded."""
+        names: dict[int, str] = {}
+        for tensor in self.scopes.held_tensors():
+            # Asking a view for its grad_fn may make a new node; one that is not walked is of no use.
+            position = self.walked.index.get(tensor.grad_fn) if tensor.grad_fn is not None else None
+            if position is not None and tensor.output_nr == 0:
+                names.setdefault(position, self.scopes.names(tensor)[0])
+        return names
+
+
+def backward_pass(flow: Flow, walked: Walked, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
+    """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
+    flowed = BackwardPass(
+        gradients=flow.meter.finish(),
+        edges=tuple(flow.edges),
+        upstream=tuple(tuple(outputs) for outputs in flow.upstream),
+        seeds=tuple(seeds),
+        accumulations=tuple(Accumulation(flow.upstream[leaf.node][0]) for leaf in graph.leaves),
+    )
+    # What arrived is not what the node received: only a hook of the program can do that.
+    altered = sorted({node for node, _, _ in differences(graph, flowed)})
+    return msgspec.structs.replace(flowed, altered=tuple(altered))
+
+
+def op_name(live: LiveNode) -> str:
+    """Torch's name of a node; the class of a custom Function as its author wrote it."""
+    forward = getattr(live, "_forward_cls", None)
+    if forward is not None:
+        return str(forward.__qualname__)
+    return live.name().rpartition("::")[2].rstrip(")")
+
+
+def _kind(live: LiveNode) -> Kind:
+    name = live.name()
+    if any(part in name for part in _OPAQUE):
+        return "opaque"
+    return "custom" if isinstance(live, BackwardCFunction) else "op"
+
+
+def saved_tensors(live: LiveNode) -> Iterable[tuple[str, Any]]:
+    """What a node kept for backward, by slot; a slot that cannot be read gives its RuntimeError."""
+    if isinstance(live, BackwardCFunction):
+        try:
+            yield from ((f"saved_tensors[{i}]", t) for i, t in enumerate(live.saved_tensors))
+        except RuntimeError as error:
+            yield "saved_tensors", error
+        return
+    for name in dir(type(live)):
+        if name.startswith("_saved_"):
+            try:
+                yield name.removeprefix("_saved_"), getattr(live, name)
+            except RuntimeError as error:
+                yield name.removeprefix("_saved_"), error

@@ -1,0 +1,94 @@
+"""The program's own backward calls, in one form whichever way they were made.
+
+``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad`` take the same things under
+different names.  Knows nothing of graphs or Reports.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import Node as LiveNode
+
+
+@dataclass
+class BackwardCall:
+    """One call, not yet made.
+
+    ``roots`` and ``gradients`` are as the program gave them, one gradient (or None) a root.
+    ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch and
+    cannot be read on the way.  ``frame`` is the program's frame that made the call.
+    """
+
+    roots: list[torch.Tensor | GradientEdge]
+    gradients: list[torch.Tensor | None]
+    inputs: list[torch.Tensor | GradientEdge]
+    accumulates: bool
+    retain_graph: bool
+    batched: bool
+    frame: FrameType
+    _bound: inspect.BoundArguments
+    _function: Callable[..., Any]
+
+    @classmethod
+    def parse(
+        cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> BackwardCall | None:
+        """Read the arguments of a call; None when torch itself would refuse them."""
+        try:
+            bound = inspect.signature(function).bind(*args, **kwargs)
+        except TypeError:
+            return None
+        bound.apply_defaults()
+        given = bound.arguments
+        accumulates = "inputs" not in given or "outputs" not in given
+        roots = _as_list(given.get("self", given.get("tensors", given.get("outputs"))))
+        gradients = given.get("gradient", given.get("grad_tensors", given.get("grad_outputs")))
+        create_graph = bool(given.get("create_graph"))
+        retain = given.get("retain_graph")
+        seeds = _as_list(gradients) or [None] * len(roots)
+        if len(seeds) != len(roots) or not all(map(_differentiable, roots)):
+            return None
+        return cls(
+            roots=roots,
+            gradients=seeds,
+            inputs=_as_list(given.get("inputs")),
+            accumulates=accumulates,
+            retain_graph=create_graph if retain is None else bool(retain),
+            batched=bool(given.get("is_grads_batched")),
+            frame=frame,
+            _bound=bound,
+            _function=function,
+        )
+
+    def run(self, retain_graph: bool | None = None) -> Any:
+        """Make the call as the program meant it, except that the graph may be kept for later."""
+        if retain_graph is not None:
+            self._bound.arguments["retain_graph"] = retain_graph
+        return self._function(*self._bound.args, **self._bound.kwargs)
+
+
+def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
+    """The node and output number where the gradient of a tensor arrives (also of a leaf)."""
+    if isinstance(root, GradientEdge):
+        return root.node, root.output_nr
+    edge = get_gradient_edge(root)
+    return edge.node, edge.output_nr
+
+
+def _differentiable(root: object) -> bool:
+    return isinstance(root, GradientEdge) or (isinstance(root, torch.Tensor) and root.requires_grad)
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, (torch.Tensor, GradientEdge)):
+        return [value]
+    return list(value) if isinstance(value, Sequence) else [*value]

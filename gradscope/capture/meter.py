@@ -1,0 +1,104 @@
+"""A growing table of measured gradients, each tensor read once and none of them kept.
+
+On the CPU a gradient is reduced at once, while it is still in the cache.  On other devices the reductions
+are queued and read back together at the end, so that no node waits for the device.  Knows nothing of
+nodes or edges.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+import torch
+
+from gradscope.capture.summary import (
+    NOT_REACHED,
+    SMALL,
+    UNDEFINED,
+    flat_values,
+    measure,
+    name_of,
+    number,
+    plain,
+    state_of,
+)
+from gradscope.report import GradientInfo
+
+MAX_VALUES = 65_536
+"""Elements of small gradients whose values are kept, in all; the rest have their norms only."""
+
+
+class Meter:
+    """Measures gradients into a table; index 0 is "not reached", 1 is "none".
+
+    Args:
+        keep: values of gradients with at most this many elements are kept.
+        limit: and at most so many values in all.
+    """
+
+    def __init__(self, keep: int = SMALL, limit: int = MAX_VALUES) -> None:
+        self._table: list[GradientInfo] = [NOT_REACHED, UNDEFINED]
+        self._keep = keep
+        self._left = limit
+        self._pending: list[tuple[int, torch.Tensor, torch.Tensor | None]] = []
+        # Each device has its own backward thread, and they call hooks at the same time.
+        self._lock = threading.Lock()
+
+    def add(self, gradient: torch.Tensor | None) -> int:
+        """Measure one gradient and return its index in the table."""
+        if gradient is None:
+            return 1
+        with self._lock:
+            keep = self._keep if gradient.numel() <= self._left else 0
+            if gradient.device.type in ("cpu", "meta") or gradient.layout is not torch.strided:
+                info = measure(gradient, keep)
+            else:
+                info = self._queue(gradient, keep)
+            self._left -= len(info.values or ())
+            self._table.append(info)
+            return len(self._table) - 1
+
+    def finish(self) -> tuple[GradientInfo, ...]:
+        """The whole table; waits for the devices once each."""
+        by_device: dict[torch.device, list[tuple[int, torch.Tensor, torch.Tensor | None]]] = {}
+        for entry in self._pending:
+            by_device.setdefault(entry[1].device, []).append(entry)
+        for entries in by_device.values():
+            rows = torch.stack([statistics for _, statistics, _ in entries]).tolist()
+            for (index, _, values), row in zip(entries, rows, strict=True):
+                self._table[index] = _filled(self._table[index], row, values)
+        self._pending.clear()
+        return tuple(self._table)
+
+    def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
+        still = gradient.detach()
+        size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
+        statistics = torch.stack(
+            [
+                torch.linalg.vector_norm(size).double(),
+                (size.amax() if size.numel() else size.sum()).double(),
+                size.isnan().sum().double(),
+                size.isinf().sum().double(),
+            ]
+        )
+        values = still.clone() if 0 < still.numel() <= keep else None
+        self._pending.append((len(self._table), statistics, values))
+        self._left -= 0 if values is None else values.numel()
+        return GradientInfo("finite", dtype=name_of(still.dtype), layout=name_of(still.layout))
+
+
+def _filled(info: GradientInfo, row: list[float], values: torch.Tensor | None) -> GradientInfo:
+    norm, absmax, nan, infinite = row
+    kept = None
+    if values is not None:
+        kept = plain(flat_values(values), values.dtype is torch.float32)
+    return msgspec.structs.replace(
+        info,
+        state=state_of(absmax),
+        norm=number(norm),
+        absmax=number(absmax),
+        nan=int(nan),
+        inf=int(infinite),
+        values=kept,
+    )

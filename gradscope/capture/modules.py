@@ -1,0 +1,165 @@
+"""Which ``nn.Module`` call each autograd node was made in.
+
+Global forward hooks keep a stack of module calls; every change of the stack is written down beside the
+sequence number that the next node will get.  Time alone then tells the call of any node, also of nodes
+that no recorded torch call explains.  Knows nothing of expressions, gradients or the Report.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as module_hooks
+
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+
+MAX_CALLS = 1_000_000
+"""Module calls remembered; older ones are forgotten by halves."""
+
+OUTSIDE = -1
+"""The call of a node that was made outside every module."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a module sits: which root module it belongs to, and its dotted path from there."""
+
+    root: int
+    path: str
+    type: str
+
+
+@dataclass
+class RootModule:
+    """A module that was called while no other was running."""
+
+    module: weakref.ref[nn.Module]
+    type: str
+    has_parameters: bool
+
+
+class ModuleTracker:
+    """Records the module calls of one thread while started."""
+
+    def __init__(self) -> None:
+        self.roots: list[RootModule] = []
+        self._places: dict[int, tuple[weakref.ref[nn.Module], Place]] = {}
+        self._stack: list[int] = []
+        self._running: list[nn.Module] = []
+        self._first_call = 0
+        self._parents = array("q")
+        self._call_places: list[Place] = []
+        self._changes = array("q")
+        self._changed_to = array("q")
+        self._thread = threading.get_ident()
+        self._handles: list[Any] = []
+
+    def start(self) -> None:
+        """Install the global hooks; calls of other threads are not recorded."""
+        self._thread = threading.get_ident()
+        self._handles = [
+            module_hooks.register_module_forward_pre_hook(self._enter),
+            module_hooks.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def stop(self) -> None:
+        """Remove the hooks; what was recorded stays."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._stack.clear()
+        self._running.clear()
+
+    def call_of(self, sequence: int) -> int:
+        """The number of the call in which the node with this sequence number was made."""
+        position = bisect_right(self._changes, sequence) - 1
+        return self._changed_to[position] if position >= 0 else OUTSIDE
+
+    def place(self, call: int) -> Place | None:
+        """Which module was called, or None when the call is no longer remembered."""
+        index = call - self._first_call
+        return self._call_places[index] if 0 <= index < len(self._call_places) else None
+
+    def parent(self, call: int) -> int:
+        """The call that this one was made in, or :data:`OUTSIDE`."""
+        index = call - self._first_call
+        return self._parents[index] if 0 <= index < len(self._parents) else OUTSIDE
+
+    def _enter(self, module: nn.Module, _inputs: object) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        place = self._place_of(module)
+        call = self._first_call + len(self._call_places)
+        self._call_places.append(place)
+        self._parents.append(self._stack[-1] if self._stack else OUTSIDE)
+        self._stack.append(call)
+        self._running.append(module)
+        self._note_change(call)
+
+    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        # A module whose forward was entered before recording began leaves without having entered.
+        if not self._running or self._running[-1] is not module:
+            return
+        self._stack.pop()
+        self._running.pop()
+        self._note_change(self._stack[-1] if self._stack else OUTSIDE)
+
+    def _note_change(self, call: int) -> None:
+        self._changes.append(_sequence())
+        self._changed_to.append(call)
+        if len(self._call_places) > MAX_CALLS:
+            self._forget_half()
+
+    def _forget_half(self) -> None:
+        half = len(self._call_places) // 2
+        del self._call_places[:half]
+        del self._parents[:half]
+        self._first_call += half
+        changes = len(self._changes) // 2
+        del self._changes[:changes]
+        del self._changed_to[:changes]
+
+    def _place_of(self, module: nn.Module) -> Place:
+        known = self._known(module)
+        if known is not None:
+            return known
+        if not self._running:
+            return self._add_root(module)
+        # Not registered below the root when that was entered: added since, or held in a plain list.
+        parent = self._running[-1]
+        for name, child in parent.named_modules():
+            if child is module:
+                return self._remember(module, _join(self._place_of(parent), name, module))
+        return self._remember(module, _join(self._place_of(parent), type(module).__name__, module))
+
+    def _known(self, module: nn.Module) -> Place | None:
+        known = self._places.get(id(module))
+        return known[1] if known is not None and known[0]() is module else None
+
+    def _add_root(self, module: nn.Module) -> Place:
+        number = len(self.roots)
+        has_parameters = next(module.parameters(), None) is not None
+        self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
+        for name, child in module.named_modules():
+            if self._known(child) is None:
+                self._remember(child, Place(number, name, type(child).__name__))
+        return self._places[id(module)][1]
+
+    def _remember(self, module: nn.Module, place: Place) -> Place:
+        self._places[id(module)] = (weakref.ref(module), place)
+        return place
+
+
+def _join(parent: Place, name: str, module: nn.Module) -> Place:
+    path = f"{parent.path}.{name}" if parent.path else name
+    return Place(parent.root, path, type(module).__name__)

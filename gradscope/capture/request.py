@@ -1,0 +1,24 @@
+"""What a session is asked to look at; plain data, so that it exists before torch is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to look at.
+
+    ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
+    ``gradient`` are texts as in :mod:`gradscope.capture.seed`.  ``call`` counts the program's backward
+    calls from 1.  ``run_on``: let the program go on after that call.  ``values`` keeps the values of all
+    tensors, ``saved`` describes what each node saved for backward.
+    """
+
+    gradients: bool
+    root: str | None = None
+    gradient: str | None = None
+    call: int = 1
+    run_on: bool = False
+    values: bool = False
+    saved: bool = False

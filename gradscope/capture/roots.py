@@ -1,0 +1,193 @@
+"""Which tensor to start from: ``--root``, or the one result that nothing else was made from."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+
+from gradscope.capture.calls import edge_of
+from gradscope.capture.events import Made
+from gradscope.capture.names import Scopes
+from gradscope.capture.recorder import Recorder
+from gradscope.capture.seed import evaluate
+from gradscope.capture.walk import make_release_safe, walk
+from gradscope.errors import CaptureError, NoGraph, SeedError
+
+MAX_LISTED = 8
+"""Candidates and names listed in one message."""
+
+
+def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | None:
+    """The tensor that ``--root`` names, or None when its names do not exist (yet).
+
+    Raises:
+        SeedError: when the expression is wrong, or gives something that carries no gradient.
+    """
+    for namespace in _merged(scopes.namespaces):
+        try:
+            value = evaluate(text, namespace, what="--root")
+        except SeedError as error:
+            if "no variable is called" not in error.what:
+                raise
+            continue
+        return usable_root(value, text, recorder)
+    return None
+
+
+def unknown_root(text: str, scopes: Scopes) -> SeedError:
+    """The error for a ``--root`` that never existed: the names that do, nearest first."""
+    names = list(dict.fromkeys(scopes.variable_names()))
+    near = get_close_matches(text, names, MAX_LISTED, cutoff=0.0)
+    rest = [name for name in names if name not in near]
+    listed = ", ".join([*near, *rest][:MAX_LISTED])
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    hint = f"tensors in sight: {listed}{more}" if names else "the program has no tensor in sight"
+    return SeedError(f"--root {text}: no such variable in the program", hint)
+
+
+def usable_root(value: Any, text: str, recorder: Recorder) -> torch.Tensor:
+    """The value, if backward can start from it.
+
+    Raises:
+        SeedError: saying what it is instead, and for a tensor which line left it without history.
+    """
+    if not isinstance(value, torch.Tensor):
+        inside = [path for path, _ in tensors_inside(value, text)][:MAX_LISTED]
+        raise SeedError(
+            f"--root {text} is a {type(value).__name__}, not a tensor",
+            f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
+        )
+    if not value.requires_grad:
+        raise SeedError(*_without_history(value, text, recorder))
+    return value
+
+
+def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors with history in nested lists, tuples and dicts, with the expression that leads to each."""
+    stack: list[tuple[str, Any, int]] = [(path, value, 0)]
+    while stack:
+        name, item, depth = stack.pop()
+        if isinstance(item, torch.Tensor):
+            if item.requires_grad:
+                yield name, item
+        elif depth < 4 and isinstance(item, Mapping):
+            stack.extend((f"{name}[{key!r}]", child, depth + 1) for key, child in reversed(item.items()))
+        elif depth < 4 and isinstance(item, (list, tuple)):
+            children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]
+            stack.extend(reversed(children))
+
+
+def result_root(value: Any, what: str) -> torch.Tensor | None:
+    """The one tensor with history in what a function or an expression gave; None when there is none.
+
+    Raises:
+        CaptureError: when there are several.
+    """
+    found = list(tensors_inside(value, "_"))
+    if len(found) > 1:
+        listed = ", ".join(f"{path} {list(tensor.shape)}" for path, tensor in found[:MAX_LISTED])
+        raise CaptureError(f"{what} gives {len(found)} tensors: {listed}", f"choose one: --root '{found[0][0]}'")
+    return found[0][1] if found else None
+
+
+def last_results(recorder: Recorder) -> list[torch.Tensor]:
+    """Living tensors with a grad_fn that no other living tensor was made from.
+
+    Finds them among all objects, which costs nothing while the program runs.
+    """
+    found = [
+        thing
+        for thing in gc.get_objects()
+        if issubclass(type(thing), torch.Tensor) and thing.grad_fn is not None
+    ]
+    if not found:
+        return []
+    walked = walk(edge_of(tensor)[0] for tensor in found)
+    make_release_safe(walked)
+    used = {target for _, _, target, _ in walked.edges}
+    tips: dict[tuple[int, int], torch.Tensor] = {}
+    for tensor in found:
+        node, output = edge_of(tensor)
+        if walked.index[node] not in used:
+            tips.setdefault((walked.index[node], output), tensor)
+    return sorted(tips.values(), key=lambda tensor: edge_of(tensor)[0]._sequence_nr())
+
+
+def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
+    """The one last result, or None when the program made none.
+
+    Raises:
+        CaptureError: when there are several; lists them with their lines.
+    """
+    found = last_results(recorder)
+    if len(found) <= 1:
+        return found[0] if found else None
+    listed = [_describe(tensor, recorder, scopes) for tensor in found[:MAX_LISTED]]
+    if len(found) > MAX_LISTED:
+        listed.append(f"… and {len(found) - MAX_LISTED} more")
+    names = [scopes.names(tensor)[0] for tensor in found if scopes.names(tensor)]
+    raise CaptureError(
+        f"the program leaves {len(found)} results that nothing else was made from:\n  "
+        + "\n  ".join(listed),
+        f"choose one: --root {names[0] if names else 'NAME'}",
+    )
+
+
+def no_graph(recorder: Recorder) -> NoGraph:
+    """The error for a program that left nothing to walk."""
+    leaves = any(made.tensor() is not None for made in recorder.events.leaves.values())
+    if recorder.last is None and not leaves and not recorder.modules.roots:
+        return NoGraph(
+            "no autograd graph: no tensor of the program requires grad",
+            "make a leaf with requires_grad=True, or call a module with parameters",
+        )
+    return NoGraph(
+        "no autograd graph: the program kept no result that requires grad",
+        "name one that exists at a backward call with --root, or point at a function that returns it: "
+        "FILE.py::FUNCTION",
+    )
+
+
+def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
+    names = scopes.names(tensor)
+    span = recorder.span_of(edge_of(tensor)[0]._sequence_nr())
+    place = ""
+    if span is not None and span.site is not None:
+        origin = recorder.sources.origin(span.site)
+        place = f"  {origin.file}:{origin.line}  {' '.join(origin.expression.split())}"
+    return f"{names[0] if names else '(no name)'}  {list(tensor.shape)}{place}"
+
+
+def _without_history(tensor: torch.Tensor, text: str, recorder: Recorder) -> tuple[str, str]:
+    made = recorder.events.made(tensor)
+    what = f"--root {text} carries no gradient history"
+    if made is None:
+        return f"{what}: it does not require grad", "nothing it was made from requires grad"
+    place = ""
+    if made.site is not None:
+        origin = recorder.sources.origin(made.site)
+        place = f", made by `{' '.join(origin.expression.split())}` at {origin.file}:{origin.line},"
+    return f"{what}: the tensor{place} does not require grad", _reason(made, tensor)
+
+
+def _reason(made: Made, tensor: torch.Tensor) -> str:
+    if not made.grad_enabled:
+        return "that line ran under torch.no_grad() (or set_grad_enabled(False)); move it out"
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return f"{tensor.dtype} tensors cannot carry gradients"
+    if made.had_history:
+        return f"{made.function} cut it off from the tensors that require grad"
+    return "none of the tensors it was made from requires grad: set requires_grad=True on a leaf"
+
+
+def _merged(namespaces: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Locals with their globals, innermost first, as the code there would see them."""
+    for position, namespace in enumerate(namespaces):
+        merged = dict(namespaces[-1])
+        for outer in reversed(namespaces[position:]):
+            merged.update(outer)
+        yield merged

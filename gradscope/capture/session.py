@@ -1,0 +1,112 @@
+"""A whole run: the program is started as python would, watched, and turned into one Report.
+
+The only room that puts targets and capture together.  Knows nothing of formats or of the command line.
+torch is imported when the program imports it, not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gradscope.capture.request import Request
+from gradscope.errors import GradscopeError, NoGraph
+from gradscope.report import Report
+from gradscope.target import Ending, Program, Target
+
+if TYPE_CHECKING:
+    from gradscope.capture.watcher import Watcher
+
+
+@dataclass
+class Outcome:
+    """How it went: a report, or the reason why there is none; and how the program itself ended."""
+
+    ending: Ending
+    report: Report | None = None
+    error: GradscopeError | None = None
+
+
+def run(target: Target, program: Program, request: Request) -> Outcome:
+    """Run a prepared program under a recorder and answer the request.
+
+    Raises:
+        GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
+    """
+    watchers: list[Watcher] = []
+
+    def on_torch() -> None:
+        watchers.append(_start_watching(target, request))
+
+    try:
+        ending = program.run(before=_code_namespace(target), on_torch=on_torch)
+    finally:
+        for watcher in watchers:
+            watcher.recorder.stop()
+    if not watchers:
+        return Outcome(ending, error=None if ending.exception else _no_torch())
+    outcome = _finish(watchers[0], ending)
+    if outcome.report is not None:
+        described = msgspec.structs.replace(outcome.report.meta, target=target.describe())
+        outcome.report = msgspec.structs.replace(outcome.report, meta=described)
+    return outcome
+
+
+def _start_watching(target: Target, request: Request) -> Watcher:
+    # Imported here and not above: these modules import torch, and this runs once the program has.
+    watcher_module = importlib.import_module("gradscope.capture.watcher")
+    source_module = importlib.import_module("gradscope.capture.source")
+    texts = {"<string>": target.text} if target.kind == "code" else {}
+    watcher: Watcher = watcher_module.Watcher(request, source_module.Sources(texts))
+    watcher.recorder.start()
+    return watcher
+
+
+def _finish(watcher: Watcher, ending: Ending) -> Outcome:
+    failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
+    if failed and ending.exception is not None:
+        frames = list(_frames_of(ending.exception))
+        watcher.finish_failed(frames, _failure_sentence(ending.exception, frames))
+    else:
+        watcher.finish(ending.namespace, ending.value)
+    if watcher.failure is not None:
+        raise watcher.failure
+    return Outcome(ending, watcher.report, watcher.error)
+
+
+def _frames_of(error: BaseException) -> Iterator[FrameType]:
+    """The frames of a traceback, innermost first."""
+    frames = []
+    step = error.__traceback__
+    while step is not None:
+        frames.append(step.tb_frame)
+        step = step.tb_next
+    return reversed(frames)
+
+
+def _failure_sentence(error: BaseException, frames: list[FrameType]) -> str:
+    name = type(error).__name__
+    return f"the program ended with {name}; this is the graph of the last result it had made by then"
+
+
+def _no_torch() -> NoGraph:
+    return NoGraph(
+        "no autograd graph: the program did not import torch", "point gradscope at a PyTorch program"
+    )
+
+
+def _code_namespace(target: Target) -> Any:
+    """What fills the namespace of ``-c`` code: torch and its functions, and the ``--let`` leaves."""
+    if target.kind != "code":
+        return None
+
+    def fill(namespace: dict[str, Any]) -> None:
+        scope = importlib.import_module("gradscope.capture.scope")
+        scope.fill(namespace, target.lets)
+
+    return fill

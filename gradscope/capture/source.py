@@ -1,0 +1,196 @@
+"""What the user wrote: the exact expression, line and assigned variable of one bytecode instruction.
+
+Pure reading of code objects and source text; knows nothing of torch or of graphs.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+
+from gradscope.report import Origin
+
+Span = tuple[int, int, int, int]
+"""First line, first column, last line, last column; columns are UTF-8 byte offsets, as in ``ast``."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in running code: a code object and the index of an instruction in it."""
+
+    code: CodeType
+    lasti: int
+
+
+@dataclass
+class _File:
+    """One source file, its text in lines and what its statements say of the spans in them."""
+
+    lines: list[str]
+    variables: dict[Span, str] = field(default_factory=dict)
+    whole: dict[Span, Span] = field(default_factory=dict)
+    """Spans that stand for a larger one: ``x[0]`` in ``x[0] = 3`` means the whole statement."""
+    grad_reads: list[tuple[int, str]] = field(default_factory=list)
+    """Lines that read ``PATH.grad``, with the path."""
+
+
+class Sources:
+    """Source text by file name, each file parsed once, when it is first asked about.
+
+    Args:
+        texts: source of pseudo files that :mod:`linecache` does not know, as ``{"<string>": code}``.
+        directory: files below it are named relative to it.
+    """
+
+    def __init__(self, texts: dict[str, str] | None = None, directory: str = "") -> None:
+        self._texts = texts or {}
+        self._directory = directory or str(Path.cwd())
+        self._files: dict[str, _File] = {}
+        self._spans: dict[int, list[Span | None]] = {}
+        self._codes: list[CodeType] = []
+
+    def origin(self, site: Site) -> Origin:
+        """The place as the Report keeps it; without source text only file, line and function are known."""
+        span = self.span(site)
+        file = self._file(site.code.co_filename)
+        name = self.display_name(site.code.co_filename)
+        function = site.code.co_qualname
+        if span is None:
+            return Origin(name, site.code.co_firstlineno, function=function)
+        shown = file.whole.get(span, span)
+        return Origin(
+            name, shown[0], text_of(file.lines, shown), file.variables.get(span, ""), function
+        )
+
+    def operands(self, site: Site) -> list[str]:
+        """The names in the site's expression, longest first: ``self.w`` before ``self``."""
+        span = self.span(site)
+        if span is None:
+            return []
+        return _operand_names(text_of(self._file(site.code.co_filename).lines, span))
+
+    def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
+        """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
+        lines = [line for _, _, line in code.co_lines() if line]
+        file = self._file(code.co_filename)
+        return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
+
+    def span(self, site: Site) -> Span | None:
+        """Where the instruction's expression stands, or None when the code carries no positions."""
+        spans = self._spans.get(id(site.code))
+        if spans is None:
+            spans = list(_instruction_spans(site.code))
+            self._spans[id(site.code)] = spans
+            self._codes.append(site.code)  # an id is only good while its object lives
+        position = site.lasti // 2
+        return spans[position] if 0 <= position < len(spans) else None
+
+    def display_name(self, filename: str) -> str:
+        """The file as a person in the working directory would type it."""
+        if filename.startswith(self._directory.rstrip(os.sep) + os.sep):
+            return os.path.relpath(filename, self._directory)
+        return filename
+
+    def _file(self, filename: str) -> _File:
+        known = self._files.get(filename)
+        if known is None:
+            text = self._texts.get(filename)
+            lines = text.splitlines(True) if text is not None else linecache.getlines(filename)
+            known = self._files[filename] = _File(lines)
+            _index_statements(known)
+        return known
+
+
+def _instruction_spans(code: CodeType) -> Iterator[Span | None]:
+    for first, last, start, end in code.co_positions():
+        if first is None or last is None or start is None or end is None:
+            yield None
+        else:
+            yield first, start, last, end
+
+
+def text_of(lines: list[str], span: Span) -> str:
+    """The exact source text of a span, with its line breaks; "" when the lines are not there."""
+    first, start, last, end = span
+    if first < 1 or last > len(lines):
+        return ""
+    raw = [line.encode() for line in lines[first - 1 : last]]
+    raw[-1] = raw[-1][:end]
+    raw[0] = raw[0][start:]
+    return b"".join(raw).decode(errors="replace")
+
+
+def _span(node: ast.expr | ast.stmt) -> Span:
+    return (
+        node.lineno,
+        node.col_offset,
+        node.end_lineno or node.lineno,
+        node.end_col_offset or node.col_offset,
+    )
+
+
+def _index_statements(file: _File) -> None:
+    try:
+        tree = ast.parse("".join(file.lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # not python (a template, a notebook magic): expressions still work, variables do not
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[*targets], value=value):
+                _index_assignment(file, node, targets, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                _index_assignment(file, node, [target], value)
+            case ast.Attribute(attr="grad", ctx=ast.Load(), value=owner) if _is_path(owner):
+                file.grad_reads.append((node.lineno, ast.unparse(owner)))
+            case ast.NamedExpr(target=target, value=value):
+                file.variables[_span(value)] = target.id
+            case ast.AugAssign(target=target):
+                file.variables[_span(node)] = _target_name(target)
+            case ast.For(target=target, iter=iterated):
+                file.variables[_span(iterated)] = _target_name(target)
+
+
+def _index_assignment(
+    file: _File, statement: ast.stmt, targets: list[ast.expr], value: ast.expr
+) -> None:
+    names = [_target_name(target) for target in targets]
+    file.variables[_span(value)] = " = ".join(names)
+    for target, name in zip(targets, names, strict=True):
+        if isinstance(target, ast.Subscript):
+            file.variables[_span(target)] = name
+            file.whole[_span(target)] = _span(statement)
+
+
+def _target_name(target: ast.expr) -> str:
+    text = ast.unparse(target)
+    return text[1:-1] if isinstance(target, ast.Tuple) else text
+
+
+def _operand_names(expression: str) -> list[str]:
+    try:
+        tree = ast.parse(expression.strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = {
+        ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr) and _is_path(node)
+    }
+    return sorted(found, key=lambda name: (-len(name), name))
+
+
+def _is_path(node: ast.expr) -> bool:
+    # Only plain paths are looked up in the user's frame: evaluating a call could change the program.
+    while True:
+        match node:
+            case ast.Name():
+                return True
+            case ast.Attribute(value=value) | ast.Subscript(
+                value=value, slice=ast.Constant() | ast.Name()
+            ):
+                node = value
+            case _:
+                return False

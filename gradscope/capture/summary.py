@@ -1,0 +1,172 @@
+"""From tensors to plain numbers: :class:`TensorInfo` and :class:`GradientInfo`.
+
+Reads tensors, never changes them, never touches the random state and never builds graph.  Knows nothing of
+graphs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable
+
+import torch
+
+from gradscope.report import GradientInfo, Number, State, TensorInfo
+
+SMALL = 16
+"""A tensor of at most this many elements has its values kept."""
+
+NOT_REACHED = GradientInfo("not reached")
+UNDEFINED = GradientInfo("none")
+
+
+def number(value: float) -> Number:
+    """A float as the Report stores it: non-finite values as words."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def shortest(value: float, single: bool) -> Number:
+    """The same number with the fewest digits that still name it: 0.1 rather than 0.10000000149.
+
+    ``single``: the value came from a float32 tensor, so any decimal that rounds to the same float32
+    is exact.
+    """
+    if not single or not math.isfinite(value):
+        return number(value)
+    for digits in (6, 7, 8):
+        short = float(f"{value:.{digits}g}")
+        if _as_single(short) == value:
+            return short
+    return float(f"{value:.9g}")
+
+
+def _as_single(value: float) -> float:
+    return ctypes.c_float(value).value
+
+
+def name_of(kind: object) -> str:
+    """A dtype or layout as torch names it, without the ``torch.`` prefix."""
+    return str(kind).removeprefix("torch.")
+
+
+def metadata(tensor: torch.Tensor, values: tuple[Number, ...] | None = None) -> TensorInfo:
+    """Shape, dtype, device and layout of a tensor; works on meta, sparse and nested tensors."""
+    return TensorInfo(
+        shape=shape_of(tensor),
+        dtype=name_of(tensor.dtype),
+        device=str(tensor.device),
+        layout=name_of(tensor.layout),
+        values=values,
+    )
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape in elements; a nested tensor's ragged dimension counts as -1."""
+    if tensor.is_nested:
+        return (tensor.size(0), *(-1 for _ in range(tensor.dim() - 1)))
+    return tuple(int(size) for size in tensor.shape)
+
+
+def readable(tensor: torch.Tensor) -> bool:
+    """Whether the elements can be read at all: dense, with data, and not wrapped by a transform."""
+    return (
+        tensor.layout is torch.strided
+        and tensor.device.type != "meta"
+        and not tensor.is_nested
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
+
+
+def values_of(tensor: torch.Tensor) -> tuple[Number, ...]:
+    """All elements in row-major order; complex ones as real, imaginary."""
+    return plain(flat_values(tensor), tensor.dtype is torch.float32)
+
+
+def plain(flat: Iterable[float], single: bool) -> tuple[Number, ...]:
+    """Floats as the Report stores them."""
+    return tuple(shortest(value, single) for value in flat)
+
+
+def flat_values(tensor: torch.Tensor) -> list[float]:
+    """All elements in row-major order as python floats; complex ones as real, imaginary."""
+    still = tensor.detach()
+    if still.is_complex():
+        still = torch.view_as_real(still.resolve_conj())
+    return [float(value) for value in still.reshape(-1).tolist()]
+
+
+def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
+    """The state and size of one gradient, read now.
+
+    Args:
+        gradient: any real or complex tensor, on any device, dense or sparse.
+        keep: the values of tensors with at most this many elements are kept.
+
+    The 2-norm is exact where squares underflow or overflow: those rare cases are computed again in
+    float64.  A meta tensor has no data, so it counts as finite with no norm.
+    """
+    still = gradient.detach()
+    dtype, layout = name_of(still.dtype), name_of(still.layout)
+    if still.device.type == "meta":
+        return GradientInfo("finite", dtype=dtype, layout=layout)
+    if still.layout is not torch.strided:
+        still = still.coalesce().values() if still.layout is torch.sparse_coo else still.to_dense()
+    if still.is_nested:
+        still = still.values() if still.layout is torch.jagged else torch.cat(
+            [part.reshape(-1) for part in still.unbind()]
+        )
+    if still.numel() <= keep and layout == "strided":
+        return _measure_small(still, dtype)
+    return _measure_large(still, dtype, layout)
+
+
+def _measure_small(still: torch.Tensor, dtype: str) -> GradientInfo:
+    flat = flat_values(still)
+    nan = sum(map(math.isnan, flat))
+    infinite = sum(map(math.isinf, flat))
+    absmax = max(map(abs, flat), default=0.0) if not nan else math.nan
+    norm = math.hypot(*flat) if not nan else math.nan
+    return GradientInfo(
+        state_of(absmax),
+        norm=shortest(norm, False),
+        absmax=number(absmax),
+        nan=nan,
+        inf=infinite,
+        dtype=dtype,
+        values=plain(flat, dtype == "float32"),
+    )
+
+
+def _measure_large(still: torch.Tensor, dtype: str, layout: str) -> GradientInfo:
+    wide = torch.float32 if still.dtype in (torch.float16, torch.bfloat16) else None
+    norm = float(torch.linalg.vector_norm(still, dtype=wide))
+    if norm != 0 and math.isfinite(norm):
+        return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
+    # Zero may be underflow of the squares and infinity their overflow: look at the elements.
+    size = still.abs()
+    nan = int(size.isnan().sum())
+    infinite = int(size.isinf().sum())
+    absmax = float(size.max()) if size.numel() else 0.0
+    if not nan and not infinite and absmax:
+        norm = float(torch.linalg.vector_norm(size, dtype=torch.float64))
+    return GradientInfo(
+        state_of(absmax),
+        norm=number(norm),
+        absmax=number(absmax),
+        nan=nan,
+        inf=infinite,
+        dtype=dtype,
+        layout=layout,
+    )
+
+
+def state_of(absmax: float) -> State:
+    """The state of a gradient that arrived, from its largest absolute value."""
+    if not math.isfinite(absmax):
+        return "non-finite"
+    return "finite" if absmax else "zero"

@@ -1,0 +1,102 @@
+"""The walk: live ``grad_fn`` roots to an ordered list of live nodes and edges.
+
+No recursion, so depth is bounded by memory only.  Knows nothing of names, values or the Report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch.autograd.graph import Node as LiveNode
+
+CUT = 8_192
+"""In a deep graph, every so many nodes carry an object that releases the nodes below them in order."""
+
+METADATA_KEY = "gradscope.release"
+
+
+@dataclass
+class Walked:
+    """Live nodes in topological order, roots first, and the edges between their positions.
+
+    ``edges`` holds (source, slot, target, output) and is sorted; ``depth`` is the number of nodes on the
+    longest path.  Holding this object keeps every node, and all that it saved, alive.
+    """
+
+    nodes: list[LiveNode]
+    edges: list[tuple[int, int, int, int]]
+    index: dict[LiveNode, int]
+    depth: int = 0
+
+
+def walk(roots: Iterable[LiveNode]) -> Walked:
+    """Every node that backward from these roots could reach.
+
+    The order is the reverse postorder of a depth-first search that takes slots from first to last, so it
+    depends on the shape of the graph alone: the same program gives the same ids.
+    """
+    roots = list(dict.fromkeys(roots))
+    order = _postorder(roots)
+    order.reverse()
+    index = {node: position for position, node in enumerate(order)}
+    edges = []
+    depth = [1] * len(order)
+    for source, node in enumerate(order):
+        for slot, (target, output) in enumerate(node.next_functions):
+            if target is not None:
+                position = index[target]
+                edges.append((source, slot, position, output))
+                depth[position] = max(depth[position], depth[source] + 1)
+    return Walked(order, edges, index, max(depth, default=0))
+
+
+def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
+    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; ``seen`` holds
+    # each wrapper, or two nodes could share an id and be taken for one.
+    finished: list[LiveNode] = []
+    seen: set[LiveNode] = set()
+    stack: list[tuple[LiveNode, bool]] = [(node, False) for node in roots]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            finished.append(node)
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        stack.append((node, True))
+        # The first slot must finish last to come first in the reversed order, so it is pushed first.
+        for target, _ in node.next_functions:
+            if target is not None and target not in seen:
+                stack.append((target, False))
+    return finished
+
+
+class _Release:
+    """Frees nodes parents first.
+
+    torch keeps the Python object of a node that Python once touched, and then frees a chain of such nodes
+    recursively: past about 40,000 of them the C stack overflows.  Hung on a node's metadata, this object
+    dies with that node and lets go of the ones below one at a time.
+    """
+
+    def __init__(self, nodes: list[LiveNode]) -> None:
+        self._nodes = nodes
+
+    def __del__(self) -> None:
+        self._nodes.reverse()
+        while self._nodes:
+            self._nodes.pop()
+
+
+def make_release_safe(walked: Walked) -> None:
+    """Make sure that dropping any tensor of a walked deep graph cannot overflow the C stack.
+
+    Does nothing for graphs less than :data:`CUT` nodes deep, so that nothing of ours stays on them.
+    """
+    if walked.depth < CUT:
+        return
+    for start in range(0, len(walked.nodes), CUT):
+        below = walked.nodes[start + 1 : start + 1 + 2 * CUT]
+        walked.nodes[start].metadata[METADATA_KEY] = _Release(below)

@@ -1,0 +1,102 @@
+"""The commands: names, help, and which room does the work."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import click
+
+from gradscope.cli.options import look_options, output_options, target_options
+from gradscope.cli.result import Result
+from gradscope.version import VERSION
+
+EXIT_STATUSES = """
+\b
+Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
+3 a tool is missing.
+"""
+
+TARGETS = """
+\b
+TARGET is one of
+  script.py              run as python would run it
+  script.py::function    call a function without arguments; it returns the root
+  -m MODULE              a module
+  -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
+  -                      a program on stdin
+and without it the program run last in this directory.  Arguments for the
+program go after --.
+"""
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
+    epilog=EXIT_STATUSES,
+)
+@click.version_option(VERSION, prog_name="gradscope")
+def gradscope() -> None:
+    """See where the gradients of a PyTorch program go.
+
+    gradscope runs your program unchanged and shows every node that backward walks by the
+    expression and line you wrote, and the gradient that flows along every edge.
+    """
+
+
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@look_options
+@output_options
+@click.pass_obj
+def trace(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Show the graph that backward would walk.
+
+    Runs the program up to its first backward call, or to its end if it makes none.
+    """
+    from gradscope.cli.running import run_command
+
+    return run_command(options, gradients=False, arguments=arguments)
+
+
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@click.option(
+    "--gradient",
+    metavar="V",
+    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
+    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
+)
+@look_options
+@output_options
+@click.pass_obj
+def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Show the graph with the gradient on every edge.
+
+    Watches the program's own backward call.  With --gradient or --root, sends a gradient of
+    your choice through the graph instead, and leaves the program's .grad alone.
+    """
+    from gradscope.cli.running import run_command
+
+    return run_command(options, gradients=True, arguments=arguments)
+
+
+for _command in (trace, backward):
+    _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
+
+
+@gradscope.command(epilog=EXIT_STATUSES)
+@click.argument("file", metavar="FILE.json")
+@click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
+@click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
+@output_options
+def show(file: str, **options: Any) -> Result:
+    """Draw a saved report again.
+
+    FILE is what -o FILE.json or -o FILE.json.gz wrote.  Does not import torch.
+    """
+    from gradscope import storage
+    from gradscope.cli.output import Output
+
+    output = Output.take(options)
+    output.write(storage.load(file))
+    return Result()

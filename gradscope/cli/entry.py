@@ -1,0 +1,78 @@
+"""The process: arguments in, exit status out, every error in two lines on stderr.
+
+Click runs without its own error handling, because a program that we ran may have ended with an
+interrupt or a click exception of its own, and those are not ours to explain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from gradscope.cli.commands import gradscope
+from gradscope.cli.messages import tell_error
+from gradscope.cli.result import Result
+from gradscope.errors import ExitStatus, GradscopeError
+
+
+def entry() -> NoReturn:
+    """The ``gradscope`` command.
+
+    Raises:
+        SystemExit: always, except after Ctrl-C in the user's program.
+        KeyboardInterrupt: to end as python ends an interrupted program.
+    """
+    result = run(sys.argv[1:])
+    if result.ending is not None and not result.status:
+        result.ending.finish()
+    raise SystemExit(result.status)
+
+
+def run(arguments: list[str]) -> Result:
+    """Run one command; everything that goes wrong has been said when this returns."""
+    ours, program = split(arguments)
+    try:
+        result = gradscope.main(
+            ours, prog_name="gradscope", standalone_mode=False, obj=tuple(program or ())
+        )
+    except GradscopeError as error:
+        tell_error(error)
+        return Result(status=error.status)
+    except click.ClickException as error:
+        error.show()
+        _hint_program_arguments(error, program)
+        return Result(status=ExitStatus.USAGE)
+    except click.Abort:
+        return Result(status=130)  # Ctrl-C while no program of the user's was running
+    except BrokenPipeError:
+        return _closed_pipe()
+    return result if isinstance(result, Result) else Result(status=int(result or 0))
+
+
+def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
+    """Our arguments and, after ``--``, those of the user's program; None where there is no
+    ``--``.""" if "--" not in arguments:
+        return arguments, None
+    position = arguments.index("--")
+    return arguments[:position], arguments[position + 1 :]
+
+
+def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> None:
+    if isinstance(error, click.NoSuchOption) and program is None:
+        click.echo(
+            "Arguments for your own program go after `--`: "
+            f"gradscope trace script.py -- {error.option_name}",
+            err=True,
+        )
+
+
+def _closed_pipe() -> Result:
+    # Whoever read our output (head, less) has seen enough.  Python would complain once more when it
+    # flushes stdout at exit, so that goes nowhere.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return Result(status=ExitStatus.OK)

@@ -1,0 +1,51 @@
+"""The target that was run last in a directory, so that the next command need not name it again.
+
+Kept in the user's cache folder, not in the project; losing it costs one argument.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import click
+
+from gradscope.errors import GradscopeError, TargetError
+from gradscope.target import Target
+
+
+def remember(target: Target) -> None:
+    """Note the target of this directory; a cache that cannot be written is no error."""
+    if target.kind == "stdin":
+        return  # what was typed or piped in is gone
+    path = _path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(target.to_dict()), "utf-8")
+    except OSError:
+        pass
+
+
+def recall() -> Target:
+    """The target that was run last in this directory.
+
+    Raises:
+        TargetError: when there is none.
+    """
+    try:
+        return Target.from_dict(json.loads(_path().read_text("utf-8")))
+    except (OSError, ValueError, GradscopeError):
+        raise TargetError(
+            "no program given, and none was run in this directory before",
+            "name one: gradscope trace script.py (or -m MODULE, -c CODE, script.py::function)",
+        ) from None
+
+
+def _path() -> Path:
+    # The cache folder is a convention of desktops and servers alike; click knows each system's own.
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(base) / "gradscope" if base else Path(click.get_app_dir("gradscope"))
+    directory = hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:16]
+    return folder / "last" / f"{directory}.json"

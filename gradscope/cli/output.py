@@ -1,0 +1,78 @@
+"""The output options taken together: a file or stdout, a format, and how to draw."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from gradscope import render
+from gradscope.cli import terminal
+from gradscope.cli.messages import say
+from gradscope.errors import OutputError
+from gradscope.render.output import STDOUT
+from gradscope.report import Report
+from gradscope.simplify import Folding
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the result goes: a file or ``-``, its format, and the options of the drawing."""
+
+    path: str
+    format: str
+    drawing: render.Options
+    quiet: bool
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> Output:
+        """Take the output options out of all options; find out early what could not be written.
+
+        Raises:
+            OutputError: the file could not be written, or its suffix names no format.
+        """
+        path, format_name = options.pop("output") or STDOUT, options.pop("format_name")
+        to_stdout = path == STDOUT
+        format_name = format_name or ("tree" if to_stdout else render.format_for(path))
+        render.output.check_writable(path)
+        width = options.pop("width")
+        color = terminal.color(options.pop("color"))
+        drawing = render.Options(
+            width=width or (terminal.width() if to_stdout else terminal.PIPED_WIDTH),
+            color=color and to_stdout,
+            unicode=terminal.has_unicode() or not to_stdout,
+            values=options.get("values", False),
+            saved=options.get("saved", False),
+            folding=Folding(options.pop("depth"), options.pop("everything"), options.pop("path")),
+        )
+        return cls(path, format_name, drawing, options.pop("quiet"))
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether the result is printed rather than kept in a file."""
+        return self.path == STDOUT
+
+    @property
+    def is_machine_readable(self) -> bool:
+        """Whether stdout must carry nothing but our result."""
+        return self.to_stdout and self.format != "tree"
+
+    def write(self, report: Report) -> None:
+        """Draw the report and write it.
+
+        Raises:
+            GradscopeError: it could not be drawn or written; an existing file is as it was.
+        """
+        picture = self.format in ("png", "pdf")
+        if self.to_stdout and picture and sys.stdout.isatty():
+            raise OutputError(
+                f"a terminal cannot show {self.format}", f"name a file: -o graph.{self.format}"
+            )
+        render.save(report, self.path, self.format, self.drawing)
+        if not self.to_stdout:
+            self.remark(f"wrote {self.path}")
+
+    def remark(self, text: str) -> None:
+        """Say something on stderr that is neither result nor error."""
+        if not self.quiet:
+            say(text)

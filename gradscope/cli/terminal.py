@@ -1,0 +1,57 @@
+"""What the terminal, or whatever stdout is instead, can take."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+PIPED_WIDTH = 100
+"""Columns of a tree that goes into a pipe or a file, unless COLUMNS says otherwise."""
+
+
+def width() -> int:
+    """Columns for the tree: COLUMNS, else the terminal's, else :data:`PIPED_WIDTH`."""
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return shutil.get_terminal_size((PIPED_WIDTH, 40)).columns if known else PIPED_WIDTH
+
+
+def color(choice: str) -> bool:
+    """Whether to colour: as chosen, else on a terminal that does not refuse it."""
+    if choice != "auto":
+        return choice == "always"
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not refused
+
+
+def has_unicode() -> bool:
+    """Whether stdout can hold box drawing."""
+    try:
+        "├─○‖█".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def stdout_reserved(reserve: bool) -> Iterator[None]:
+    """While the block runs, send what anyone writes to stdout to stderr instead.
+
+    On the level of file descriptors, so that child processes and C code are covered too.  Used when
+    our own result on stdout has to stay readable for a machine.
+    """
+    if not reserve:
+        yield
+        return
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError, OSError):  # the program may have closed its stdout
+            sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)

@@ -1,0 +1,193 @@
+"""The invariants of a Report, checked after capture, after loading, and in tests.
+
+One pass over the nodes and edges, without recursion; the first broken rule raises.  Must not know
+of torch, or of where a report comes from.  The sums of gradients are in :mod:`gradscope.sums`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from gradscope.errors import ReportError
+from gradscope.report import BackwardPass, GradientInfo, Graph, Number, Report, TensorInfo
+from gradscope.sums import check_sums
+
+_SILENT = ("not reached", "none")
+
+
+def check(report: Report) -> None:
+    """Check every invariant that plain data can show.
+
+    Raises:
+        ReportError: one line: the place, and the rule it breaks.
+    """
+    graph = report.graph
+    _check_nodes(graph)
+    _check_calls(graph)
+    _check_edges(graph)
+    _check_leaves(graph)
+    for index, backward in enumerate(report.passes):
+        place = f"passes[{index}]"
+        _check_tables(graph, backward, place)
+        for position, info in enumerate(backward.gradients):
+            _check_gradient(info, f"{place}.gradients[{position}]")
+        check_sums(graph, backward, place)
+
+
+def _fail(place: str, rule: str) -> NoReturn:
+    raise ReportError(f"{place}: {rule}")
+
+
+def _in_range(indices: Iterable[int | None], size: int, place: str, table: str) -> None:
+    for index in indices:
+        if index is not None and not 0 <= index < size:
+            _fail(place, f"{index} is not an index of {table}, which has {size}")
+
+
+def _check_nodes(graph: Graph) -> None:
+    origins, calls = len(graph.origins), len(graph.calls)
+    for position, node in enumerate(graph.nodes):
+        if node.id != position:
+            _fail(f"graph.nodes[{position}].id", f"is {node.id}; ids count from 0 in order")
+        if node.origin is not None and not 0 <= node.origin < origins:
+            _in_range([node.origin], origins, f"graph.nodes[{position}].origin", "graph.origins")
+        if node.call is not None and not 0 <= node.call < calls:
+            _in_range([node.call], calls, f"graph.nodes[{position}].call", "graph.calls")
+        for tensor in node.outputs:
+            if tensor is not None and tensor.values is not None:
+                _check_tensor(tensor, f"graph.nodes[{position}].outputs")
+        for name, tensor in node.saved:
+            _check_tensor(tensor, f"graph.nodes[{position}].saved {name!r}")
+
+
+def _check_calls(graph: Graph) -> None:
+    for position, call in enumerate(graph.calls):
+        if call.parent is not None and not 0 <= call.parent < position:
+            _fail(
+                f"graph.calls[{position}].parent",
+                f"is {call.parent}; a call comes after its parent",
+            )
+
+
+def _check_edges(graph: Graph) -> None:
+    widths = [len(node.outputs) for node in graph.nodes]
+    size = len(widths)
+    slots: set[tuple[int, int]] = set()
+    reached = [False] * size
+    for position, (source, slot, target, output) in enumerate(_edge_tuples(graph)):
+        if not 0 <= source < target < size:
+            rule = f"runs from {source} to {target}; edges run from a lower to a higher node id"
+            _fail(f"graph.edges[{position}]", rule)
+        if slot < 0 or (source, slot) in slots:
+            _fail(f"graph.edges[{position}]", f"input slot {slot} of node {source} is not its own")
+        if not 0 <= output < widths[target]:
+            rule = f"node {target} has {widths[target]} outputs, and no output {output}"
+            _fail(f"graph.edges[{position}]", rule)
+        slots.add((source, slot))
+        reached[target] = True
+    for position, root in enumerate(graph.roots):
+        _in_range([root.node], size, f"graph.roots[{position}].node", "graph.nodes")
+        _in_range(
+            [root.output], widths[root.node], f"graph.roots[{position}]", "its node's outputs"
+        )
+        reached[root.node] = True
+    # Edges only go up, so a node that is a root or has a consumer hangs on some root.
+    if False in reached:
+        _fail(f"graph.nodes[{reached.index(False)}]", "is no root, and no edge leads to it")
+
+
+def _edge_tuples(graph: Graph) -> Iterable[tuple[int, int, int, int]]:
+    return ((edge.source, edge.slot, edge.target, edge.output) for edge in graph.edges)
+
+
+def _check_leaves(graph: Graph) -> None:
+    expected = {node.id for node in graph.nodes if node.kind == "leaf"}
+    seen: set[int] = set()
+    for position, leaf in enumerate(graph.leaves):
+        place = f"graph.leaves[{position}]"
+        if leaf.node not in expected:
+            _fail(f"{place}.node", f"{leaf.node} is not a node of kind leaf")
+        if leaf.node in seen:
+            _fail(f"{place}.node", f"{leaf.node} is listed twice; a shared leaf is one leaf")
+        seen.add(leaf.node)
+        _in_range([leaf.origin], len(graph.origins), f"{place}.origin", "graph.origins")
+        _check_tensor(leaf.tensor, f"{place}.tensor")
+    if seen != expected:
+        _fail("graph.leaves", f"node {min(expected - seen)} is of kind leaf, and is not listed")
+    for position, edge in enumerate(graph.edges):
+        if edge.source in expected:
+            _fail(f"graph.edges[{position}]", f"starts at node {edge.source}, which is a leaf")
+
+
+def _check_tensor(tensor: TensorInfo, place: str) -> None:
+    if min(tensor.shape, default=0) < 0:
+        _fail(place, f"shape {list(tensor.shape)} has a negative size")
+    if tensor.values is None:
+        return
+    _check_numbers(tensor.values, place)
+    expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
+    if len(tensor.values) != expected:
+        _fail(place, f"has {len(tensor.values)} values; its shape needs {expected}")
+
+
+def _check_numbers(numbers: Iterable[Number | None], place: str) -> None:
+    for number in numbers:
+        # JSON would turn such a float into null, which means "not known".
+        if isinstance(number, float) and not math.isfinite(number):
+            _fail(place, f'holds the float {number}; non-finite numbers are words such as "NaN"')
+
+
+def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
+    lengths = (
+        ("edges", backward.edges, graph.edges),
+        ("upstream", backward.upstream, graph.nodes),
+        ("seeds", backward.seeds, graph.roots),
+        ("accumulations", backward.accumulations, graph.leaves),
+    )
+    for name, mine, theirs in lengths:
+        if len(mine) != len(theirs):
+            _fail(f"{place}.{name}", f"has {len(mine)} entries; the graph has {len(theirs)}")
+    size = len(backward.gradients)
+    table = f"{place}.gradients"
+    _in_range(backward.edges, size, f"{place}.edges", table)
+    _in_range(backward.seeds, size, f"{place}.seeds", table)
+    for node, row in zip(graph.nodes, backward.upstream, strict=True):
+        if len(row) != len(node.outputs):
+            rule = f"has {len(row)} entries; the node has {len(node.outputs)} outputs"
+            _fail(f"{place}.upstream[{node.id}]", rule)
+        _in_range(row, size, f"{place}.upstream[{node.id}]", table)
+    for index, entry in enumerate(backward.accumulations):
+        slot = f"{place}.accumulations[{index}]"
+        _in_range((entry.new, entry.before, entry.after), size, slot, table)
+    _in_range(backward.altered, len(graph.nodes), f"{place}.altered", "graph.nodes")
+    _in_range([backward.origin], len(graph.origins), f"{place}.origin", "graph.origins")
+
+
+def _check_gradient(info: GradientInfo, place: str) -> None:
+    """State and numbers must tell the same story; nothing turns one state into another."""
+    values = info.values or ()
+    _check_numbers((info.norm, info.absmax), place)
+    _check_numbers(values, place)
+    if info.nan < 0 or info.inf < 0:
+        _fail(place, "counts of nan and inf are not negative")
+    if (info.nan + info.inf > 0) != (info.state == "non-finite"):
+        _fail(place, f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements")
+    if info.state in _SILENT:
+        if info.norm is not None or info.absmax is not None or info.values is not None:
+            _fail(place, f"is {info.state}, and still has numbers")
+        return
+    norm = 1.0 if info.norm is None else float(info.norm)
+    if norm < 0 or (math.isnan(norm) and info.state != "non-finite"):
+        _fail(place, f"is {info.state} with norm {info.norm}")
+    if info.state == "zero" and info.norm not in (None, 0):
+        _fail(place, f"is zero with norm {info.norm}")
+    if info.values is not None and _state_of(values) != info.state:
+        _fail(place, f"is {info.state}, but its values are {_state_of(values)}")
+
+
+def _state_of(values: Sequence[Number]) -> str:
+    numbers = [float(value) for value in values]
+    if not all(map(math.isfinite, numbers)):
+        return "non-finite"
+    return "finite" if any(numbers) else "zero"

@@ -1,0 +1,93 @@
+"""From a Report to text or a picture: one format a module, named like ``--format`` names it.
+
+A format module has one function, ``render(report, options)``, and touches neither files nor
+streams.  A new format is that module and one line in :data:`FORMATS`.  Formats are imported when
+they are asked for.  Must not know of torch, or of how a report was made."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import NamedTuple, Protocol, cast
+
+from gradscope.errors import OutputError, ToolMissing
+from gradscope.render import output
+from gradscope.render.options import Options
+from gradscope.report import Report
+
+__all__ = ["FORMATS", "Format", "Options", "format_for", "is_binary", "render", "save"]
+
+
+class Format(NamedTuple):
+    """What is known of a format before its module is imported."""
+
+    suffixes: tuple[str, ...]
+    binary: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    "tree": Format((".txt",)),
+    "json": Format((".json",), binary=True),
+    "dot": Format((".dot", ".gv")),
+    "svg": Format((".svg",)),
+    "png": Format((".png",), binary=True),
+    "pdf": Format((".pdf",), binary=True),
+}
+
+
+class Renderer(Protocol):
+    """The one thing a format module has."""
+
+    def render(self, report: Report, options: Options) -> str | bytes:
+        """The report in this format; text that is not binary may still be bytes in UTF-8."""
+
+
+def render(report: Report, format: str, options: Options | None = None) -> str | bytes:
+    """The report in a format of :data:`FORMATS`.
+
+    Raises:
+        GradscopeError: when the graph cannot be drawn in this format, or a tool for it is missing.
+    """
+    module = cast(Renderer, importlib.import_module(f"gradscope.render.{format}"))
+    return module.render(report, options or Options())
+
+
+def format_for(path: str | Path) -> str:
+    """The format that a file's name asks for; a further ``.gz`` asks for compression.
+
+    Raises:
+        OutputError: naming the known suffixes.
+    """
+    name = Path(path).name.lower().removesuffix(".gz")
+    for format, entry in FORMATS.items():
+        if name.endswith(entry.suffixes):
+            return format
+    known = " ".join(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
+    what = f"{path}: its suffix names no format"
+    raise OutputError(what, f"Known suffixes: {known}. Or say it with --format.")
+
+
+def is_binary(format: str) -> bool:
+    """Whether a format is not meant for a terminal."""
+    return FORMATS[format].binary
+
+
+def save(report: Report, path: str, format: str, options: Options | None = None) -> bool:
+    """Render and write to a file, or to stdout for ``-``; see
+    :func:`gradscope.render.output.write`.
+
+    When the tool for a picture is missing, the picture's DOT text is left beside the wanted file.
+
+    Raises:
+        GradscopeError: an existing file is then still as it was.
+    """
+    try:
+        content = render(report, format, options)
+    except ToolMissing as error:
+        if path == output.STDOUT:
+            raise
+        beside = f"{path}.dot"
+        output.write(beside, render(report, "dot", options))
+        hint = f"The drawing as DOT text is in {beside}\n{error.hint}"
+        raise ToolMissing(f"cannot make {path}: {error.what}", hint) from None
+    return output.write(path, content)

@@ -1,0 +1,172 @@
+"""What stands in the columns of the tree: for every row its name, expression, shape, gradient and
+size.
+
+Must not know how rows are ordered or how wide the terminal is.
+"""
+
+from __future__ import annotations
+
+from gradscope.render import numbers
+from gradscope.render._notes import Note, notes_of
+from gradscope.render._rows import ROOT, Row
+from gradscope.render._scale import INKS
+from gradscope.render._scene import Scene, state_word
+from gradscope.render._table import Cell, Column, Part
+from gradscope.render._text import Glyphs, visible
+from gradscope.report import GradientInfo, TensorInfo
+from gradscope.simplify import Item
+
+BAD_INK = "bold #d0327a"
+BAR_CELLS = 5
+NOTHING: Cell = (Part(""),)
+
+COLUMNS = (
+    Column("node", narrowest=16),
+    Column("expression", drop=6, narrowest=8),
+    Column("shape", drop=4),
+    Column("value", drop=3, right=True),
+    Column("upstream gradient", drop=5, right=True),
+    Column("‖g‖", right=True),
+    Column("", drop=2),
+    Column("source", drop=1),
+)
+
+
+class Cells:
+    """Fills the columns for the rows of one scene."""
+
+    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
+        self.scene = scene
+        self.glyphs = glyphs
+
+    def columns(self) -> list[Column]:
+        """The columns, with titles the terminal can show."""
+        return [
+            Column(self.glyphs.text(column.title), column.drop, column.right, column.narrowest)
+            for column in COLUMNS
+        ]
+
+    def of(self, row: Row) -> list[Cell]:
+        """The cells of a row."""
+        item = self.scene.view.items[row.item]
+        if row.kind == "note":
+            return self._note(row.lead, notes_of(self.scene, item)[row.note])
+        info = self._flow(row)
+        tensor = self._tensor(row)
+        expression = "" if self._is_told(row, item) else self.scene.expression(item)
+        return [
+            self._name(row, item),
+            (Part(self.glyphs.text(expression), "cyan"),),
+            self._shape(tensor),
+            self._value(tensor),
+            *self._gradient(info, tensor),
+            (Part(self.glyphs.text(self.scene.source(item)), "dim"),),
+        ]
+
+    def _note(self, lead: str, note: Note) -> list[Cell]:
+        sign = self.glyphs.saved if note.total is None else self.glyphs.sum
+        name = (Part(lead, "dim"), Part(f"{sign} "), Part(self.glyphs.text(note.title)))
+        return [
+            name,
+            (Part(self.glyphs.text(note.remark), "dim"),),
+            self._shape(note.tensor),
+            self._value(note.tensor, asked=True) if note.total is None else NOTHING,
+            *self._gradient(note.total, note.tensor),
+            NOTHING,
+        ]
+
+    def _is_told(self, row: Row, item: Item) -> bool:
+        return row.kind == "reference" and self.scene.is_named(item)
+
+    def _flow(self, row: Row) -> GradientInfo | None:
+        reading = self.scene.reading
+        if reading is None:
+            return None
+        if row.link == ROOT:
+            return reading.seed(row.root)
+        return reading.link(self.scene.view.links[row.link])
+
+    def _tensor(self, row: Row) -> TensorInfo | None:
+        if row.link == ROOT:
+            root = self.scene.graph.roots[row.root]
+            return self.scene.tensor(root.node, root.output)
+        return self.scene.tensor_of(self.scene.view.links[row.link])
+
+    def _name(self, row: Row, item: Item) -> Cell:
+        glyphs = self.glyphs
+        title = self.scene.title(item)
+        shared = len(self.scene.incoming[item.id]) + (row.link == ROOT) > 1
+        if shared and not self.scene.is_named(item):
+            title = f"#{item.members[0]} {title}"
+        title += self._output_number(row)
+        if row.kind == "reference":
+            variable = self.scene.graph.nodes[item.members[0]].variable
+            name = visible(variable) if item.kind not in ("leaf", "module") and variable else title
+            sign = f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again
+            return (Part(row.lead, "dim"), Part(f"{sign} ", "dim"), Part(glyphs.text(name), "dim"))
+        sign, style = self._sign(row, item)
+        return (Part(row.lead, "dim"), Part(f"{sign} ", style), Part(glyphs.text(title), style))
+
+    def _sign(self, row: Row, item: Item) -> tuple[str, str]:
+        glyphs = self.glyphs
+        if item.kind == "leaf":
+            return glyphs.leaf, "green"
+        sign = glyphs.module if item.kind == "module" else glyphs.op
+        if row.link == ROOT:
+            sign = f"{glyphs.root} {sign}" if item.kind == "module" else glyphs.root
+        return sign, "bold"
+
+    def _output_number(self, row: Row) -> str:
+        """``[1]`` where a gradient enters a node at another output than its first."""
+        if row.link == ROOT:
+            output = self.scene.graph.roots[row.root].output
+        else:
+            edges = self.scene.view.links[row.link].edges
+            output = self.scene.graph.edges[edges[0]].output if len(edges) == 1 else 0
+        return f"[{output}]" if output else ""
+
+    def _shape(self, tensor: TensorInfo | None) -> Cell:
+        return (Part(numbers.shape(tensor.shape)),) if tensor else NOTHING
+
+    def _value(self, tensor: TensorInfo | None, asked: bool = False) -> Cell:
+        """Forward values, where there are no gradients to show, or on request."""
+        asked = asked or self.scene.options.values or self.scene.backward is None
+        if tensor is None or not asked:
+            return NOTHING
+        return (Part(self.glyphs.text(self.scene.values(tensor, tensor.shape) or "")),)
+
+    def _gradient(self, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
+        """The cells of gradient, size and bar."""
+        if info is None:
+            return [NOTHING, NOTHING, NOTHING]
+        glyphs = self.glyphs
+        word = state_word(info, glyphs.silent, glyphs.bad)
+        values = self.scene.values(info, tensor.shape if tensor else None)
+        bad = info.state == "non-finite"
+        step = self.scene.scale.step(info.norm)
+        ink = BAD_INK if bad else "dim" if step is None else INKS[step]
+        text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
+        return [
+            (Part(glyphs.text(text), BAD_INK if bad else ""),),
+            size_cell(info, glyphs, ink),
+            (Part(self._bar(info), ink),),
+        ]
+
+    def _bar(self, info: GradientInfo) -> str:
+        place = self.scene.scale.fraction(info.norm)
+        if place is None:
+            return ""
+        blocks = self.glyphs.blocks
+        units = max(round(place * BAR_CELLS * len(blocks)), 1)
+        full, rest = divmod(units, len(blocks))
+        return blocks[-1] * full + (blocks[rest - 1] if rest else "")
+
+
+def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Cell:
+    """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
+    if info.state in ("none", "not reached"):
+        return (Part(glyphs.silent, style),)
+    if info.norm is None:
+        return (Part("?", style),)  # a meta tensor has no numbers
+    sign = f"{glyphs.bad} " if info.state == "non-finite" else ""
+    return (Part(sign + numbers.number(info.norm), style),)

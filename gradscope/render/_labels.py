@@ -1,0 +1,134 @@
+"""The HTML-like labels of boxes and arrows in a picture: words, sizes and colours of its design.
+
+Every foreign text goes through :func:`gradscope.render._text.markup`.  Knows nothing of layout.
+"""
+
+from __future__ import annotations
+
+from gradscope.render import numbers
+from gradscope.render._scale import INKS, STEPS, tint
+from gradscope.render._scene import Scene, state_word
+from gradscope.render._text import markup, shorten, visible
+from gradscope.report import GradientInfo, TensorInfo
+from gradscope.simplify import Item
+
+INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
+MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
+
+LONGEST = 44
+"""Characters of an expression or name in a box; the tooltip has all of it."""
+
+_BAR = 64
+"""Width of a module's bar in points."""
+
+
+_TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{}</TABLE>'
+
+
+def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> str:
+    """Foreign text in one style."""
+    body = markup(words)
+    body = f"<B>{body}</B>" if bold else body
+    return f'<FONT COLOR="{color}" POINT-SIZE="{size}">{body}</FONT>'
+
+
+def box(lines: list[str]) -> str:
+    """Lines under each other, as an HTML-like label."""
+    rows = "".join(f'<TR><TD CELLPADDING="1">{line}</TD></TR>' for line in lines if line)
+    return f"<{_TABLE.format(rows)}>"
+
+
+def short(words: str, keep_end: bool = False) -> str:
+    """Foreign text, not longer than a box can bear."""
+    return shorten(visible(words), LONGEST, "…", keep_end)
+
+
+class Labels:
+    """The labels of one scene."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def gradient(self, info: GradientInfo, tensor: TensorInfo | None) -> str:
+        """A gradient in a word: its numbers, its norm, or its state; plain text."""
+        word = state_word(info, "∅", "⚠")
+        values = self.scene.values(info, tensor.shape if tensor else None)
+        if info.state == "non-finite" and values:
+            return f"⚠ {values}"
+        if word:
+            return word
+        return values or self.norm(info)
+
+    def norm(self, info: GradientInfo) -> str:
+        """``‖g‖ 1.5``, or "" where there is no number."""
+        return "" if info.norm is None else f"‖g‖ {numbers.number(info.norm)}"
+
+    def operation(self, item: Item, info: GradientInfo | None, root: str) -> str:
+        """A backward node: what it is, what the user wrote, where, and the size of its gradient."""
+        scene = self.scene
+        head = text(short(scene.title(item)), bold=True)
+        expression = scene.expression(item)
+        words = root if root and not expression else expression
+        if words:
+            head += text("  ") + text(short(words), TEAL)
+        node = scene.graph.nodes[item.members[0]]
+        tensor = scene.tensor(node.id, 0)
+        facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
+        facts.append(self._size(info))
+        saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
+        lines = [head, _faint(facts, GREY)]
+        return box([*lines, text(short(f"saved: {saved}"), GREY, 10)] if saved else lines)
+
+    def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
+        """A leaf tensor: its name, its shape, and what arrived in total."""
+        tensor = self.scene.tensor(item.members[0], 0)
+        words = f"leaf {numbers.shape(tensor.shape)}" if tensor else "leaf"
+        if uses > 1:
+            words += f" · used ×{uses:,}"
+        head = text(short(item.title, keep_end=True), bold=True) + text(f"  {words}", GREY, 10)
+        if info is None:
+            return box([head])
+        total = self.gradient(info, tensor)
+        said = total if info.state in ("none", "not reached") else f"grad {total}"
+        color = MAGENTA if info.state == "non-finite" else INK
+        return box([head, text(said, color, 10)])
+
+    def module(self, item: Item, info: GradientInfo | None) -> str:
+        """A closed module: its path and class, what is inside, and a bar for the gradient entering
+        it."""
+        path = text(short(item.title, keep_end=True), bold=True)
+        head = path + text(f"  {short(item.type)}", GREY, 10) if item.type != item.title else path
+        lines = [head, text(short(self.scene.expression(item)), FAINT, 10)]
+        if info is None:
+            return box(lines)
+        return box([*lines, self._bar(info)])
+
+    def _size(self, info: GradientInfo | None) -> str:
+        if info is None:
+            return ""
+        return state_word(info, "∅", "⚠") or self.norm(info)
+
+    def _bar(self, info: GradientInfo) -> str:
+        place = self.scene.scale.fraction(info.norm)
+        step = self.scene.scale.step(info.norm)
+        color = MAGENTA if info.state == "non-finite" else GREY
+        value = text(self._size(info), color, 10)
+        if place is None or step is None:
+            return value
+        # Two colours with a share each fill a cell side by side.
+        share = max(round(place, 2), 0.04)
+        color = f"{INKS[step]};{share}:#e8eaed" if share < 1 else INKS[step]
+        bar = f'<TD FIXEDSIZE="TRUE" HEIGHT="7" WIDTH="{_BAR}" BGCOLOR="{color}"></TD>'
+        return _TABLE.format(f'<TR>{bar}<TD CELLPADDING="3">{value}</TD></TR>')
+
+    def legend(self) -> str:
+        """The steps of the scale between the numbers they stand for."""
+        scale = self.scene.scale
+        low, high = (numbers.number(float(f"{10**end:.1g}")) for end in (scale.low, scale.high))
+        swatches = "".join(text("■", tint(step, 0.8), 11) for step in range(len(STEPS)))
+        return text(f"‖g‖ {low} ", FAINT, 10) + swatches + text(f" {high}", FAINT, 10)
+
+
+def _faint(facts: list[str], color: str) -> str:
+    words = " · ".join(fact for fact in facts if fact)
+    return text(words, color, 10) if words else ""

@@ -1,0 +1,57 @@
+"""Further rows under an item: the sum of what arrived on several edges, and what it saved for
+backward."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradscope.render._scene import Scene
+from gradscope.render._text import visible
+from gradscope.report import GradientInfo, TensorInfo
+from gradscope.simplify import Item
+
+
+class Note(NamedTuple):
+    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about."""
+
+    title: str
+    tensor: TensorInfo | None
+    total: GradientInfo | None = None
+    remark: str = ""
+
+
+def notes_of(scene: Scene, item: Item) -> list[Note]:
+    """The notes of an item, sums first."""
+    return [*_sums(scene, item), *_saved(scene, item)]
+
+
+def _sums(scene: Scene, item: Item) -> list[Note]:
+    """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
+    it."""
+    reading = scene.reading
+    if reading is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+        return []
+    arrivals = reading.arrivals(item)
+    if item.folded:
+        return [Note("", None, reading.entering(item), _arriving(sum(arrivals.values())))]
+    return [
+        Note(
+            f"[{output}]" if output else "",
+            scene.tensor(node, output),
+            reading.backward.at(node, output),
+            _arriving(amount),
+        )
+        for (node, output), amount in arrivals.items()
+        if amount > 1
+    ]
+
+
+def _arriving(amount: int) -> str:
+    return f"sum of {amount:,} edges"
+
+
+def _saved(scene: Scene, item: Item) -> list[Note]:
+    if not scene.options.saved or item.folded:
+        return []
+    node = scene.graph.nodes[item.members[0]]
+    return [Note(visible(name), tensor, remark="saved for backward") for name, tensor in node.saved]

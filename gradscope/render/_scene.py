@@ -1,0 +1,210 @@
+"""What all drawings of a report have in common: its view, its gradients, and the words for its
+parts.
+
+Must not know of any one format.  Texts it returns are made visible
+(:mod:`gradscope.render._text`), but not escaped for markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import PurePath
+
+from gradscope.errors import ReportError
+from gradscope.reading import Reading
+from gradscope.render import numbers
+from gradscope.render._scale import Scale
+from gradscope.render._text import one_line, visible
+from gradscope.render.options import Options
+from gradscope.report import BackwardPass, GradientInfo, Origin, Report, TensorInfo
+from gradscope.simplify import Item, Link, View, simplify
+from gradscope.simplify.partition import label_of
+
+
+class Scene:
+    """A report, simplified and ready to be drawn."""
+
+    def __init__(self, report: Report, options: Options) -> None:
+        self.report = report
+        self.options = options
+        self.graph = report.graph
+        self.view: View = simplify(report.graph, options.folding)
+        self.incoming = self.view.incoming()
+        self.backward = _chosen_pass(report, options)
+        self.reading: Reading | None = None
+        gradients: Iterable[GradientInfo] = ()
+        if self.backward is not None:
+            self.reading = Reading(self.graph, self.backward, self.view)
+            gradients = (self.backward.gradients[entry] for entry in set(self.backward.edges))
+        self.scale = Scale(gradients)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        return short_files({origin.file for origin in self.graph.origins})
+
+    def place(self, origin: int | None) -> str:
+        """``demo.py:7``, or "" for what was not seen."""
+        if origin is None:
+            return ""
+        record: Origin = self.graph.origins[origin]
+        return f"{self._files[record.file]}:{record.line}"
+
+    def source(self, item: Item) -> str:
+        """The line that made an item, or "" for a module, which many lines made."""
+        if item.kind == "module":
+            return ""
+        return self.place(self.graph.nodes[item.members[0]].origin)
+
+    def title(self, item: Item) -> str:
+        """What an item is called, without its sign: ``Mul``, ``h.0 Block``, ``Mul ×9``."""
+        name = visible(item.title)
+        if item.kind == "module":
+            return f"{name} {visible(item.type)}" if item.type != item.title else name
+        if item.kind == "repeat":
+            return f"{name} ×{item.count:,}"
+        return f"{name} · opaque" if item.kind == "opaque" else name
+
+    def expression(self, item: Item) -> str:
+        """The user's words for an item; for a module what is inside it."""
+        if item.kind != "module":
+            return visible(one_line(item.label))
+        operations = [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
+        words = [numbers.count(len(operations), "op")]
+        if len(operations) == 1:
+            only = label_of(self.graph, self.graph.nodes[operations[0]])
+            words = [visible(one_line(only))] if only else words
+        inside = self.reading.parameters(item) if self.reading else None
+        if inside is not None and inside.norm is not None:
+            words.append(f"parameters ‖g‖ {numbers.number(inside.norm)}")
+        return " · ".join(words)
+
+    def is_named(self, item: Item) -> bool:
+        """Whether its title or its variable says which of several alike items it is."""
+        return item.kind in ("leaf", "module") or bool(self.graph.nodes[item.members[0]].variable)
+
+    def tensor(self, node: int, output: int) -> TensorInfo | None:
+        """The forward tensor of a node's output."""
+        outputs = self.graph.nodes[node].outputs
+        return outputs[output] if output < len(outputs) else None
+
+    def tensor_of(self, link: Link) -> TensorInfo | None:
+        """The forward tensor whose gradient flows on a link, if it is one tensor."""
+        ends = {(self.graph.edges[i].target, self.graph.edges[i].output) for i in link.edges}
+        return self.tensor(*ends.pop()) if len(ends) == 1 else None
+
+    def values(self, info: GradientInfo | TensorInfo, sizes: tuple[int, ...] | None) -> str | None:
+        """The numbers of a tensor, if they are known and few, or asked for."""
+        if info.values is None:
+            return None
+        size = numbers.element_count(info.values, info.dtype)
+        small = size <= numbers.SMALL
+        if not small and not self.options.values:
+            return None
+        room = None if small else max(self.options.width // 3, 24)
+        return numbers.tensor(info.values, sizes or (size,) * (size != 1), info.dtype, room)
+
+    @cached_property
+    def first_bad(self) -> tuple[int, bool] | None:
+        """The first node in backward order with a gradient that is not finite.
+
+        With it, whether that node made it: what it received was finite, what it passed on is not.
+        """
+        if self.backward is None:
+            return None
+        bad = [info.state == "non-finite" for info in self.backward.gradients]
+        makers = {
+            e.source
+            for e, entry in zip(self.graph.edges, self.backward.edges, strict=True)
+            if bad[entry]
+        }
+        for node, row in enumerate(self.backward.upstream):
+            if any(bad[entry] for entry in row):
+                return node, False
+            if node in makers:
+                return node, True
+        return None
+
+    def name_node(self, node: int) -> str:
+        """A node in a sentence: ``Log of log(c), demo.py:7``."""
+        record = self.graph.nodes[node]
+        origin = self.graph.origin_of(record)
+        words = [visible(record.op)]
+        if origin is not None and origin.expression:
+            words.append(f"of {visible(one_line(origin.expression))}")
+        place = self.place(record.origin)
+        return " ".join(words) + (f", {place}" if place else "")
+
+    def alarm(self) -> str:
+        """A sentence on the first gradient that is not finite, or ""."""
+        if self.first_bad is None:
+            return ""
+        node, made_here = self.first_bad
+        verb = "is made by" if made_here else "arrives at"
+        return f"first NaN or infinity in backward order {verb} {self.name_node(node)}"
+
+    def folded(self) -> str:
+        """What the view does not show one by one, and how to see it, or ""."""
+        modules = sum(item.kind == "module" for item in self.view.items)
+        repeats = sum(item.kind == "repeat" for item in self.view.items)
+        parts, ways = [], []
+        if modules:
+            closed = numbers.count(modules, "module call")
+            parts.append(f"{closed} closed at depth {self.view.depth}")
+            ways.append("--depth N")
+        if repeats:
+            parts.append(f"{numbers.count(repeats, 'repeat')} folded")
+        if parts:
+            ways.append("--all")
+        if self.view.left_out:
+            parts.append(f"{numbers.count(len(self.view.left_out), 'node')} off the path left out")
+        return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
+
+    def size(self) -> str:
+        """``9 nodes``."""
+        return numbers.count(len(self.graph.nodes), "node")
+
+    def direction(self) -> str:
+        """Which way to read the drawing."""
+        return "gradients flow down" if self.backward else "gradients would flow down"
+
+
+def state_word(info: GradientInfo, silent: str, bad: str) -> str:
+    """The state of a gradient where its numbers do not say it; "" for a finite one."""
+    if info.state == "none":
+        return f"{silent} no grad"
+    if info.state == "not reached":
+        return f"{silent} not reached"
+    if info.state == "zero":
+        return "0"
+    if info.state == "non-finite":
+        kinds = (("NaN", info.nan), ("Inf", info.inf))
+        return f"{bad} " + " ".join(f"{word} {amount:,}" for word, amount in kinds if amount)
+    return ""
+
+
+def short_files(files: set[str]) -> dict[str, str]:
+    """For every file the end of its path that tells it from the others."""
+    shown: dict[str, str] = {}
+    waiting = {file: PurePath(file).parts or (file,) for file in files}
+    length = 1
+    while waiting:
+        ends: dict[tuple[str, ...], int] = {}
+        for parts in waiting.values():
+            ends[parts[-length:]] = ends.get(parts[-length:], 0) + 1
+        for file, parts in list(waiting.items()):
+            if ends[parts[-length:]] == 1 or length >= len(parts):
+                shown[file] = visible("/".join(parts[-length:]))
+                del waiting[file]
+        length += 1
+    return shown
+
+
+def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:
+    if options.call is None:
+        return report.passes[0] if report.passes else None
+    for backward in report.passes:
+        if backward.number == options.call:
+            return backward
+    known = ", ".join(str(backward.number) for backward in report.passes) or "none"
+    what = f"the report holds no backward call {options.call}"
+    raise ReportError(what, f"Calls it holds: {known}")

@@ -1,0 +1,112 @@
+"""Foreign text made harmless for a line of output, and measured in terminal cells.
+
+Names and source text come from any program; :func:`visible` is the one function that makes them
+safe to print, :func:`markup` the one that makes them safe in HTML and XML."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+_ZERO_WIDTH_JOINER = "\u200d"  # part of many emoji, and harmless
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def visible(text: str) -> str:
+    """The text with every character that would act instead of being seen written as an escape.
+
+    That is control characters, line breaks, terminal sequences, direction overrides, lone
+    surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(map(_visible_character, text))
+
+
+def _visible_character(character: str) -> str:
+    if unicodedata.category(character) in _HIDDEN and character != _ZERO_WIDTH_JOINER:
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def markup(text: str) -> str:
+    """The text safe inside HTML and XML, elements and attributes alike.
+
+    Backslashes too: Graphviz replaces sequences such as ``\\N`` even inside HTML-like labels.
+    """
+    return html.escape(visible(text), quote=True).replace("\\", "&#92;")
+
+
+def one_line(expression: str) -> str:
+    """Source text that the user broke over several lines, as it would stand on one."""
+    return re.sub(r"\s*\n\s*", " ", expression.strip())
+
+
+def cells(text: str) -> int:
+    """How many terminal cells a text takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str:
+    """At most ``width`` cells of a text, with an ellipsis where something was left out."""
+    if cells(text) <= width:
+        return text
+    room = max(width - cells(ellipsis), 0)
+    while cells(text) > room:
+        excess = max((cells(text) - room) // 2, 1)
+        text = text[excess:] if keep_end else text[:-excess]
+    return ellipsis + text if keep_end else text + ellipsis
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """The signs of the design language; every state has one, so that colour is never needed."""
+
+    root: str = "◇"
+    op: str = "○"
+    leaf: str = "●"
+    again: str = "↪"
+    module: str = "▸"
+    sum: str = "Σ"
+    saved: str = "▫"
+    silent: str = "∅"
+    bad: str = "✖"
+    branch: str = "├─"
+    last: str = "└─"
+    stem: str = "│ "
+    ellipsis: str = "…"
+    blocks: str = "▏▎▍▌▋▊▉█"
+    ascii: bool = False
+
+    def text(self, text: str) -> str:
+        """Our own words, or made-visible foreign ones, in what the terminal can show."""
+        if not self.ascii:
+            return text
+        for sign, plain in _PLAIN.items():
+            text = text.replace(sign, plain)
+        return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+_PLAIN = {"‖": "|", "·": "-", "×": "x", "…": "...", "→": "->", "∂": "d", "∅": "-", "✖": "!"}
+
+UNICODE = Glyphs()
+ASCII = Glyphs(
+    root="%",
+    op="o",
+    leaf="*",
+    again="^",
+    module="#",
+    sum="+",
+    saved="~",
+    silent="-",
+    bad="!",
+    branch="|-",
+    last="`-",
+    stem="| ",
+    ellipsis="...",
+    blocks="#",
+    ascii=True,
+)

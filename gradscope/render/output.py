@@ -1,0 +1,148 @@
+"""The one place that writes results: to a file, whole or not at all, or to stdout.
+
+Must not know what it writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+
+from gradscope.errors import OutputError
+from gradscope.storage import pack
+
+STDOUT = "-"
+
+
+def check_writable(path: str) -> None:
+    """Find out before a long run whether its result could be written.
+
+    Raises:
+        OutputError: what is wrong with the place, and what to do.
+    """
+    if path == STDOUT:
+        return
+    target = _target(path)
+    try:
+        if target.is_dir():
+            raise OutputError(
+                f"{path} is a directory", f"Name a file in it: -o {target / 'graph.svg'}"
+            )
+        parent = target.parent
+        if not parent.is_dir():
+            raise OutputError(
+                f"{path}: there is no folder {parent}", f"Make it first: mkdir -p {parent}"
+            )
+        exists = target.exists()
+    except ValueError as error:
+        raise OutputError(
+            f"cannot write {path!r}: {error}", "Choose another name for -o."
+        ) from None
+    except OSError as error:
+        raise _refused(path, error) from None
+    if exists and not os.access(target, os.W_OK):
+        raise OutputError(f"{path} is write-protected", "Choose another name for -o.")
+    if not _is_special(target) and not os.access(parent, os.W_OK):
+        raise OutputError(
+            f"{path}: the folder {parent} is read-only", "Choose another folder for -o."
+        )
+
+
+def write(path: str, content: str | bytes) -> bool:
+    """Write to a file, or to stdout for ``-``; a name that ends in ``.gz`` is compressed.
+
+    An existing file keeps its mode, and on any failure its content; a link is followed.
+
+    Returns:
+        False if the reader of stdout went away, which is its right; else True.
+
+    Raises:
+        OutputError: what is wrong with the place, and what to do.
+    """
+    if path == STDOUT:
+        return _write_stdout(content)
+    check_writable(path)
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    if path.endswith(".gz"):
+        data = pack(data)
+    target = _target(path)
+    try:
+        if _is_special(target):
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise _refused(path, error) from None
+    return True
+
+
+def _target(path: str) -> Path:
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        raise OutputError(
+            f"cannot write {path!r}: {error}", "Choose another name for -o."
+        ) from None
+
+
+def _is_special(target: Path) -> bool:
+    """Devices and pipes are written to; a file put in their place would destroy them."""
+    return target.exists() and not target.is_file()
+
+
+def _refused(path: str, error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot write {path}: {error.strerror or error}", "Choose another place for -o."
+    )
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write beside the target, then rename over it in one step."""
+    beside = target.parent / f".gradscope-{secrets.token_hex(6)}"
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    # os.open rather than tempfile: a new file gets the mode the user's umask gives.
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        if mode is not None:
+            beside.chmod(mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _write_stdout(content: str | bytes) -> bool:
+    stream = sys.stdout
+    try:
+        if hasattr(stream, "buffer"):
+            encoding = stream.encoding or "utf-8"
+            stream.flush()
+            stream.buffer.write(
+                content.encode(encoding, "backslashreplace")
+                if isinstance(content, str)
+                else content
+            )
+        else:  # a notebook's or a test's stream takes only text
+            stream.write(
+                content if isinstance(content, str) else content.decode("utf-8", "replace")
+            )
+        stream.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+        return False
+    except OSError as error:
+        raise OutputError(f"cannot write to stdout: {error.strerror or error}") from None
+    return True
+
+
+def _silence_stdout() -> None:
+    """Let what is still in the buffer go nowhere, so that the exit does not complain of the pipe
+    again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,51 @@
+"""From the full graph to the one that is drawn: pure passes that fold nodes together.
+
+A :class:`View` is what every renderer draws: items instead of nodes, links instead of edges.  An
+item is one node, a closed module call, or a repeated run of a chain.  Nothing is lost: all numbers
+of an item or link are read from its members (:mod:`gradscope.reading`).  Must not know of torch,
+of gradients, or of any output format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradscope.report import Graph
+from gradscope.simplify.modules import close_modules, default_depth
+from gradscope.simplify.partition import Partition
+from gradscope.simplify.paths import UnknownLeaf, restrict
+from gradscope.simplify.repeats import fold_repeats
+from gradscope.simplify.view import Item, Link, View
+
+__all__ = ["Folding", "Item", "Link", "UnknownLeaf", "View", "simplify"]
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How far to fold.
+
+    ``depth``: close module calls nested this deep (1 is the outermost); None chooses the largest
+    depth with at most ``limit`` items.  ``all``: fold nothing.  ``path``: draw only the ways to
+    this leaf."""
+
+    depth: int | None = None
+    all: bool = False
+    path: str | None = None
+    limit: int = 30
+
+
+def simplify(graph: Graph, folding: Folding | None = None) -> View:
+    """The view of a graph.
+
+    Raises:
+        UnknownLeaf: if ``folding.path`` names none.
+    """
+    folding = folding or Folding()
+    part = Partition(graph)
+    keep = restrict(part, folding.path) if folding.path is not None else None
+    if folding.all:
+        return part.view(depth=None)
+    depth = folding.depth or default_depth(part, folding.limit)
+    if depth is not None and graph.calls:
+        close_modules(part, depth, keep)
+    fold_repeats(part)
+    return part.view(depth)

@@ -1,0 +1,208 @@
+"""The partition of a graph's nodes that folding passes refine, and the view built from it.
+
+Every pass moves nodes into groups; this module knows what a group may be, whether the graph of
+groups is still acyclic, and how it becomes a :class:`View`.  Must not know why nodes are grouped.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradscope.report import Graph, Node
+from gradscope.simplify.view import Item, ItemKind, Link, View
+
+LEFT_OUT = -1
+"""The group of nodes that are not drawn."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What a group of several nodes is drawn as; the fields are those of :class:`Item`."""
+
+    kind: ItemKind
+    title: str
+    label: str = ""
+    type: str = ""
+    call: int | None = None
+    count: int = 1
+
+
+class Partition:
+    """Every node's group.  A node alone is the group of its own id; folds have ids above all
+    nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.group = list(range(len(graph.nodes)))
+        self.folds: dict[int, Fold] = {}
+        self._names = {leaf.node: leaf.names for leaf in graph.leaves}
+
+    def leave_out(self, nodes: Iterable[int]) -> None:
+        """Take nodes out of the drawing."""
+        for node in nodes:
+            self.group[node] = LEFT_OUT
+
+    def fold(self, nodes: Iterable[int], fold: Fold) -> int:
+        """Put nodes into one new group and return its id."""
+        key = len(self.group) + len(self.folds)
+        self.folds[key] = fold
+        for node in nodes:
+            self.group[node] = key
+        return key
+
+    def kept_nodes(self) -> list[int]:
+        """The nodes that are drawn, ascending."""
+        return [node for node, key in enumerate(self.group) if key != LEFT_OUT]
+
+    def kept_edges(self) -> list[int]:
+        """The edges with both ends drawn."""
+        group = self.group
+        return [
+            index
+            for index, edge in enumerate(self.graph.edges)
+            if group[edge.source] != LEFT_OUT and group[edge.target] != LEFT_OUT
+        ]
+
+    def dissolve(self, keys: set[int]) -> None:
+        """Let the members of these groups stand alone again."""
+        for node, key in enumerate(self.group):
+            if key in keys:
+                self.group[node] = node
+
+    def dissolve_cycles(self) -> None:
+        """Open every fold that lies on a cycle of groups.
+
+        Module calls are nested in time, so a cycle takes something odd, such as a hook that
+        computes with a module's inner tensors outside of it.  What lies on a cycle is left over
+        when the graph is peeled from both ends."""
+        arrows = self._arrows()
+        left = _peel(arrows)
+        left = _peel({(target, source) for source, target in arrows if {source, target} <= left})
+        if left:
+            self.dissolve(left & self.folds.keys())
+
+    def _arrows(self) -> set[tuple[int, int]]:
+        group, edges = self.group, self.graph.edges
+        pairs = ((group[edges[i].source], group[edges[i].target]) for i in self.kept_edges())
+        return {(source, target) for source, target in pairs if source != target}
+
+    def view(self, depth: int | None) -> View:
+        """The view in which every group is an item."""
+        members: dict[int, list[int]] = {}
+        for node in self.kept_nodes():
+            members.setdefault(self.group[node], []).append(node)
+        order = self._order(members)
+        place = {key: position for position, key in enumerate(order)}
+        items = tuple(self._item(place[key], key, members[key]) for key in order)
+        return View(
+            items=items,
+            links=self._links(items, place),
+            roots=tuple(place[self.group[root.node]] for root in self.graph.roots),
+            left_out=tuple(node for node, key in enumerate(self.group) if key == LEFT_OUT),
+            depth=depth,
+        )
+
+    def _order(self, members: dict[int, list[int]]) -> list[int]:
+        """The groups in topological order; among those that may come next, the lowest node
+        first."""
+        if not self.folds:
+            return list(members)
+        waiting = dict.fromkeys(members, 0)
+        targets: dict[int, list[int]] = {key: [] for key in members}
+        for source, target in self._arrows():
+            waiting[target] += 1
+            targets[source].append(target)
+        ready = [(members[key][0], key) for key, count in waiting.items() if not count]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            _, key = heapq.heappop(ready)
+            order.append(key)
+            for target in targets[key]:
+                waiting[target] -= 1
+                if not waiting[target]:
+                    heapq.heappush(ready, (members[target][0], target))
+        return order
+
+    def _item(self, position: int, key: int, members: list[int]) -> Item:
+        fold = self.folds.get(key)
+        if fold is None:
+            node = self.graph.nodes[members[0]]
+            title = self._leaf_name(node.id) if node.kind == "leaf" else short_op(node)
+            return Item(position, node.kind, (node.id,), title, label_of(self.graph, node))
+        return Item(
+            position,
+            fold.kind,
+            tuple(members),
+            fold.title,
+            fold.label,
+            fold.type,
+            fold.call,
+            fold.count,
+        )
+
+    def _leaf_name(self, node: int) -> str:
+        """A leaf's best name, or its number when the program has none for it."""
+        names = self._names.get(node)
+        return names[0] if names else f"#{node}"
+
+    def _links(self, items: tuple[Item, ...], place: dict[int, int]) -> tuple[Link, ...]:
+        """One link an edge between two single nodes, else one for all edges between the two
+        items."""
+        bundles: dict[tuple[int, int, int], list[int]] = {}
+        edges = self.graph.edges
+        for index in self.kept_edges():
+            source, target = (
+                place[self.group[edges[index].source]],
+                place[self.group[edges[index].target]],
+            )
+            if source != target:
+                folded = items[source].folded or items[target].folded
+                bundles.setdefault((source, target, -1 if folded else index), []).append(index)
+        links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
+
+        # A reader expects operands in the order of the expression: by node, then by input slot.
+        links.sort(
+            key=lambda link: (link.source, edges[link.edges[0]].source, edges[link.edges[0]].slot)
+        )
+        return tuple(links)
+
+
+def _peel(arrows: set[tuple[int, int]]) -> set[int]:
+    """The groups that are left when those without an arrow into them are taken away, again and
+    again."""
+    waiting: dict[int, int] = {}
+    targets: dict[int, list[int]] = {}
+    for source, target in arrows:
+        waiting[target] = waiting.get(target, 0) + 1
+        waiting.setdefault(source, 0)
+        targets.setdefault(source, []).append(target)
+    ready = [key for key, count in waiting.items() if not count]
+    for key in ready:
+        for target in targets.get(key, ()):
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    return waiting.keys() - set(ready)
+
+
+def short_op(node: Node) -> str:
+    """``MulBackward0`` as people say it: Mul.  A user's class keeps its name."""
+    if node.kind == "custom":
+        return node.op
+    short = re.sub(r"Backward\d*$", "", node.op.rsplit("::", 1)[-1])
+    return short or node.op
+
+
+def label_of(graph: Graph, node: Node) -> str:
+    """The user's words for what a node computed: ``y = 3*a``, ``3*a``, or ""."""
+    origin = graph.origin_of(node)
+    expression = origin.expression if origin else ""
+    if node.kind == "leaf":
+        return ""
+    if node.variable and expression:
+        return f"{node.variable} = {expression}"
+    return node.variable or expression

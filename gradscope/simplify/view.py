@@ -1,0 +1,114 @@
+"""The View: what every renderer draws, items instead of nodes and links instead of edges.
+
+Nothing is lost on the way from a graph to its view: each node is in exactly one item or is listed
+as left out, each edge is inside an item, in exactly one link, or touches a node left out.
+:meth:`View.check` proves it.  Must not know of gradients or of any output format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from gradscope.errors import ReportError
+from gradscope.report import Graph
+
+ItemKind = Literal["op", "leaf", "custom", "opaque", "module", "repeat"]
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One thing that is drawn: a node, a closed module call, or a repeated run of a chain.
+
+    ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
+    module's path), ``type`` is a module's class, ``label`` the user's expression, ``call`` the
+    module call closed here, ``count`` how often a repeat repeats.  All texts are raw."""
+
+    id: int
+    kind: ItemKind
+    members: tuple[int, ...]
+    title: str
+    label: str = ""
+    type: str = ""
+    call: int | None = None
+    count: int = 1
+
+    @property
+    def folded(self) -> bool:
+        """Whether this stands for more than the one node it could show as itself."""
+        return self.kind in ("module", "repeat")
+
+
+class Link(msgspec.Struct, frozen=True):
+    """Gradient flowing between two items: one edge, or all edges where an end is folded."""
+
+    source: int
+    target: int
+    edges: tuple[int, ...]
+
+
+class View(msgspec.Struct, frozen=True):
+    """Items in topological order, and the links between them.
+
+    ``roots[r]`` is the item that holds ``graph.roots[r]``.  ``left_out`` are the nodes that are
+    not drawn at all.  ``depth`` is the depth of module calls at which they were closed, None if
+    none were."""
+
+    items: tuple[Item, ...]
+    links: tuple[Link, ...]
+    roots: tuple[int, ...]
+    left_out: tuple[int, ...] = ()
+    depth: int | None = None
+
+    def outgoing(self) -> list[list[int]]:
+        """For every item the indices of its outgoing links, in the order of their input slots."""
+        return self._links_by(link.source for link in self.links)
+
+    def incoming(self) -> list[list[int]]:
+        """For every item the indices of its incoming links."""
+        return self._links_by(link.target for link in self.links)
+
+    def _links_by(self, ends: Iterable[int]) -> list[list[int]]:
+        rows: list[list[int]] = [[] for _ in self.items]
+        for index, end in enumerate(ends):
+            rows[end].append(index)
+        return rows
+
+    def check(self, graph: Graph) -> None:
+        """Prove that nothing of the graph was lost, doubled, or put out of order.
+
+        Raises:
+            ReportError: naming what is wrong.
+        """
+        place = self._place_of_nodes(graph)
+        linked: dict[int, tuple[int, int]] = {}
+        for link in self.links:
+            _demand(link.source < link.target, f"link {link.source} → {link.target} runs upward")
+            for index in link.edges:
+                _demand(index not in linked, f"edge {index} is in two links")
+                linked[index] = (link.source, link.target)
+        for index, edge in enumerate(graph.edges):
+            ends = (place[edge.source], place[edge.target])
+            inside = ends[0] == ends[1] or -1 in ends
+            expected = None if inside else ends
+            _demand(linked.get(index) == expected, f"edge {index} is not where its ends are")
+        for root, item in zip(graph.roots, self.roots, strict=True):
+            _demand(place[root.node] == item, f"root node {root.node} is not in item {item}")
+
+    def _place_of_nodes(self, graph: Graph) -> list[int]:
+        """The item of every node, -1 where it is left out."""
+        place: list[int | None] = [None] * len(graph.nodes)
+        parts = [(-1, self.left_out), *((item.id, item.members) for item in self.items)]
+        for position, item in enumerate(self.items):
+            _demand(item.id == position, f"item {position} has id {item.id}")
+        for owner, members in parts:
+            for node in members:
+                _demand(place[node] is None, f"node {node} is in two items")
+                place[node] = owner
+        _demand(None not in place, "a node is in no item")
+        return [-1 if owner is None else owner for owner in place]
+
+
+def _demand(holds: bool, what: str) -> None:
+    if not holds:
+        raise ReportError(f"view: {what}")

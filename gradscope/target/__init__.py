@@ -1,0 +1,23 @@
+"""What program to run, and running it exactly as python would.
+
+:func:`parse_target` turns what was typed into a :class:`Target`, :meth:`Program.prepare` finds and
+compiles it, :meth:`Program.run` runs it, and the :class:`Ending` shows and repeats what python
+would have done.  This room must not know torch, click, or why the program is run: whoever watches
+comes in by callbacks.
+"""
+
+from gradscope.target.cleaning import clean
+from gradscope.target.description import Target, TargetKind, parse_target
+from gradscope.target.ending import Ending, StopProgram, raise_interrupt
+from gradscope.target.program import Program
+
+__all__ = [
+    "Ending",
+    "Program",
+    "StopProgram",
+    "Target",
+    "TargetKind",
+    "clean",
+    "parse_target",
+    "raise_interrupt",
+]

@@ -1,0 +1,189 @@
+"""Makes the tracebacks of a watched program equal to those python would have printed.
+
+Watching leaves three traces: frames of this package, the detour that torch's functions take while
+a ``TorchFunctionMode`` is active, and the longer way of a module call while global hooks exist.
+Knows the shape of torch's frames, but must not import torch.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import linecache
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import NamedTuple
+
+PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
+
+_OVERRIDES_FILE = str(Path("torch", "overrides.py"))
+_MODULE_FILE = str(Path("torch", "nn", "modules", "module.py"))
+_HOOK_TABLES = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+# The longest known way from a public function to its dispatch is two frames (F.max_pool2d).
+_LONGEST_DETOUR = 8
+
+
+class _Entry(NamedTuple):
+    """One line of a traceback."""
+
+    frame: FrameType
+    instruction: int
+    line: int
+
+    @property
+    def code(self) -> CodeType:
+        return self.frame.f_code
+
+
+def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None:
+    """Remove from the tracebacks of ``error`` what watching added, and from all linked to it.
+
+    The exceptions stay the same objects; their ``__traceback__`` is replaced.
+
+    Args:
+        error: the exception that left the program.
+        own_directory: frames of files below it are ours.
+    """
+    own = f"{own_directory}{os.sep}"
+    for linked in linked_exceptions(error):
+        cleaned = _cleaned(linked.__traceback__, own)
+        # Not by assignment: an exception class may forbid setting attributes (a frozen dataclass).
+        BaseException.with_traceback(linked, cleaned)
+
+
+def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
+    """Yield ``error`` and, each once, its causes, its contexts, and the members of groups."""
+    waiting, seen = [error], {id(error)}
+    while waiting:
+        current = waiting.pop()
+        yield current
+        links = [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            links += current.exceptions
+        for link in links:
+            if link is not None and id(link) not in seen:
+                seen.add(id(link))
+                waiting.append(link)
+
+
+def _cleaned(traceback: TracebackType | None, own: str) -> TracebackType | None:
+    entries = []
+    step = traceback
+    while step is not None:
+        entries.append(_Entry(step.tb_frame, step.tb_lasti, step.tb_lineno))
+        step = step.tb_next
+    kept = _direct_module_calls(_without_detours(entries, own), own)
+    if kept == entries:
+        return traceback
+    rebuilt: TracebackType | None = None
+    for entry in reversed(kept):
+        rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
+    return rebuilt
+
+
+def _without_detours(entries: list[_Entry], own: str) -> list[_Entry]:
+    """Drop our own frames, and what led into them and back out.
+
+    With a mode active, ``F.relu`` calls torch's dispatcher, that calls our handler, and that calls
+    ``F.relu`` again: only this second call is what python would have shown.
+    """
+    kept: list[_Entry] = []
+    after_own = detoured = False
+    for entry in entries:
+        if entry.code.co_filename.startswith(own):
+            if kept and _is_dispatch(kept[-1]):
+                kept.pop()
+                detoured = True
+            after_own = True
+            continue
+        # Python trims the frames of an import itself, but not where we stand between them.
+        if after_own and not _is_import(entry):
+            _drop_tail(kept, _is_import)
+        if detoured:
+            _cut_back_to(entry.code, kept)
+        after_own = detoured = False
+        kept.append(entry)
+    if after_own:
+        _drop_tail(kept, _is_import)
+    return kept
+
+
+def _is_dispatch(entry: _Entry) -> bool:
+    code = entry.code
+    return code.co_name == "handle_torch_function" and code.co_filename.endswith(_OVERRIDES_FILE)
+
+
+def _is_import(entry: _Entry) -> bool:
+    return entry.code.co_filename.startswith("<frozen importlib._bootstrap")
+
+
+def _drop_tail(entries: list[_Entry], unwanted: Callable[[_Entry], bool]) -> None:
+    while entries and unwanted(entries[-1]):
+        entries.pop()
+
+
+def _cut_back_to(code: CodeType, entries: list[_Entry]) -> None:
+    """Drop the first call of the function that is now entered for the second time."""
+    for back in range(1, min(_LONGEST_DETOUR, len(entries)) + 1):
+        if entries[-back].code is code:
+            del entries[-back:]
+            # Functions that choose between two others share their code; torch.unique has three.
+            _drop_tail(entries, lambda entry: entry.code is code)
+            return
+
+
+def _direct_module_calls(entries: list[_Entry], own: str) -> list[_Entry]:
+    """Show a call of a module as python does, where only our hooks made torch go a longer way."""
+    kept: list[_Entry] = []
+    in_longer_way = False
+    for entry in entries:
+        if in_longer_way and _is_in_module_file(entry, "inner"):
+            in_longer_way = False
+            continue
+        in_longer_way = False
+        if _is_in_module_file(entry, "_call_impl") and not _is_hooked(entry.frame, own):
+            direct = _direct_call(entry.code)
+            if direct is not None and direct[1] != entry.line:
+                entry = _Entry(entry.frame, *direct)
+                in_longer_way = True
+        kept.append(entry)
+    return kept
+
+
+def _is_in_module_file(entry: _Entry, name: str) -> bool:
+    return entry.code.co_name == name and entry.code.co_filename.endswith(_MODULE_FILE)
+
+
+def _is_hooked(frame: FrameType, own: str) -> bool:
+    """Whether the module called in ``frame`` runs hooks that are not ours."""
+    module = frame.f_locals.get("self")
+    for table in _HOOK_TABLES:
+        hooks = [
+            *(getattr(module, table, None) or {}).values(),
+            *(frame.f_globals.get(f"_global{table}") or {}).values(),
+        ]
+        if not all(_is_own_hook(hook, own) for hook in hooks):
+            return True
+    return False
+
+
+def _is_own_hook(hook: object, own: str) -> bool:
+    code = getattr(hook, "__code__", None)
+    return isinstance(code, CodeType) and code.co_filename.startswith(own)
+
+
+@functools.lru_cache
+def _direct_call(code: CodeType) -> tuple[int, int] | None:
+    """The instruction and line where ``_call_impl`` calls ``forward`` if there are no hooks."""
+    line = None
+    for instruction in dis.get_instructions(code):
+        position = instruction.positions
+        here = position.lineno if position is not None else None
+        if line is None and here is not None:
+            source = linecache.getline(code.co_filename, here).strip()
+            line = here if source.startswith("return forward_call(") else None
+        if line is not None and here == line and instruction.opname.startswith("CALL"):
+            return instruction.offset, line
+    return None

@@ -1,0 +1,136 @@
+"""The description of a program to run: plain data, comparable, and remembered as JSON.
+
+Knows how a target is written on a command line, and nothing of files or of running it.
+"""
+
+from __future__ import annotations
+
+import keyword
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from gradscope.errors import TargetError
+
+TargetKind = Literal["script", "module", "code", "function", "stdin"]
+
+_WAYS = "give script.py, script.py::function, -m MODULE, -c CODE, or - for a program on stdin"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One program to run.
+
+    Attributes:
+        kind: how ``text`` is meant.
+        text: a path, a module name, code, ``PATH::NAME``, or ``-``.
+        arguments: what the program finds in ``sys.argv[1:]``.
+        lets: names and unevaluated literals from ``--let``; only for ``"code"``.
+
+    Raises:
+        TargetError: the parts do not fit together.
+    """
+
+    kind: TargetKind
+    text: str
+    arguments: tuple[str, ...] = ()
+    lets: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(TargetKind):
+            raise TargetError(f"{self.kind!r} is no kind of target", _WAYS)
+        # An empty program is a program; an empty path or module name is a slip.
+        if not self.text and self.kind != "code":
+            raise TargetError("the program to run has an empty name", _WAYS)
+        if self.kind == "function":
+            self._check_function()
+        if self.lets and self.kind != "code":
+            raise TargetError("--let only works with -c", "a script makes its own tensors")
+        for name, _ in self.lets:
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise TargetError(f"--let cannot bind {name!r}", "write --let NAME=LITERAL")
+
+    def _check_function(self) -> None:
+        path, separator, name = self.text.rpartition("::")
+        if not (path and separator and all(part.isidentifier() for part in name.split("."))):
+            raise TargetError(
+                f"{self.text!r} does not name a function in a file",
+                "write script.py::function, or script.py::Class.method",
+            )
+
+    def describe(self) -> str:
+        """Return the target as a user would type it, quoted for a shell."""
+        if self.kind == "module":
+            words = ["-m", self.text]
+        elif self.kind == "code":
+            words = ["-c", self.text]
+            for name, literal in self.lets:
+                words += ["--let", f"{name}={literal}"]
+        else:
+            words = [self.text]
+        if self.arguments:
+            words += ["--", *self.arguments]
+        return shlex.join(words)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the target as JSON-ready data; :meth:`from_dict` reads it back."""
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "arguments": list(self.arguments),
+            "lets": [list(pair) for pair in self.lets],
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> Target:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises:
+            TargetError: the data is not a target; the message says where.
+        """
+        if not isinstance(data, Mapping):
+            raise TargetError(f"a target is an object, not {type(data).__name__}")
+        kind, text = data.get("kind"), data.get("text")
+        if kind not in get_args(TargetKind):
+            raise TargetError(f"target: 'kind' is {kind!r}, not one of {get_args(TargetKind)}")
+        if not isinstance(text, str):
+            raise TargetError(f"target: 'text' is {text!r}, not a string")
+        lets = data.get("lets", [])
+        if not isinstance(lets, list):
+            raise TargetError(f"target: 'lets' is {lets!r}, not a list of pairs")
+        pairs = [_strings(pair, "lets") for pair in lets]
+        if any(len(pair) != 2 for pair in pairs):
+            raise TargetError(f"target: 'lets' is {lets!r}, not a list of pairs")
+        return cls(
+            kind=cast(TargetKind, kind),
+            text=text,
+            arguments=_strings(data.get("arguments", []), "arguments"),
+            lets=tuple((pair[0], pair[1]) for pair in pairs),
+        )
+
+
+def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
+    """Read a target that was typed as one word: a path, ``PATH::NAME``, or ``-``.
+
+    Args:
+        text: the word.  One colon, as in ``C:\\train.py``, means nothing; two name a function,
+            unless a file of exactly this name exists.
+        arguments: what the program is to find in ``sys.argv[1:]``.
+
+    Raises:
+        TargetError: the word is empty, or what follows ``::`` is no name.
+    """
+    kind: TargetKind = "script"
+    if text == "-":
+        kind = "stdin"
+    elif "::" in text and not Path(text).is_file():
+        kind = "function"
+    return Target(kind, text, tuple(arguments))
+
+
+def _strings(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise TargetError(f"target: {where!r} is {value!r}, not a list of strings")
+    return tuple(value)

@@ -1,0 +1,214 @@
+"""What python sets up for each kind of program, and the call that runs it.
+
+One function per kind of target gives a :class:`Launch`: the ``__main__`` module, ``sys.argv[0]``,
+``sys.path[0]`` and what to execute.  Nothing of the interpreter is changed here.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import linecache
+import os
+import pkgutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.machinery import BuiltinImporter, SourceFileLoader
+from pathlib import Path, PurePath
+from types import ModuleType
+from typing import Any
+
+from gradscope.errors import TargetError
+from gradscope.target.compiling import (
+    compile_interactive,
+    compile_source,
+    level_recursion,
+    run_code,
+)
+from gradscope.target.description import Target
+from gradscope.target.missing import function_in, missing_file_hint
+
+
+@dataclass
+class Launch:
+    """A program that is ready to start.
+
+    Attributes:
+        main: the module that is ``__main__`` while the program runs.
+        argument_zero: ``sys.argv[0]``.
+        path_entry: ``sys.path[0]``.
+        execute: runs the program and returns the value of its ending.
+        extra: a second module that the program must find by its name, if any.
+        always_on_path: ``path_entry`` is there even in python's safe-path mode.
+    """
+
+    main: ModuleType
+    argument_zero: str
+    path_entry: str
+    execute: Callable[[], object]
+    extra: ModuleType | None = None
+    always_on_path: bool = False
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The globals of the program."""
+        return vars(self.extra or self.main)
+
+
+class Refused(BaseException):
+    """Carries a :class:`TargetError` of ours past what the program itself may raise."""
+
+    def __init__(self, error: TargetError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def launch(target: Target) -> Launch:
+    """Prepare the program of ``target`` without starting it.
+
+    Raises:
+        TargetError: it cannot be found or read.
+        Exception: what compiling it raises, mostly ``SyntaxError``.
+    """
+    return _LAUNCHERS[target.kind](target)
+
+
+def _script(target: Target) -> Launch:
+    path = _absolute(target.text)
+    if pkgutil.get_importer(path) is not None:
+        return _folder(target, path)
+    code = compile_source(_read(path, target.text), path)
+    main = _main_module(SourceFileLoader("__main__", path), file=path)
+    return Launch(main, target.text, _directory_of(path), lambda: run_code(vars(main), code))
+
+
+def _folder(target: Target, path: str) -> Launch:
+    """A directory or an archive runs as its ``__main__.py``, which python leaves to runpy."""
+    main = _main_module(BuiltinImporter)
+    call = _module_call("__main__", "put a __main__.py there, or give the script itself")
+    return Launch(main, target.text, path, call, always_on_path=True)
+
+
+def _module(target: Target) -> Launch:
+    main = _main_module(BuiltinImporter)
+    hint = "check the name; it is looked up from the current directory and the installed packages"
+    # Packages on the way see "-m" in sys.argv[0]; runpy then puts the file's name there.
+    return Launch(main, "-m", str(Path.cwd()), _module_call(target.text, hint))
+
+
+def _module_call(name: str, hint: str) -> Callable[[], object]:
+    def execute() -> None:
+        # Imported late, as python does: a script does not find runpy in sys.modules.
+        import runpy
+
+        try:
+            # The very function that the interpreter calls for -m: every detail of it is python's.
+            level_recursion()
+            runpy._run_module_as_main(name, alter_argv=name != "__main__")  # type: ignore[attr-defined]
+        except SystemExit as ending:
+            reason = ending.__context__
+            if isinstance(reason, runpy._Error):  # type: ignore[attr-defined]
+                raise Refused(TargetError(str(reason), hint)) from None
+            raise
+
+    return execute
+
+
+def _code(target: Target) -> Launch:
+    main = _main_module(BuiltinImporter)
+    # Python ends the last line itself, and errors at the end of the code show it.
+    source = f"{target.text}\n"
+    codes = compile_interactive(source, "<string>")
+    if sys.version_info >= (3, 13):
+        # From 3.13 on python shows the lines of -c in tracebacks.
+        lines = source.splitlines(keepends=True)
+        linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    return Launch(main, "-c", "", lambda: run_code(vars(main), *codes))
+
+
+def _stdin(target: Target) -> Launch:
+    if sys.stdin is None:
+        raise TargetError(
+            "there is no stdin to read the program from", "give a script instead of -"
+        )
+    source = getattr(sys.stdin, "buffer", sys.stdin).read()
+    code = compile_source(source, "<stdin>")
+    main = _main_module(BuiltinImporter, file="<stdin>")
+    return Launch(main, target.text, "", lambda: run_code(vars(main), code))
+
+
+def _function(target: Target) -> Launch:
+    text, _, name = target.text.rpartition("::")
+    path = _absolute(text)
+    code = compile_source(_read(path, text), path)
+    spec = importlib.util.spec_from_loader(
+        PurePath(path).stem, SourceFileLoader(PurePath(path).stem, path), origin=path
+    )
+    assert spec is not None
+    # A module under its own name, not __main__: whoever asks for one function does not want main().
+    module = importlib.util.module_from_spec(spec)
+
+    def execute() -> object:
+        run_code(vars(module), code)
+        try:
+            function = function_in(module, name, text)
+        except TargetError as error:
+            raise Refused(error) from None
+        return function()
+
+    main = _main_module(BuiltinImporter)
+    return Launch(main, text, _directory_of(path), execute, extra=module)
+
+
+_LAUNCHERS: dict[str, Callable[[Target], Launch]] = {
+    "script": _script,
+    "module": _module,
+    "code": _code,
+    "function": _function,
+    "stdin": _stdin,
+}
+
+
+def _main_module(loader: object, file: str | None = None) -> ModuleType:
+    """A fresh ``__main__`` with the globals, in the order, that python gives it."""
+    main = ModuleType("__main__")
+    namespace = vars(main)
+    namespace["__loader__"] = loader
+    if sys.version_info < (3, 14):
+        namespace["__annotations__"] = {}
+    namespace["__builtins__"] = builtins
+    if file is not None:
+        namespace["__file__"] = file
+        namespace["__cached__"] = None
+    return main
+
+
+def _absolute(text: str) -> str:
+    """The path as python makes it absolute: put after the current directory, and not tidied up."""
+    if PurePath(text).is_absolute():
+        return text
+    if os.name == "nt":
+        return str(Path(text).absolute())
+    return f"{Path.cwd()}{os.sep}{text}"
+
+
+def _directory_of(path: str) -> str:
+    # Python follows links here: a linked script finds the modules beside the real one.
+    return str(Path(path).resolve().parent)
+
+
+def _read(path: str, text: str) -> bytes:
+    """Read the source of a script.
+
+    Raises:
+        TargetError: in the words of python, with a hint at what may have been meant.
+    """
+    try:
+        source = Path(path).read_bytes()
+    except OSError as error:
+        what = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
+        raise TargetError(what, missing_file_hint(text, error)) from None
+    if b"\0" in source:
+        raise TargetError(f"{text} is not a Python script: it holds null bytes", "give its source")
+    return source

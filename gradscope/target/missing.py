@@ -1,0 +1,87 @@
+"""Finds the function a target names, and says what was meant when a file or function is missing.
+
+Looks at directories and module namespaces only; must not know how programs are run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from gradscope.errors import TargetError
+
+_SHOWN_NAMES = 8
+
+
+def missing_file_hint(text: str, error: OSError) -> str:
+    """Say what to do about a script that cannot be opened: the nearest name, or another way."""
+    path = Path(text)
+    if isinstance(error, PermissionError):
+        return "make the file readable"
+    if isinstance(error, IsADirectoryError):
+        return "give the script itself"
+    beside = [other.name for other in path.parent.glob("*.py")]
+    nearest = difflib.get_close_matches(path.name, beside, n=1)
+    if nearest:
+        return f"did you mean {path.with_name(nearest[0])}?"
+    if path.suffix != ".py" and all(part.isidentifier() for part in text.split(".")):
+        return f"to run a module, write -m {text}"
+    return "check the path; it is taken from the current directory"
+
+
+def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object]:
+    """Return the function ``name`` (dots go into classes) of ``module``, ready to be called.
+
+    Args:
+        module: the loaded file.
+        name: the name after ``::``.
+        text: the file as the user typed it, for messages.
+
+    Raises:
+        TargetError: it is not there, is no function, or cannot be called without arguments.
+    """
+    found: object = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise TargetError(f"{text} has no function {name!r}", _names_hint(module, name))
+        found = getattr(found, part)
+    if not callable(found):
+        what = f"{text}::{name} is no function but of type {type(found).__name__}"
+        raise TargetError(what, _names_hint(module, name))
+    needed = _needed_parameters(found)
+    if needed:
+        raise TargetError(
+            f"{text}::{name} cannot be called without arguments: it needs {', '.join(needed)}",
+            "give its parameters defaults, or name a function that takes none and calls it",
+        )
+    return found
+
+
+def _names_hint(module: ModuleType, name: str) -> str:
+    own = [
+        known
+        for known, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    if not own:
+        return "the file defines no functions"
+    nearest = difflib.get_close_matches(name, own, n=_SHOWN_NAMES, cutoff=0.0)
+    more = len(own) - len(nearest)
+    return f"it has: {', '.join(nearest)}" + (f", and {more} more" if more else "")
+
+
+def _needed_parameters(function: Callable[..., object]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        # Some builtins tell nothing about their parameters; calling them will.
+        return []
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is inspect.Parameter.empty and parameter.kind not in optional
+    ]

@@ -1,0 +1,166 @@
+"""Runs a prepared program in this process as python would run it in its own.
+
+Holds what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``) and can put
+it back.  Must not know torch, nor what the callbacks it is given do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from gradscope.errors import TargetError
+from gradscope.target.cleaning import clean
+from gradscope.target.description import Target
+from gradscope.target.ending import Ending, StopProgram, was_stopped
+from gradscope.target.launch import Launch, Refused, launch
+from gradscope.target.torch_import import TorchWatch
+
+
+@dataclass(frozen=True)
+class _Interpreter:
+    """What a program finds changed, as it was before."""
+
+    arguments: list[str]
+    argument_values: list[str]
+    path: list[str]
+    path_values: list[str]
+    main: ModuleType
+    recursion_limit: int
+
+    @classmethod
+    def now(cls) -> _Interpreter:
+        return cls(
+            sys.argv,
+            list(sys.argv),
+            sys.path,
+            list(sys.path),
+            sys.modules["__main__"],
+            sys.getrecursionlimit(),
+        )
+
+    def restore(self) -> None:
+        sys.argv, sys.path = self.arguments, self.path
+        sys.argv[:], sys.path[:] = self.argument_values, self.path_values
+        sys.modules["__main__"] = self.main
+        sys.setrecursionlimit(self.recursion_limit)
+
+
+class Program:
+    """A prepared target; made by :meth:`prepare`, run once.
+
+    As a context manager it calls :meth:`restore` at the end.
+    """
+
+    def __init__(self, target: Target, ready: Launch | BaseException) -> None:
+        self.target = target
+        self._ready = ready
+        self._before: _Interpreter | None = None
+
+    @classmethod
+    def prepare(cls, target: Target) -> Program:
+        """Find, read and compile the program.  Nothing of it runs and nothing is changed yet.
+
+        A ``SyntaxError`` is kept and becomes the :class:`Ending` of :meth:`run`.
+
+        Raises:
+            TargetError: the script is missing, unreadable, or not a script.
+        """
+        try:
+            return cls(target, launch(target))
+        except TargetError:
+            raise
+        except Exception as error:
+            clean(error)
+            return cls(target, error)
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The globals of the program: of ``__main__``, or of the file that holds the function."""
+        return self._ready.namespace if isinstance(self._ready, Launch) else {}
+
+    def run(
+        self,
+        before: Callable[[dict[str, Any]], None] | None = None,
+        on_torch: Callable[[], None] | None = None,
+    ) -> Ending:
+        """Run the program to its end, whatever that is.
+
+        ``sys.argv``, ``sys.path``, ``__main__`` and the current directory stay as the program left
+        them, for its threads and ``atexit`` handlers; see :meth:`restore`.
+
+        Args:
+            before: called with the globals before anything of the program runs.
+            on_torch: called once, as soon as torch is imported: at once if it is already, else when
+                the program's first import of it has succeeded, in the thread that imports it.
+
+        Raises:
+            TargetError: a module or function turned out not to exist, or not to be callable.
+            Exception: what ``before`` or ``on_torch`` raised.
+        """
+        if not isinstance(self._ready, Launch):
+            return Ending(self._ready, None, {})
+        self._enter(self._ready)
+        if before is not None:
+            before(self.namespace)
+        watch = TorchWatch(on_torch or _do_nothing)
+        watch.start()
+        try:
+            exception, value = _outcome(self._ready.execute)
+        finally:
+            watch.stop()
+        if watch.failure is not None:
+            raise watch.failure
+        if isinstance(exception, Refused):
+            raise exception.error
+        return Ending(exception, value, self.namespace)
+
+    def _enter(self, ready: Launch) -> None:
+        self._before = _Interpreter.now()
+        sys.argv[:] = [ready.argument_zero, *self.target.arguments]
+        if not sys.flags.safe_path:
+            # What stands first is where python found us; the program expects its own place there.
+            sys.path[:1] = [ready.path_entry]
+        elif ready.always_on_path:
+            sys.path.insert(0, ready.path_entry)
+        sys.modules["__main__"] = ready.main
+        if ready.extra is not None:
+            # Never over a module that others use, for a script may be called like one.
+            sys.modules.setdefault(ready.extra.__name__, ready.extra)
+
+    def restore(self) -> None:
+        """Put back ``sys.argv``, ``sys.path``, ``__main__`` and the recursion limit."""
+        if self._before is None or not isinstance(self._ready, Launch):
+            return
+        self._before.restore()
+        self._before = None
+        extra = self._ready.extra
+        if extra is not None and sys.modules.get(extra.__name__) is extra:
+            del sys.modules[extra.__name__]
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
+
+
+def _outcome(execute: Callable[[], object]) -> tuple[BaseException | None, object]:
+    """Call ``execute``; return what escaped it, cleaned, and what it returned."""
+    try:
+        return None, execute()
+    except StopProgram:
+        return None, None
+    except BaseException as error:
+        escaped = error
+    if was_stopped(escaped):
+        return None, None
+    clean(escaped)
+    return escaped, None
+
+
+def _do_nothing() -> None:
+    pass

@@ -1,0 +1,274 @@
+"""The reports that the tests of saving, folding and drawing share, built by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import msgspec
+from tests.program import Program, Value, gradient
+
+from gradscope.report import Accumulation, GradientInfo, Report, TensorInfo
+
+HOSTILE = "</script>[/red]\"'\n\\N\u202e\U0001f642<b>&%s{}\x00\x1b[31m"
+"""A name with everything that could act in some format."""
+
+
+def small(backward: bool = True) -> Report:
+    """A9: ``y = 3*a + 2*b*b + torch.log(c)``, and a gradient whose numbers can be followed by
+    hand."""
+    program = Program()
+    program.line = 3
+    a = program.leaf("a", data=(1, 2, 3), shape=(3,))
+    program.line = 4
+    b = program.leaf("b", data=(3, 4, 5), shape=(3,))
+    program.line = 5
+    c = program.leaf("c", data=(6, 7, 8), shape=(3,))
+    program.line = 7
+    three_a = program.op("MulBackward0", [(a, 3)], (3, 6, 9), "3*a")
+    two_b = program.op("MulBackward0", [(b, 2)], (6, 8, 10), "2*b")
+    square = program.op("MulBackward0", [(two_b, b.data), (b, two_b.data)], (18, 32, 50), "2*b*b")
+    first = program.op("AddBackward0", [(three_a, 1), (square, 1)], (21, 38, 59), "3*a + 2*b*b")
+    log = program.op(
+        "LogBackward0", [(c, tuple(1 / x for x in c.data))], (1.8, 1.9, 2.1), "torch.log(c)"
+    )
+    whole = "3*a + 2*b*b + torch.log(c)"
+    y = program.op("AddBackward0", [(first, 1), (log, 1)], (22.8, 39.9, 61.1), whole, "y")
+    return program.report((y, (0.1, 1.0, 0.0001)), labels=["y"], backward=backward)
+
+
+def scalars() -> Report:
+    """A11 after the second backward: 3 + 3 = 6."""
+    program = Program()
+    a, b, c = (program.leaf(name, data=(1,)) for name in "abc")
+    left = program.op("MulBackward0", [(a, 3)], (3,), "3*a")
+    middle = program.op("PowBackward0", [(b, 4)], (2,), "2*b**2")
+    right = program.op("LogBackward0", [(c, 1)], (0,), "log(c)")
+    add = program.op("AddBackward0", [(left, 1), (middle, 1)], (5,), "3*a + 2*b**2")
+    y = program.op("AddBackward0", [(add, 1), (right, 1)], (5,), "3*a + 2*b**2 + log(c)", "y")
+    report = program.report((y, (1.0,)), labels=["y"])
+    (backward,) = report.passes
+    table = list(backward.gradients)
+    entries = []
+    for entry in backward.accumulations:
+        (value,) = table[entry.new].values or ()
+        table.append(gradient((2 * float(value),), ()))
+        entries.append(Accumulation(entry.new, before=entry.new, after=len(table) - 1))
+    again = msgspec.structs.replace(
+        backward, gradients=tuple(table), accumulations=tuple(entries), number=2
+    )
+    return msgspec.structs.replace(report, passes=(again,))
+
+
+def doublings(times: int = 9) -> Report:
+    """A8: ``y = 2*x`` and then ``y = y*2`` in a loop."""
+    program = Program("loop.py")
+    x = program.leaf("x", data=(1, 1, 1), shape=(3,))
+    program.line = 2
+    y = program.op("MulBackward0", [(x, 2)], (2, 2, 2), "x*2", "y")
+    program.line = 4
+    for _ in range(times):
+        y = program.op("MulBackward0", [(y, 2)], tuple(2 * v for v in y.data), "y*2", "y")
+    return program.report((y, (0.1, 1.0, 0.0001)), labels=["y"])
+
+
+def chain(length: int = 100_000, distinct: bool = False) -> Report:
+    """A chain deeper than any recursion limit; ``distinct`` lines do not fold."""
+    program = Program("chain.py")
+    y = program.leaf("x", data=(1, 1), shape=(2,))
+    for step in range(length):
+        program.line = step + 2 if distinct else 2
+        sign = -1 if step % 3 else 1
+        y = program.op("NegBackward0", [(y, sign)], (1, 1), "-y", "y")
+    return program.report((y, (1.0, 1.0)), labels=["y"])
+
+
+def transformer(layers: int = 12) -> Report:
+    """The shape of a language model: embeddings, blocks of attention and perceptron, head, loss."""
+    program = Program("gpt.py")
+    program.enter("gpt", "GPT")
+    x = _embed(program)
+    for layer in range(layers):
+        x = _block(program, x, f"gpt.h.{layer}", shrink=0.6)
+    x = _layer(program, "gpt.ln_f", "LayerNorm", "NativeLayerNormBackward0", x)
+    logits = _layer(program, "gpt.head", "Linear", "MmBackward0", x)
+    program.exit()
+    program.line = 41
+    words = "F.cross_entropy(logits, targets)"
+    log = program.op("LogSoftmaxBackward0", [(logits, 0.5)], (0.1,), words)
+    loss = program.op("NllLossBackward0", [(log, 0.25)], (3.2,), words, "loss")
+    return program.report((loss, (1.0,)), labels=["loss"])
+
+
+def _embed(program: Program) -> Value:
+    program.line = 12
+    parts = []
+    for name in ("wte", "wpe"):
+        program.enter(f"gpt.{name}", "Embedding")
+        weight = program.leaf(f"gpt.{name}.weight", data=(0.02,), shape=(65, 64))
+        expression = f"self.{name}(ids)"
+        parts.append(program.op("EmbeddingBackward0", [(weight, 0.5)], (0.02,), expression))
+        program.exit()
+    return program.op("AddBackward0", [(part, 1) for part in parts], (0.04,), "tok + pos", "x")
+
+
+def _block(program: Program, x: Value, path: str, shrink: float) -> Value:
+    program.enter(path, "Block")
+    for half, inner in (("attn", "Attention"), ("mlp", "MLP")):
+        normed = _layer(program, f"{path}.ln_{half}", "LayerNorm", "NativeLayerNormBackward0", x)
+        program.enter(f"{path}.{half}", inner)
+        hidden = _layer(program, f"{path}.{half}.c_fc", "Linear", "AddmmBackward0", normed)
+        program.line = 24
+        bent = program.op("GeluBackward0", [(hidden, shrink)], (0.1,), "self.act(h)", "h")
+        out = _layer(program, f"{path}.{half}.c_proj", "Linear", "AddmmBackward0", bent)
+        program.exit()
+        program.line = 30
+        expression = f"x + self.{half}(self.ln_{half}(x))"
+        x = program.op("AddBackward0", [(x, 1), (out, 1)], (0.1,), expression, "x")
+    program.exit()
+    return x
+
+
+def _layer(program: Program, path: str, type: str, op: str, x: Value) -> Value:
+    program.enter(path, type)
+    program.line += 1
+    weight = program.leaf(f"{path}.weight", data=(0.02,), shape=(64, 64))
+    bias = program.leaf(f"{path}.bias", data=(0.0,), shape=(64,))
+    expression = f"self.{path.rsplit('.', 1)[-1]}(x)"
+    y = program.op(op, [(bias, 0.1), (x, 0.9), (weight, 0.1)], (0.1,), expression)
+    program.exit()
+    return y
+
+
+def broken() -> Report:
+    """A logarithm of zero: finite until Log, NaN and infinity below."""
+    program = Program("nan.py")
+    w = program.leaf("w", data=(1, 0, 2), shape=(3,))
+    s = program.leaf("scale", data=(0, 0, 0), shape=(3,))
+    program.line = 5
+    p = program.op("MulBackward0", [(w, s.data), (s, w.data)], (0, 0, 0), "w*scale", "p")
+    program.line = 6
+    q = program.op("LogBackward0", [(p, (1.0, math.inf, math.nan))], (0, 0, 0), "torch.log(p)")
+    total = program.op("SumBackward0", [(q, 1)], (0,), "torch.log(p).sum()", "loss")
+    report = program.report((total, (1.0,)), labels=["loss"])
+    return msgspec.structs.replace(report, notes=("The program ended with status 1.",))
+
+
+def several_outputs() -> Report:
+    """``unbind``: a node with three outputs, one used twice, one not at all."""
+    program = Program("unbind.py")
+    x = program.leaf("x", data=(1, 2), shape=(2,))
+    first = program.op("UnbindBackward0", [(x, 1)], (1, 2), "x.unbind()")
+    second = program.another_output(first)
+    program.another_output(first)
+    square = program.op("MulBackward0", [(second, (1, 2)), (second, (1, 2))], (1, 4), "b*b")
+    y = program.op("AddBackward0", [(first, 1), (square, 1)], (2, 6), "a + b*b", "y")
+    return program.report((y, (1.0, 1.0)), labels=["y"])
+
+
+def shared_operation() -> Report:
+    """An operation without a name that two others use."""
+    program = Program("shared.py")
+    x, w = program.leaf("x", data=(2,)), program.leaf("self.w", "w", data=(3,))
+    product = program.op("MulBackward0", [(x, 3), (w, 2)], (6,))
+    left = program.op("SinBackward0", [(product, 0.5)], (0,), "sin(x*w)")
+    right = program.op("CosBackward0", [(product, 0.25)], (0,), "cos(x*w)")
+    y = program.op("SubBackward0", [(left, 1), (right, -1)], (0,), "sin(x*w) - cos(x*w)", "y")
+    return program.report((y, (1.0,)), labels=["y"])
+
+
+def two_roots() -> Report:
+    """Two losses over one weight; one loss is on the other's path."""
+    program = Program("roots.py")
+    w = program.leaf("w", data=(2,))
+    hidden = program.op("MulBackward0", [(w, 3)], (6,), "w*3", "first")
+    second = program.op("ExpBackward0", [(hidden, 2)], (403,), "first.exp()", "second")
+    return program.report((hidden, (1.0,)), (second, (0.5,)), labels=["first", "second"])
+
+
+def states() -> Report:
+    """A gradient of every state on the edges into leaves."""
+    program = Program("states.py")
+    names = ("reached", "zero", "none", "skipped", "nan")
+    leaves = [program.leaf(name, data=(1.0,), shape=(64, 64)) for name in names]
+    factors = (1.0, 0.0, 1.0, 1.0, math.nan)
+    stack = program.op(
+        "Mix", list(zip(leaves, factors, strict=True)), (1.0,), "mix(...)", kind="custom"
+    )
+    y = program.op("SumBackward0", [(stack, 1.0)], (5.0,), "mix(...).sum()", "y")
+    report = program.report((y, (1.0,)), labels=["y"])
+    return _silenced(report, {"none": GradientInfo("none"), "skipped": GradientInfo("not reached")})
+
+
+def _silenced(report: Report, states: dict[str, GradientInfo]) -> Report:
+    """The report with other gradients at some leaves."""
+    (backward,) = report.passes
+    nodes = {
+        leaf.node: states[leaf.names[0]] for leaf in report.graph.leaves if leaf.names[0] in states
+    }
+    table = [*backward.gradients, *states.values()]
+    entry = {node: table.index(info) for node, info in nodes.items()}
+    edges = [
+        entry.get(e.target, old) for e, old in zip(report.graph.edges, backward.edges, strict=True)
+    ]
+    upstream = [
+        (entry[node],) if node in entry else row for node, row in enumerate(backward.upstream)
+    ]
+    changed = msgspec.structs.replace(
+        backward,
+        gradients=tuple(table),
+        edges=tuple(edges),
+        upstream=tuple(upstream),
+        accumulations=tuple(Accumulation(upstream[leaf.node][0]) for leaf in report.graph.leaves),
+    )
+    return msgspec.structs.replace(report, passes=(changed,))
+
+
+def hostile(name: str = HOSTILE) -> Report:
+    """The same name for everything that has one."""
+    program = Program(name + ".py")
+    leaf = program.leaf(name, data=(1, 2), shape=(2,))
+    x = program.op("MulBackward0", [(leaf, 2)], (2, 4), name, name)
+    program.enter(name, name)
+    for _ in range(2):
+        x = program.op(name, [(x, 1)], (2, 4), name, name, kind="custom")
+    program.exit()
+    return program.report((x, (1.0, 2.0)), labels=[name], notes=[name])
+
+
+def saved() -> Report:
+    """A node with tensors kept for backward, one of them complex."""
+    program = Program("saved.py")
+    z = program.leaf("z", data=(1, 2), shape=(2,))
+    y = program.op("MulBackward0", [(z, 2)], (2, 4), "z*w", "y")
+    tensor = TensorInfo((2,), "complex64", values=(1.0, 2.0, 3.5, -4.0))
+    program.steps[-1].saved = (
+        ("self", TensorInfo((2,), "float32", values=(1.0, 2.0))),
+        ("other", tensor),
+    )
+    return program.report((y, (1.0, 1.0)), labels=["y"])
+
+
+def unnamed_leaf() -> Report:
+    """A leaf the program has no name for."""
+    program = Program("unnamed.py")
+    y = program.op("SumBackward0", [(program.leaf(data=(1, 2), shape=(2,)), 1)], (3,), "f(x)", "y")
+    return program.report((y, (1.0, 1.0)))
+
+
+CASES: dict[str, Callable[[], Report]] = {
+    "small": small,
+    "traced": lambda: small(backward=False),
+    "scalars": scalars,
+    "doublings": doublings,
+    "transformer": transformer,
+    "broken": broken,
+    "several-outputs": several_outputs,
+    "shared-operation": shared_operation,
+    "two-roots": two_roots,
+    "states": states,
+    "hostile": hostile,
+    "saved": saved,
+    "unnamed-leaf": unnamed_leaf,
+}
+"""The reports with golden files, by the names of those files."""

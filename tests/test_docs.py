@@ -1,0 +1,35 @@
+"""Everything the docs show is what the commands print, and every command is documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gradscope.cli.commands import gradscope
+from tests.transcripts import BLOCK, PAGES, ROOT, commands, make_runner, same
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
+    run = make_runner(tmp_path)
+    for block in BLOCK.finditer(page.read_text("utf-8")):
+        for line, shown in commands(block[2]):
+            printed = run(line)
+            assert same(shown, printed), f"$ {line}\n{printed}\n(the page shows)\n{shown}"
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    for name, command in gradscope.commands.items():
+        assert f"$ gradscope {name} --help" in reference
+        for parameter in command.params:
+            assert all(option in reference for option in parameter.opts if option.startswith("-"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target

@@ -1,0 +1,221 @@
+"""Tracebacks of a watched torch program, compared with those python prints without a watcher."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gradscope.target
+from gradscope.target import clean
+
+PROJECT = Path(gradscope.target.__file__).parents[2]
+
+# All that a watcher does to a program: a mode, global hooks, wrapped functions.
+WATCHER = """
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class Watch(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return self.call(func, args, kwargs or {})
+
+    def call(self, func, args, kwargs):
+        return func(*args, **kwargs)
+
+
+def seen(*_):
+    pass
+
+
+mode = Watch()
+
+
+def start():
+    mode.__enter__()
+    torch.nn.modules.module.register_module_forward_pre_hook(seen)
+    torch.nn.modules.module.register_module_forward_hook(seen, always_call=True)
+    backward, apply = torch.autograd.backward, torch.autograd.Function.__dict__["apply"].__func__
+    torch.autograd.backward = lambda *args, **kwargs: backward(*args, **kwargs)
+    torch.autograd.Function.apply = classmethod(lambda cls, *args: apply(cls, *args))
+"""
+
+DRIVER = """
+import pathlib, sys
+from gradscope.target import Program, clean, parse_target
+
+def watch():
+    import watcher
+    watcher.start()
+
+own = pathlib.Path(__file__).parent
+sys.path.append(str(own))
+ending = Program.prepare(parse_target(sys.argv[1])).run(on_torch=watch)
+sys.modules["watcher"].mode.__exit__(None, None, None)
+clean(ending.exception, own)
+ending.show()
+ending.finish()
+"""
+
+PROGRAM = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+class BadBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, g): raise ValueError("in backward")
+
+class BadForward(BadBackward):
+    @staticmethod
+    def forward(ctx, x): raise ValueError("in forward")
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.Linear(5, 1)))
+    def forward(self, x):
+        return self.layers(x)
+
+class Sub(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+def chained():
+    try:
+        Net()(torch.ones(3))
+    except RuntimeError as error:
+        raise KeyError("chained") from error
+
+def handling():
+    try:
+        Net()(torch.ones(3))
+    except RuntimeError:
+        F.relu("x")
+
+one = torch.ones(2, requires_grad=True)
+hooked = nn.Linear(2, 2)
+hooked.register_forward_hook(lambda *_: None)
+CASES = [
+    lambda: F.relu("x"),
+    lambda: F.max_pool2d(one, 2),
+    lambda: torch.unique("x"),
+    lambda: torch.meshgrid("x", indexing="ij"),
+    lambda: torch.einsum("ij,jk", torch.ones(2, 2), torch.ones(3, 3)),
+    lambda: F.cross_entropy(torch.ones(2, 3), torch.ones(4, 3)),
+    lambda: F.softmax(torch.ones(3).as_subclass(Sub), dim=5),
+    lambda: torch.ones(2) - "x",
+    lambda: torch.ones(2).split("x"),
+    lambda: one.backward(),
+    lambda: torch.autograd.backward([one]),
+    lambda: torch.autograd.grad(one, one),
+    lambda: BadBackward.apply(one).sum().backward(),
+    lambda: BadForward.apply(one),
+    lambda: Net()(torch.ones(2, 3)),
+    lambda: hooked(torch.ones(3)),
+    lambda: nn.LSTM(2, 3)(torch.ones(1, 1, 5)),
+    lambda: nn.MultiheadAttention(4, 2)(one, one, one),
+    lambda: checkpoint(lambda x: F.relu(x)[5], one, use_reentrant=False),
+    lambda: checkpoint(lambda x: F.relu(x)[5], one, use_reentrant=True),
+    chained,
+    handling,
+]
+errors = []
+for case in CASES:
+    try:
+        case()
+    except Exception as error:
+        errors.append(error)
+assert len(errors) == len(CASES)
+half = len(errors) // 2
+raise ExceptionGroup(
+    "all", [ExceptionGroup("first", errors[:half]), ExceptionGroup("second", errors[half:])]
+)
+"""
+
+BROKEN_TORCH = {
+    "raises": "raise OSError('no libtorch')\n",
+    "imports nothing": "import torch_has_no_such_part\n",
+    "syntax error": "x = = 1\n",
+    "raises deeper": "import importlib\nimportlib.import_module('torch.deeper')\n",
+}
+
+
+def python(words: list[str], directory: Path) -> tuple[int, str]:
+    """Run python; return its status and what it wrote to stderr."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        timeout=300,
+    )
+    return done.returncode, done.stderr
+
+
+def test_tracebacks_through_torch_are_those_of_python(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "watcher.py").write_text(WATCHER)
+    (own / "driver.py").write_text(DRIVER)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    plain = python(["program.py"], tmp_path)
+    assert "in backward" in plain[1] and "_call_impl" in plain[1]
+    assert python([str(own / "driver.py"), "program.py"], tmp_path) == plain
+
+
+def test_a_torch_that_cannot_be_imported_fails_as_under_python(tmp_path: Path) -> None:
+    (tmp_path / "driver.py").write_text(
+        "import sys\n"
+        "from gradscope.target import Program, parse_target\n"
+        "ending = Program.prepare(parse_target(sys.argv[1])).run(on_torch=print)\n"
+        "ending.show()\n"
+        "ending.finish()\n"
+    )
+    for number, source in enumerate(BROKEN_TORCH.values()):
+        place = tmp_path / str(number)
+        (place / "torch").mkdir(parents=True)
+        (place / "torch" / "__init__.py").write_text(source)
+        (place / "torch" / "deeper.py").write_text("1 / 0\n")
+        (place / "direct.py").write_text("import torch\n")
+        (place / "named.py").write_text("import importlib\nimportlib.import_module('torch')\n")
+        for script in ("direct.py", "named.py"):
+            assert python([str(tmp_path / "driver.py"), script], place) == python([script], place)
+
+
+def test_exceptions_that_refer_to_each_other_are_cleaned_once() -> None:
+    first, second = ValueError("first"), ValueError("second")
+    first.__context__, second.__context__ = second, first
+    group = ExceptionGroup("group", [first, second])
+    try:
+        raise first
+    except ValueError:
+        clean(group, own_directory=Path(__file__).parent)
+    assert first.__traceback__ is None
+
+
+def test_a_traceback_without_our_frames_is_left_alone() -> None:
+    try:
+        raise ValueError
+    except ValueError as error:
+        before = error.__traceback__
+        clean(error)
+        assert error.__traceback__ is before
+
+
+def test_a_very_long_traceback_is_cleaned() -> None:
+    def down(depth: int) -> int:
+        return down(depth + 1)
+
+    try:
+        down(0)
+    except RecursionError as error:
+        clean(error, own_directory=Path(__file__).parent)
+        assert error.__traceback__ is None

@@ -1,0 +1,119 @@
+"""The commands that the docs show: run them, compare what they print, or write it anew.
+
+A fenced ``console`` block holds commands after ``$ `` and below each what it prints.  ``make docs``
+(that is ``python -m tests.transcripts``) runs them all and rewrites the blocks; ``test_docs.py``
+runs them and compares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "examples" / "README.md",
+)
+BLOCK = re.compile(r"(^```console\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
+TOLERANCE = 5e-3
+"""Numbers are shown with four digits, and processors differ in the last ones of a long float32
+sum."""
+
+
+def commands(block: str) -> list[tuple[str, str]]:
+    """The commands of one block, each with the output that is shown below it."""
+    found: list[tuple[str, str]] = []
+    for line in block.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append((line[2:].rstrip("\n"), ""))
+        elif found:
+            found[-1] = (found[-1][0], found[-1][1] + line)
+    return found
+
+
+def make_runner(folder: Path) -> Callable[[str], str]:
+    """A function that runs a command line as a newcomer's terminal would, 100 columns wide.
+
+    ``folder`` holds what a user's home would: the remembered targets, and a ``gradscope`` on PATH.
+    """
+    shim = folder / "gradscope"
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gradscope "$@"\n')
+    shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    environment = {
+        **os.environ,
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+
+    def run(line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+        )
+        text = done.stdout.decode()
+        return text if text.endswith("\n") or not text else text + "\n"
+
+    return run
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether two outputs agree: word by word, numbers nearly, bars not at all."""
+    left, right = _words(shown), _words(printed)
+    return len(left) == len(right) and all(map(_same_word, left, right))
+
+
+def _words(text: str) -> list[str]:
+    without_bars = re.sub(r"[█▉▊▋▌▍▎▏]+", " ", text)
+    return re.findall(r"-?\d+\.?\d*(?:e[+-]?\d+)?|[^\s\d]+", without_bars)
+
+
+def _same_word(left: str, right: str) -> bool:
+    if left == right:
+        return True
+    try:
+        a, b = float(left), float(right)
+    except ValueError:
+        return False
+    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+
+
+def rewrite(page: Path) -> None:
+    """Run every command of a page and put what it prints below it."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = make_runner(Path(folder))
+
+        def fill(match: re.Match[str]) -> str:
+            body = "".join(f"$ {line}\n{run(line)}" for line, _ in commands(match[2]))
+            return match[1] + body + match[3]
+
+        text = page.read_text("utf-8")
+        new = BLOCK.sub(fill, text)
+    if new != text:
+        page.write_text(new, "utf-8")
+        print(f"rewrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    for known_page in PAGES:
+        rewrite(known_page)
