@@ -54,8 +54,8 @@ def run(arguments: list[str]) -> Result:
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
-    """Our arguments and, after ``--``, those of the user's program; None where there is no
-    ``--``.""" if "--" not in arguments:
+    """Our arguments, and after ``--`` those of the user's program; None if there is no ``--``."""
+    if "--" not in arguments:
         return arguments, None
     position = arguments.index("--")
     return arguments[:position], arguments[position + 1 :]
