@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 import msgspec
-from tests.program import Program, Value, gradient
 
 from gradscope.report import Accumulation, GradientInfo, Report, TensorInfo
+from tests.program import Program, Value, gradient
 
 HOSTILE = "</script>[/red]\"'\n\\N\u202e\U0001f642<b>&%s{}\x00\x1b[31m"
 """A name with everything that could act in some format."""

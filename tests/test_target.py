@@ -210,6 +210,7 @@ def test_a_function_is_called_and_its_file_is_no_script(
     ending = run(parse_target(f"functions.py::{name}"))
     assert (ending.exception, ending.value) == (None, value)
     assert ending.namespace["loaded_as"] == "functions"
+    assert ending.namespace["__file__"] == str(here / "functions.py")
     assert "functions" not in sys.modules
 
 

@@ -1,4 +1,5 @@
-"""From live nodes and what was recorded about them to the plain Graph and BackwardPass of the Report."""
+"""From live nodes and what was recorded about them to the plain Graph and BackwardPass of the
+Report."""
 
 from __future__ import annotations
 
@@ -17,7 +18,15 @@ from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
 from gradscope.capture.recorder import Recorder, Span
 from gradscope.capture.source import Site
-from gradscope.capture.summary import SMALL, flat_values, metadata, name_of, plain, readable, values_of
+from gradscope.capture.summary import (
+    SMALL,
+    flat_values,
+    metadata,
+    name_of,
+    plain,
+    readable,
+    values_of,
+)
 from gradscope.capture.walk import Walked
 from gradscope.report import (
     Accumulation,
@@ -46,8 +55,8 @@ _NO_SEQUENCE = 2**63
 class Assembler:
     """Builds the Graph of one walk.
 
-    ``keep``: values of forward tensors with at most this many elements are kept; ``saved``: describe the
-    tensors that each node saved for backward.
+    ``keep``: values of forward tensors with at most this many elements are kept; ``saved``:
+    describe the tensors that each node saved for backward.
     """
 
     walked: Walked
@@ -128,9 +137,7 @@ class Assembler:
             saved=tuple(self._saved(live)) if self.saved else (),
         )
 
-    def _variable(
-        self, number: int, span: Span | None, sequence: int, origin: int | None
-    ) -> str:
+    def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
         live = self._live_names.get(number, "")
         if span is None or origin is None or sequence != span.end - 1:
             return live
@@ -181,7 +188,9 @@ class Assembler:
         for inner in reversed(chain):
             parent = self._call_numbers.get(self.recorder.modules.parent(inner))
             place = self.recorder.modules.place(inner)
-            path, kind = ("?", "?") if place is None else (self.module_names.path(place), place.type)
+            path, kind = (
+                ("?", "?") if place is None else (self.module_names.path(place), place.type)
+            )
             self._call_numbers[inner] = len(self._calls)
             self._calls.append(ModuleCall(path, kind, parent))
             call = inner
@@ -219,10 +228,12 @@ class Assembler:
         return Root(self.walked.index[node], output, names[0] if names else "")
 
     def _names_of_results(self) -> dict[int, str]:
-        """Variables of the program that hold a node's result now, for nodes that were not recorded."""
+        """Variables of the program that hold a node's result now, for nodes that were not
+        recorded."""
         names: dict[int, str] = {}
         for tensor in self.scopes.held_tensors():
-            # Asking a view for its grad_fn may make a new node; one that is not walked is of no use.
+            # Asking a view for its grad_fn may make a new node; one that is not walked is of no
+            # use.
             position = self.walked.index.get(tensor.grad_fn) if tensor.grad_fn is not None else None
             if position is not None and tensor.output_nr == 0:
                 names.setdefault(position, self.scopes.names(tensor)[0])

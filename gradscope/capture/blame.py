@@ -1,4 +1,5 @@
-"""Why the program's own backward failed: buffers freed, or tensors changed after they were saved."""
+"""Why the program's own backward failed: buffers freed, or tensors changed after they were
+saved."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def explain_failure(failure: BaseException, walked: Walked, recorder: Recorder) 
 
 
 def stale_notes(walked: Walked, recorder: Recorder) -> list[str]:
-    """For each saved tensor that was changed in place: the line that saved it and the line that changed it."""
+    """For each saved tensor that was changed in place: the line that saved it and the line that
+    changed it."""
     notes = []
     for node, slot, raw in _broken(walked, "modified by an inplace operation"):
         saver = _made_at(node, recorder)

@@ -1,7 +1,7 @@
 """The program's own backward calls, in one form whichever way they were made.
 
-``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad`` take the same things under
-different names.  Knows nothing of graphs or Reports.
+``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad`` take the same things
+under different names.  Knows nothing of graphs or Reports.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class BackwardCall:
     """One call, not yet made.
 
     ``roots`` and ``gradients`` are as the program gave them, one gradient (or None) a root.
-    ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch and
-    cannot be read on the way.  ``frame`` is the program's frame that made the call.
+    ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch
+    and cannot be read on the way.  ``frame`` is the program's frame that made the call.
     """
 
     roots: list[torch.Tensor | GradientEdge]

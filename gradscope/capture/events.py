@@ -1,7 +1,7 @@
 """Torch calls that made no autograd node, but matter when a gradient is missing or wrong.
 
-Bounded memories of: leaves made, results without history, and tensors changed in place.  Tensors are
-remembered weakly.  Knows nothing of graphs.
+Bounded memories of: leaves made, results without history, and tensors changed in place.  Tensors
+are remembered weakly.  Knows nothing of graphs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _SPECIAL: dict[Any, Sort] = {
 
 
 class InPlace(NamedTuple):
-    """A tensor changed in place: its storage, its version after, when (sequence number), and where."""
+    """A tensor changed in place: its storage, its version after, when (sequence number), and
+    where."""
 
     storage: int
     version: int
@@ -39,7 +40,8 @@ class InPlace(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A tensor without a grad_fn: a leaf, or a result that carries no history, and where it was made."""
+    """A tensor without a grad_fn: a leaf, or a result that carries no history, and where it was
+    made."""
 
     tensor: weakref.ref[torch.Tensor]
     site: Site | None
@@ -60,7 +62,8 @@ class Events:
     def note(
         self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]
     ) -> None:
-        """Look at one call that has just returned; most are of no interest and cost one dict lookup."""
+        """Look at one call that has just returned; most are of no interest and cost one dict
+        lookup."""
         sort = self._sorts.get(func)
         if sort is None:
             sort = self._sorts[func] = _sort_of(func)
@@ -138,7 +141,21 @@ def _sort_of(func: Any) -> Sort:
 _IN_PLACE_OPERATORS = frozenset(
     f"__{name}__"
     for name in (
-        "setitem iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
+        [
+            "setitem",
+            "iadd",
+            "isub",
+            "imul",
+            "itruediv",
+            "ifloordiv",
+            "imod",
+            "ipow",
+            "iand",
+            "ior",
+            "ixor",
+            "ilshift",
+            "irshift",
+        ]
     )
 )
 

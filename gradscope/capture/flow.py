@@ -1,8 +1,8 @@
 """The gradients of one backward pass: hooks on live nodes fill in what flowed along each edge.
 
 A node's post-hook sees both the gradients it sends (one an edge) and the sum it received; an
-AccumulateGrad shows its sum to a pre-hook only.  The hooks return None, so nothing they see is changed,
-and they are removed whatever happens.  Knows nothing of names or of the program.
+AccumulateGrad shows its sum to a pre-hook only.  The hooks return None, so nothing they see is
+changed, and they are removed whatever happens.  Knows nothing of names or of the program.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NO_MARK: Mark = (0, -1)
 class Flow:
     """Collects one pass over a walked graph.
 
-    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table; 0 means that
-    backward never came there.
+    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table; 0 means
+    that backward never came there.
     """
 
     def __init__(self, walked: Walked, meter: Meter) -> None:
@@ -56,8 +56,8 @@ class Flow:
         handles = []
         try:
             for number, node in enumerate(self._walked.nodes):
-                # Where one gradient arrives it is the one that was sent, known already; a sum exists
-                # only on arrival, and the node itself may overwrite it.
+                # Where one gradient arrives it is the one that was sent, known already; a sum
+                # exists only on arrival, and the node itself may overwrite it.
                 if number in seeded or len(self._arriving[number]) > 1 or is_leaf(node):
                     handles.append(node.register_prehook(partial(self._before, number)))
                 if not is_leaf(node):
@@ -97,7 +97,11 @@ class Flow:
             return 1 if reached or seeded else 0
         # The tensor that was sent is alive until now, so the same address means the same tensor; a
         # different one was put there by a hook of the program.
-        if len(reached) == 1 and not seeded and self._marks[reached[0]][0] == _mark(gradient)[0] != 0:
+        if (
+            len(reached) == 1
+            and not seeded
+            and self._marks[reached[0]][0] == _mark(gradient)[0] != 0
+        ):
             return self.edges[reached[0]]
         return self.meter.add(gradient)
 

@@ -20,7 +20,8 @@ from gradscope.report import Report
 def look(
     recorder: Recorder | None, frame: FrameType, root: Any, gradient: Sequence[Any] | None
 ) -> Report:
-    """Walk from ``root`` and, when a gradient is given (``(None,)`` for the implicit 1), send it through.
+    """Walk from ``root`` and, when a gradient is given (``(None,)`` for the implicit 1), send it
+    through.
 
     Args:
         recorder: what is known of the program; else the active recorder; else only names are known.

@@ -1,8 +1,8 @@
 """A growing table of measured gradients, each tensor read once and none of them kept.
 
-On the CPU a gradient is reduced at once, while it is still in the cache.  On other devices the reductions
-are queued and read back together at the end, so that no node waits for the device.  Knows nothing of
-nodes or edges.
+On the CPU a gradient is reduced at once, while it is still in the cache.  On other devices the
+reductions are queued and read back together at the end, so that no node waits for the device.
+Knows nothing of nodes or edges.
 """
 
 from __future__ import annotations

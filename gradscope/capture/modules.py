@@ -1,8 +1,9 @@
 """Which ``nn.Module`` call each autograd node was made in.
 
-Global forward hooks keep a stack of module calls; every change of the stack is written down beside the
-sequence number that the next node will get.  Time alone then tells the call of any node, also of nodes
-that no recorded torch call explains.  Knows nothing of expressions, gradients or the Report.
+Global forward hooks keep a stack of module calls; every change of the stack is written down beside
+the sequence number that the next node will get.  Time alone then tells the call of any node, also
+of nodes that no recorded torch call explains.  Knows nothing of expressions, gradients or the
+Report.
 """
 
 from __future__ import annotations

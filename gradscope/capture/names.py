@@ -47,8 +47,8 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     """A copy of a frame's local variables that leaves no reference to them behind."""
     live = frame.f_locals
     copy = dict(live)
-    # Before 3.13 f_locals is a snapshot that stays on the frame, and would keep a whole graph alive.
-    # A debugger writes the snapshot back, so under one it has to stay.
+    # Before 3.13 f_locals is a snapshot that stays on the frame, and would keep a whole graph
+    # alive. A debugger writes the snapshot back, so under one it has to stay.
     is_snapshot = sys.version_info < (3, 13) and live is not frame.f_globals
     if is_snapshot and frame.f_trace is None and sys.gettrace() is None and _is_function(frame):
         live.clear()
@@ -106,7 +106,8 @@ def _own_attributes(owner: Any) -> dict[str, Any]:
 
 
 def _has_plain_dict(owner: Any) -> bool:
-    # An instance dict is read through its type's own descriptor; a class that fakes __dict__ is left alone.
+    # An instance dict is read through its type's own descriptor; a class that fakes __dict__ is
+    # left alone.
     return any("__dict__" in vars(base) for base in type(owner).__mro__)
 
 
@@ -210,8 +211,8 @@ def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 class ModuleNames:
     """Dotted paths of modules and names of parameters, as the program's author would write them.
 
-    With one root module its paths need no prefix (``fc1.weight``); with several, each is prefixed with
-    the variable that holds it (``student.fc1.weight``), or its class where no variable does.
+    With one root module its paths need no prefix (``fc1.weight``); with several, each is prefixed
+    with the variable that holds it (``student.fc1.weight``), or its class where no variable does.
     """
 
     def __init__(self, scopes: Scopes, roots: list[RootModule]) -> None:
@@ -231,9 +232,7 @@ class ModuleNames:
         prefix = self.paths.get(id(module), root.type) if module is not None else root.type
         return ".".join(part for part in (prefix, place.path) if part)
 
-    def _find_owners(
-        self, scopes: Scopes, roots: list[RootModule]
-    ) -> list[tuple[str, nn.Module]]:
+    def _find_owners(self, scopes: Scopes, roots: list[RootModule]) -> list[tuple[str, nn.Module]]:
         found = dict(scopes.modules)
         for root in roots:
             module = root.module()

@@ -1,7 +1,7 @@
 """One look at a live graph: walk it, send a gradient through it, and leave it as it was.
 
-Also watches a backward call that the program makes itself.  Knows nothing of targets or of how a root was
-chosen.
+Also watches a backward call that the program makes itself.  Knows nothing of targets or of how a
+root was chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.version import VERSION
 from gradscope.capture.assemble import Assembler, backward_pass
 from gradscope.capture.blame import explain_failure
 from gradscope.capture.calls import BackwardCall, edge_of
@@ -28,6 +27,7 @@ from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Meta, Report
+from gradscope.version import VERSION
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -78,8 +78,8 @@ class Probe:
     def own_pass(self, gradient: torch.Tensor) -> BackwardPass:
         """Send a gradient through the graph from its one root.
 
-        Buffers are kept, ``.grad`` and the random state stay as they are, and nothing is accumulated.
-        Hooks that the program put on tensors do run, as in any backward.
+        Buffers are kept, ``.grad`` and the random state stay as they are, and nothing is
+        accumulated. Hooks that the program put on tensors do run, as in any backward.
         """
         flow, seeds = self._seeded([gradient])
         leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]

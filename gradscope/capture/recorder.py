@@ -1,8 +1,9 @@
 """Who made each node: the expression and forward value behind every sequence number.
 
-While a :class:`Recorder` is active, every torch call of its thread passes through it, and each autograd
-node made meanwhile can be traced to the call that made it.  It holds numbers and code positions, no graph:
-only the values of small tensors and the last result are kept.  Knows nothing of the Report.
+While a :class:`Recorder` is active, every torch call of its thread passes through it, and each
+autograd node made meanwhile can be traced to the call that made it.  It holds numbers and code
+positions, no graph: only the values of small tensors and the last result are kept.  Knows nothing
+of the Report.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from gradscope.capture.summary import SMALL, readable
 from gradscope.capture.warned import WarningPlaces
 
 MAX_SPANS = 2_000_000
-"""Calls remembered; older ones are forgotten by halves, so that a long training cannot fill memory."""
+"""Calls remembered; older ones are forgotten by halves, so that a long training cannot fill
+memory."""
 
 MAX_VALUES = 100_000
 """Forward values remembered."""
@@ -45,7 +47,8 @@ _OURS = str(Path(__file__).parent.parent) + "/"
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 BackwardHandler = Callable[[Any, tuple[Any, ...], dict[str, Any], FrameType], Any]
-"""Called in place of a backward function: (function, args, kwargs, frame of the caller) -> its result."""
+"""Called in place of a backward function: (function, args, kwargs, frame of the caller) -> its
+result."""
 
 
 class Span(NamedTuple):
@@ -138,7 +141,11 @@ class Recorder(TorchFunctionMode):
     # ------------------------------------------------------------------ the calls
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if torch.compiler.is_compiling():
@@ -250,11 +257,13 @@ class Recorder(TorchFunctionMode):
         return {(sequence, output): value for sequence, output, value in self._values}
 
     def note_freed(self, frame: FrameType, sequence: int) -> None:
-        """Remember that a backward call frees the graph below the node with this sequence number."""
+        """Remember that a backward call frees the graph below the node with this sequence
+        number."""
         self._freeing.append((self.site_of(frame), sequence))
 
     def freed_by(self, sequence: int) -> Site | None:
-        """The backward call that freed this node: the first one made from it or from something later."""
+        """The backward call that freed this node: the first one made from it or from something
+        later."""
         return next((site for site, root in self._freeing if root >= sequence), None)
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:

@@ -10,9 +10,9 @@ class Request:
     """What to look at.
 
     ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
-    ``gradient`` are texts as in :mod:`gradscope.capture.seed`.  ``call`` counts the program's backward
-    calls from 1.  ``run_on``: let the program go on after that call.  ``values`` keeps the values of all
-    tensors, ``saved`` describes what each node saved for backward.
+    ``gradient`` are texts as in :mod:`gradscope.capture.seed`.  ``call`` counts the program's
+    backward calls from 1.  ``run_on``: let the program go on after that call.  ``values`` keeps the
+    values of all tensors, ``saved`` describes what each node saved for backward.
     """
 
     gradients: bool

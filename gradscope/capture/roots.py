@@ -67,7 +67,8 @@ def usable_root(value: Any, text: str, recorder: Recorder) -> torch.Tensor:
 
 
 def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors with history in nested lists, tuples and dicts, with the expression that leads to each."""
+    """Tensors with history in nested lists, tuples and dicts, with the expression that leads to
+    each."""
     stack: list[tuple[str, Any, int]] = [(path, value, 0)]
     while stack:
         name, item, depth = stack.pop()
@@ -75,14 +76,17 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
             if item.requires_grad:
                 yield name, item
         elif depth < 4 and isinstance(item, Mapping):
-            stack.extend((f"{name}[{key!r}]", child, depth + 1) for key, child in reversed(item.items()))
+            stack.extend(
+                (f"{name}[{key!r}]", child, depth + 1) for key, child in reversed(item.items())
+            )
         elif depth < 4 and isinstance(item, (list, tuple)):
             children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]
             stack.extend(reversed(children))
 
 
 def result_root(value: Any, what: str) -> torch.Tensor | None:
-    """The one tensor with history in what a function or an expression gave; None when there is none.
+    """The one tensor with history in what a function or an expression gave; None when there is
+    none.
 
     Raises:
         CaptureError: when there are several.
@@ -90,7 +94,9 @@ def result_root(value: Any, what: str) -> torch.Tensor | None:
     found = list(tensors_inside(value, "_"))
     if len(found) > 1:
         listed = ", ".join(f"{path} {list(tensor.shape)}" for path, tensor in found[:MAX_LISTED])
-        raise CaptureError(f"{what} gives {len(found)} tensors: {listed}", f"choose one: --root '{found[0][0]}'")
+        raise CaptureError(
+            f"{what} gives {len(found)} tensors: {listed}", f"choose one: --root '{found[0][0]}'"
+        )
     return found[0][1] if found else None
 
 

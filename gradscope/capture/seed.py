@@ -1,7 +1,8 @@
 """Text to tensors: ``--gradient``, ``--root`` and ``--let``.
 
-A gradient is a literal, a word (``ones``, ``onehot:0,2``), a file (``@grad.npy``) or an expression in the
-program's namespace.  Every failure is a :class:`SeedError` that shows what would have fitted.
+A gradient is a literal, a word (``ones``, ``onehot:0,2``), a file (``@grad.npy``) or an expression
+in the program's namespace.  Every failure is a :class:`SeedError` that shows what would have
+fitted.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) 
     """The gradient that ``text`` describes, in the shape, dtype and device of ``root``.
 
     Args:
-        text: see the module's docstring.  ``randn`` draws from a generator of its own, seeded with 0.
-        root: the tensor that backward starts from.
-        namespace: the program's variables, for expressions.
+        text: see the module's docstring.  ``randn`` draws from a generator of its own, seeded with
+        0. root: the tensor that backward starts from. namespace: the program's variables, for
+        expressions.
 
     Raises:
         SeedError: when the text is no tensor, or does not fit the root.
@@ -57,7 +58,7 @@ def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
         return torch.ones_like(root, memory_format=torch.preserve_format).detach()
     raise SeedError(
         f"the root has shape {list(root.shape)}, so backward needs a gradient of that shape",
-        f'give one weight for each of its {root.numel()} elements: --gradient ones, or '
+        f"give one weight for each of its {root.numel()} elements: --gradient ones, or "
         f'--gradient "{_literal(root.shape)}"',
     )
 
@@ -70,7 +71,9 @@ def parse_leaf(name: str, text: str, namespace: Mapping[str, Any]) -> torch.Tens
     """
     value = evaluate(text, namespace, what=f"--let {name}")
     tensor = to_tensor(value, f"--let {name}").detach()
-    if not isinstance(value, torch.Tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
+    if not isinstance(value, torch.Tensor) or not (
+        tensor.is_floating_point() or tensor.is_complex()
+    ):
         # As torch.tensor would have made it from the same literal.
         default = torch.get_default_dtype()
         tensor = tensor.to(default.to_complex() if tensor.is_complex() else default)
@@ -96,11 +99,19 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
     except SyntaxError as error:
         raise SeedError(*_explain_syntax(text, error, what)) from None
     except (RecursionError, MemoryError):
-        raise SeedError(f"{what} is nested too deeply", "put it into a file: --gradient @FILE.npy") from None
+        raise SeedError(
+            f"{what} is nested too deeply", "put it into a file: --gradient @FILE.npy"
+        ) from None
     except NameError as error:
         name = error.name or text
-        near = get_close_matches(name, [str(key) for key in namespace if not key.startswith("_")], 3)
-        hint = f"nearest names: {', '.join(near)}" if near else "it can be numbers, ones, zeros, randn, onehot:0, @FILE"
+        near = get_close_matches(
+            name, [str(key) for key in namespace if not key.startswith("_")], 3
+        )
+        hint = (
+            f"nearest names: {', '.join(near)}"
+            if near
+            else "it can be numbers, ones, zeros, randn, onehot:0, @FILE"
+        )
         raise SeedError(f"{what}: no variable is called {name!r}", hint) from None
     except Exception as error:
         raise SeedError(
@@ -119,7 +130,9 @@ def to_tensor(value: Any, what: str) -> torch.Tensor:
     try:
         flat, shape = _flatten(value, what)
     except RecursionError:
-        raise SeedError(f"{what} is nested too deeply", "a tensor has at most 64 dimensions") from None
+        raise SeedError(
+            f"{what} is nested too deeply", "a tensor has at most 64 dimensions"
+        ) from None
     has_complex = any(isinstance(number, complex) for number in flat)
     dtype = torch.complex128 if has_complex else torch.float64
     return torch.tensor(flat, dtype=dtype).reshape(shape)
@@ -169,7 +182,9 @@ _WORDS = {
 
 def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
     if not re.fullmatch(r"onehot:\s*-?\d+(\s*,\s*-?\d+)*\s*", text):
-        raise SeedError(f"{_clip(text)} is not an index", "write onehot:0 or, for two dimensions, onehot:0,2")
+        raise SeedError(
+            f"{_clip(text)} is not an index", "write onehot:0 or, for two dimensions, onehot:0,2"
+        )
     index = tuple(int(part) for part in text.removeprefix("onehot:").split(","))
     seed = torch.zeros(root.shape, dtype=root.dtype, device=root.device)
     try:
@@ -200,7 +215,10 @@ def _load(name: str) -> torch.Tensor:
         raise
     except Exception as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise SeedError(f"cannot read a gradient from {name}: {first[0]}", "it can be a .npy, .pt or .json file holding one tensor") from None
+        raise SeedError(
+            f"cannot read a gradient from {name}: {first[0]}",
+            "it can be a .npy, .pt or .json file holding one tensor",
+        ) from None
     raise SeedError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")
 
 
@@ -237,7 +255,10 @@ def _number(place: str, item: Any, what: str) -> Any:
         item = item.item()
     at = f" at {place}" if place else ""
     if isinstance(item, (list, tuple)):
-        raise SeedError(*_ragged(what, place, item, "what comes before", 0)[:1], "every row of a tensor has the same length")
+        raise SeedError(
+            *_ragged(what, place, item, "what comes before", 0)[:1],
+            "every row of a tensor has the same length",
+        )
     if not isinstance(item, (int, float, complex)):
         raise SeedError(
             f"{what} stops being a tensor{at}: {_clip(repr(item))} is not a number",

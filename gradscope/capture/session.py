@@ -1,7 +1,7 @@
 """A whole run: the program is started as python would, watched, and turned into one Report.
 
-The only room that puts targets and capture together.  Knows nothing of formats or of the command line.
-torch is imported when the program imports it, not before.
+The only room that puts targets and capture together.  Knows nothing of formats or of the command
+line. torch is imported when the program imports it, not before.
 """
 
 from __future__ import annotations
@@ -91,17 +91,21 @@ def _frames_of(error: BaseException) -> Iterator[FrameType]:
 
 def _failure_sentence(error: BaseException, frames: list[FrameType]) -> str:
     name = type(error).__name__
-    return f"the program ended with {name}; this is the graph of the last result it had made by then"
+    return (
+        f"the program ended with {name}; this is the graph of the last result it had made by then"
+    )
 
 
 def _no_torch() -> NoGraph:
     return NoGraph(
-        "no autograd graph: the program did not import torch", "point gradscope at a PyTorch program"
+        "no autograd graph: the program did not import torch",
+        "point gradscope at a PyTorch program",
     )
 
 
 def _code_namespace(target: Target) -> Any:
-    """What fills the namespace of ``-c`` code: torch and its functions, and the ``--let`` leaves."""
+    """What fills the namespace of ``-c`` code: torch and its functions, and the ``--let``
+    leaves."""
     if target.kind != "code":
         return None
 

@@ -1,4 +1,5 @@
-"""What the user wrote: the exact expression, line and assigned variable of one bytecode instruction.
+"""What the user wrote: the exact expression, line and assigned variable of one bytecode
+instruction.
 
 Pure reading of code objects and source text; knows nothing of torch or of graphs.
 """
@@ -16,7 +17,8 @@ from types import CodeType
 from gradscope.report import Origin
 
 Span = tuple[int, int, int, int]
-"""First line, first column, last line, last column; columns are UTF-8 byte offsets, as in ``ast``."""
+"""First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
+``ast``."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Sources:
     """Source text by file name, each file parsed once, when it is first asked about.
 
     Args:
-        texts: source of pseudo files that :mod:`linecache` does not know, as ``{"<string>": code}``.
-        directory: files below it are named relative to it.
+        texts: source of pseudo files that :mod:`linecache` does not know, as ``{"<string>":
+        code}``. directory: files below it are named relative to it.
     """
 
     def __init__(self, texts: dict[str, str] | None = None, directory: str = "") -> None:
@@ -55,7 +57,8 @@ class Sources:
         self._codes: list[CodeType] = []
 
     def origin(self, site: Site) -> Origin:
-        """The place as the Report keeps it; without source text only file, line and function are known."""
+        """The place as the Report keeps it; without source text only file, line and function are
+        known."""
         span = self.span(site)
         file = self._file(site.code.co_filename)
         name = self.display_name(site.code.co_filename)
@@ -177,19 +180,23 @@ def _operand_names(expression: str) -> list[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found = {
-        ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr) and _is_path(node)
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr) and _is_path(node)
     }
     return sorted(found, key=lambda name: (-len(name), name))
 
 
 def _is_path(node: ast.expr) -> bool:
-    # Only plain paths are looked up in the user's frame: evaluating a call could change the program.
+    # Only plain paths are looked up in the user's frame: evaluating a call could change the
+    # program.
     while True:
         match node:
             case ast.Name():
                 return True
-            case ast.Attribute(value=value) | ast.Subscript(
-                value=value, slice=ast.Constant() | ast.Name()
+            case (
+                ast.Attribute(value=value)
+                | ast.Subscript(value=value, slice=ast.Constant() | ast.Name())
             ):
                 node = value
             case _:

@@ -1,7 +1,7 @@
 """From tensors to plain numbers: :class:`TensorInfo` and :class:`GradientInfo`.
 
-Reads tensors, never changes them, never touches the random state and never builds graph.  Knows nothing of
-graphs.
+Reads tensors, never changes them, never touches the random state and never builds graph.  Knows
+nothing of graphs.
 """
 
 from __future__ import annotations
@@ -117,8 +117,10 @@ def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
     if still.layout is not torch.strided:
         still = still.coalesce().values() if still.layout is torch.sparse_coo else still.to_dense()
     if still.is_nested:
-        still = still.values() if still.layout is torch.jagged else torch.cat(
-            [part.reshape(-1) for part in still.unbind()]
+        still = (
+            still.values()
+            if still.layout is torch.jagged
+            else torch.cat([part.reshape(-1) for part in still.unbind()])
         )
     if still.numel() <= keep and layout == "strided":
         return _measure_small(still, dtype)

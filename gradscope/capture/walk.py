@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from torch.autograd.graph import Node as LiveNode
 
 CUT = 8_192
-"""In a deep graph, every so many nodes carry an object that releases the nodes below them in order."""
+"""In a deep graph, every so many nodes carry an object that releases the nodes below them in
+order."""
 
 METADATA_KEY = "gradscope.release"
 
@@ -20,8 +21,8 @@ METADATA_KEY = "gradscope.release"
 class Walked:
     """Live nodes in topological order, roots first, and the edges between their positions.
 
-    ``edges`` holds (source, slot, target, output) and is sorted; ``depth`` is the number of nodes on the
-    longest path.  Holding this object keeps every node, and all that it saved, alive.
+    ``edges`` holds (source, slot, target, output) and is sorted; ``depth`` is the number of nodes
+    on the longest path.  Holding this object keeps every node, and all that it saved, alive.
     """
 
     nodes: list[LiveNode]
@@ -33,8 +34,8 @@ class Walked:
 def walk(roots: Iterable[LiveNode]) -> Walked:
     """Every node that backward from these roots could reach.
 
-    The order is the reverse postorder of a depth-first search that takes slots from first to last, so it
-    depends on the shape of the graph alone: the same program gives the same ids.
+    The order is the reverse postorder of a depth-first search that takes slots from first to last,
+    so it depends on the shape of the graph alone: the same program gives the same ids.
     """
     roots = list(dict.fromkeys(roots))
     order = _postorder(roots)
@@ -52,8 +53,8 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
 
 
 def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
-    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; ``seen`` holds
-    # each wrapper, or two nodes could share an id and be taken for one.
+    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; ``seen``
+    # holds each wrapper, or two nodes could share an id and be taken for one.
     finished: list[LiveNode] = []
     seen: set[LiveNode] = set()
     stack: list[tuple[LiveNode, bool]] = [(node, False) for node in roots]
@@ -66,7 +67,8 @@ def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
             continue
         seen.add(node)
         stack.append((node, True))
-        # The first slot must finish last to come first in the reversed order, so it is pushed first.
+        # The first slot must finish last to come first in the reversed order, so it is pushed
+        # first.
         for target, _ in node.next_functions:
             if target is not None and target not in seen:
                 stack.append((target, False))
@@ -76,9 +78,9 @@ def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
 class _Release:
     """Frees nodes parents first.
 
-    torch keeps the Python object of a node that Python once touched, and then frees a chain of such nodes
-    recursively: past about 40,000 of them the C stack overflows.  Hung on a node's metadata, this object
-    dies with that node and lets go of the ones below one at a time.
+    torch keeps the Python object of a node that Python once touched, and then frees a chain of such
+    nodes recursively: past about 40,000 of them the C stack overflows.  Hung on a node's metadata,
+    this object dies with that node and lets go of the ones below one at a time.
     """
 
     def __init__(self, nodes: list[LiveNode]) -> None:

@@ -1,7 +1,7 @@
 """Warnings keep the place where plain python would report them.
 
-While a recorder is active its frames stand between the program and torch, so a warning that torch issues
-would name our file, and python would show it once instead of once a place.
+While a recorder is active its frames stand between the program and torch, so a warning that torch
+issues would name our file, and python would show it once instead of once a place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Takes the one report that was asked for: at a backward call of the program, or when it has ended."""
+"""Takes the one report that was asked for: at a backward call of the program, or when it has
+ended."""
 
 from __future__ import annotations
 
@@ -179,7 +180,9 @@ class Watcher:
             self.report = probe.report()
             return
         text = self._request.gradient
-        seed = implicit_gradient(root) if text is None else parse_gradient(text, root, scopes.merged())
+        seed = (
+            implicit_gradient(root) if text is None else parse_gradient(text, root, scopes.merged())
+        )
         self.report = probe.report([probe.own_pass(seed)])
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:

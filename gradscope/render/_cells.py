@@ -6,6 +6,9 @@ Must not know how rows are ordered or how wide the terminal is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 from gradscope.render import numbers
 from gradscope.render._notes import Note, notes_of
 from gradscope.render._rows import ROOT, Row
@@ -21,11 +24,11 @@ BAR_CELLS = 5
 NOTHING: Cell = (Part(""),)
 
 COLUMNS = (
-    Column("node", narrowest=16),
-    Column("expression", drop=6, narrowest=8),
+    Column("node", narrowest=16, comfort=24),
+    Column("expression", drop=6, narrowest=8, comfort=22, essential=True),
     Column("shape", drop=4),
     Column("value", drop=3, right=True),
-    Column("upstream gradient", drop=5, right=True),
+    Column("gradient", drop=5, right=True, essential=True),
     Column("‖g‖", right=True),
     Column("", drop=2),
     Column("source", drop=1),
@@ -41,10 +44,7 @@ class Cells:
 
     def columns(self) -> list[Column]:
         """The columns, with titles the terminal can show."""
-        return [
-            Column(self.glyphs.text(column.title), column.drop, column.right, column.narrowest)
-            for column in COLUMNS
-        ]
+        return [replace(column, title=self.glyphs.text(column.title)) for column in COLUMNS]
 
     def of(self, row: Row) -> list[Cell]:
         """The cells of a row."""
@@ -53,10 +53,9 @@ class Cells:
             return self._note(row.lead, notes_of(self.scene, item)[row.note])
         info = self._flow(row)
         tensor = self._tensor(row)
-        expression = "" if self._is_told(row, item) else self.scene.expression(item)
         return [
             self._name(row, item),
-            (Part(self.glyphs.text(expression), "cyan"),),
+            NOTHING if self._is_told(row, item) else self._expression(item),
             self._shape(tensor),
             self._value(tensor),
             *self._gradient(info, tensor),
@@ -65,7 +64,7 @@ class Cells:
 
     def _note(self, lead: str, note: Note) -> list[Cell]:
         sign = self.glyphs.saved if note.total is None else self.glyphs.sum
-        name = (Part(lead, "dim"), Part(f"{sign} "), Part(self.glyphs.text(note.title)))
+        name = (Part(f"{lead}{sign} ", "dim", "never"), Part(self.glyphs.text(note.title)))
         return [
             name,
             (Part(self.glyphs.text(note.remark), "dim"),),
@@ -77,6 +76,13 @@ class Cells:
 
     def _is_told(self, row: Row, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)
+
+    def _expression(self, item: Item) -> Cell:
+        words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
+        parameters = self.scene.parameters(item)
+        if not parameters:
+            return (words,)
+        return (words, Part(self.glyphs.text(f" · {parameters}"), "dim", "whole"))
 
     def _flow(self, row: Row) -> GradientInfo | None:
         reading = self.scene.reading
@@ -93,22 +99,28 @@ class Cells:
         return self.scene.tensor_of(self.scene.view.links[row.link])
 
     def _name(self, row: Row, item: Item) -> Cell:
-        glyphs = self.glyphs
-        title = self.scene.title(item)
+        lead = Part(row.lead, "dim", "never")
+        sign, style = self._sign(row, item)
+        cut: Literal["start", "end"] = "start" if item.kind in ("leaf", "module") else "end"
+        name = Part(self.glyphs.text(self._title(row, item)), style, cut)
+        kind = self.scene.type(item)
+        more = (Part(self.glyphs.text(f" {kind}"), "dim", "whole"),) if kind else ()
+        return (lead, Part(f"{sign} ", style, "never"), name, *more)
+
+    def _title(self, row: Row, item: Item) -> str:
+        variable = self.scene.graph.nodes[item.members[0]].variable
+        if row.kind == "reference" and variable and not item.folded:
+            return visible(variable) + self._output_number(row)
+        title = self.scene.title(item) + self._output_number(row)
         shared = len(self.scene.incoming[item.id]) + (row.link == ROOT) > 1
         if shared and not self.scene.is_named(item):
-            title = f"#{item.members[0]} {title}"
-        title += self._output_number(row)
-        if row.kind == "reference":
-            variable = self.scene.graph.nodes[item.members[0]].variable
-            name = visible(variable) if item.kind not in ("leaf", "module") and variable else title
-            sign = f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again
-            return (Part(row.lead, "dim"), Part(f"{sign} ", "dim"), Part(glyphs.text(name), "dim"))
-        sign, style = self._sign(row, item)
-        return (Part(row.lead, "dim"), Part(f"{sign} ", style), Part(glyphs.text(title), style))
+            return f"#{item.members[0]} {title}"
+        return title
 
     def _sign(self, row: Row, item: Item) -> tuple[str, str]:
         glyphs = self.glyphs
+        if row.kind == "reference":
+            return f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again, "dim"
         if item.kind == "leaf":
             return glyphs.leaf, "green"
         sign = glyphs.module if item.kind == "module" else glyphs.op

@@ -94,14 +94,16 @@ class Labels:
         return box([head, text(said, color, 10)])
 
     def module(self, item: Item, info: GradientInfo | None) -> str:
-        """A closed module: its path and class, what is inside, and a bar for the gradient entering
-        it."""
-        path = text(short(item.title, keep_end=True), bold=True)
-        head = path + text(f"  {short(item.type)}", GREY, 10) if item.type != item.title else path
-        lines = [head, text(short(self.scene.expression(item)), FAINT, 10)]
-        if info is None:
-            return box(lines)
-        return box([*lines, self._bar(info)])
+        """A closed module: path and class, what is inside, a bar for the gradient entering it."""
+        scene = self.scene
+        head = text(short(scene.title(item), keep_end=True), bold=True)
+        if scene.type(item):
+            head += text(f"  {short(scene.type(item))}", GREY, 10)
+        inside = text(short(scene.expression(item)), TEAL, 10)
+        parameters = scene.parameters(item)
+        if parameters:
+            inside += text(f" · {parameters}", FAINT, 10)
+        return box([head, inside, self._bar(info)] if info else [head, inside])
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradscope.reading import Reading
 from gradscope.render import numbers
 from gradscope.render._cells import BAD_INK, size_cell
@@ -18,7 +20,7 @@ OTHERS = 28
 """Cells that a sum leaves to the other columns; one that would need more is shown by its result."""
 
 COLUMNS = (
-    Column("leaf", narrowest=12),
+    Column("leaf", narrowest=12, comfort=24),
     Column("shape", drop=1),
     Column("gradient", drop=3),
     Column("‖g‖", right=True),
@@ -35,8 +37,10 @@ class LeafTable:
         self.reading = reading
         self.glyphs = glyphs
         drawn = {node for item in scene.view.items for node in item.members}
-        leaves = enumerate(scene.graph.leaves)
-        self.positions = [position for position, leaf in leaves if leaf.node in drawn]
+        leaves = scene.graph.leaves
+        self.positions = [index for index, leaf in enumerate(leaves) if leaf.node in drawn]
+        # Backward meets last what the program used first.
+        self.positions.sort(key=lambda index: -leaves[index].node)
 
     def lines(self, most: int) -> list[str]:
         """The table in at most ``most`` lines (at least four), with a count of what was left
@@ -46,10 +50,7 @@ class LeafTable:
         shown = self.positions
         if len(shown) + 1 > most:
             shown = shown[: max(most - 2, 1)]
-        columns = [
-            Column(self.glyphs.text(column.title), column.drop, column.right, column.narrowest)
-            for column in COLUMNS
-        ]
+        columns = [replace(column, title=self.glyphs.text(column.title)) for column in COLUMNS]
         table = Table(columns, self.options.width, self.glyphs, self.options.color)
         lines = list(table.lines([self._cells(position) for position in shown]))
         left = len(self.positions) - len(shown)
@@ -65,7 +66,10 @@ class LeafTable:
         ink = BAD_INK if total.state == "non-finite" else ""
         grad = self._accumulated(position, leaf)
         return [
-            (Part(f"{self.glyphs.leaf} ", "green"), Part(self.glyphs.text(name), "green")),
+            (
+                Part(f"{self.glyphs.leaf} ", "green", "never"),
+                Part(self.glyphs.text(name), "green", "start"),
+            ),
             (Part(numbers.shape(leaf.tensor.shape)),),
             (Part(self.glyphs.text(self._sum(leaf, total)), ink),),
             size_cell(total, self.glyphs, ink),
@@ -92,11 +96,9 @@ class LeafTable:
         """``3 + 3 = 6``: what was there before, what came, what it is now."""
         backward = self.reading.backward
         entry = backward.accumulations[position]
-        if entry.after is None:
+        if entry.after is None or entry.before is None:
             return ""
         after = self._amount(backward.gradients[entry.after], leaf)
-        if entry.before is None:
-            return after
         before = self._amount(backward.gradients[entry.before], leaf)
         return f"{before} + {self._amount(backward.gradients[entry.new], leaf)} = {after}"
 

@@ -56,27 +56,30 @@ class Scene:
         return self.place(self.graph.nodes[item.members[0]].origin)
 
     def title(self, item: Item) -> str:
-        """What an item is called, without its sign: ``Mul``, ``h.0 Block``, ``Mul ×9``."""
+        """What an item is called, without its sign: ``Mul``, ``h.0``, ``Mul ×9``."""
         name = visible(item.title)
-        if item.kind == "module":
-            return f"{name} {visible(item.type)}" if item.type != item.title else name
         if item.kind == "repeat":
             return f"{name} ×{item.count:,}"
         return f"{name} · opaque" if item.kind == "opaque" else name
 
+    def type(self, item: Item) -> str:
+        """The class of a module, or "" where the title says it already."""
+        return visible(item.type) if item.type != item.title else ""
+
     def expression(self, item: Item) -> str:
-        """The user's words for an item; for a module what is inside it."""
+        """The user's words for an item; for a module of many operations, how many."""
         if item.kind != "module":
             return visible(one_line(item.label))
         operations = [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
-        words = [numbers.count(len(operations), "op")]
-        if len(operations) == 1:
-            only = label_of(self.graph, self.graph.nodes[operations[0]])
-            words = [visible(one_line(only))] if only else words
-        inside = self.reading.parameters(item) if self.reading else None
-        if inside is not None and inside.norm is not None:
-            words.append(f"parameters ‖g‖ {numbers.number(inside.norm)}")
-        return " · ".join(words)
+        only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
+        return visible(one_line(only)) if only else numbers.count(len(operations), "op")
+
+    def parameters(self, item: Item) -> str:
+        """The gradient of the leaves inside an item in a few words, or ""."""
+        inside = self.reading.parameters(item) if self.reading and item.kind == "module" else None
+        if inside is None or inside.norm is None:
+            return ""
+        return f"params {numbers.number(inside.norm)}"
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""

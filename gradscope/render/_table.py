@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.color import ColorSystem
 from rich.console import Console
@@ -20,10 +20,12 @@ GAP = "  "
 
 
 class Part(NamedTuple):
-    """A piece of a cell and its style, as rich names styles."""
+    """A piece of a cell, its style as rich names styles, and where it is cut when there is no
+    room."""
 
     text: str
     style: str = ""
+    cut: Literal["end", "start", "whole", "never"] = "end"
 
 
 Cell = tuple[Part, ...]
@@ -34,13 +36,16 @@ class Column:
     """How a column behaves.
 
     ``drop`` orders the columns that may go when there is no room, the lowest first; 0 stays.
-    ``narrowest``: down to how many cells its text may be shortened; 0 is never.
+    ``narrowest``: down to how many cells its text may be shortened; 0 is never.  Other columns go
+    before it is narrower than ``comfort``, except those that are ``essential``.
     """
 
     title: str
     drop: int = 0
     right: bool = False
     narrowest: int = 0
+    comfort: int = 0
+    essential: bool = False
 
 
 class Table:
@@ -63,21 +68,24 @@ class Table:
 
     def _fit(self, natural: list[int]) -> dict[int, int]:
         """The width of every column that is shown; a column without content is not."""
-        shown = {
-            i: max(size, cells(self.columns[i].title)) for i, size in enumerate(natural) if size
-        }
-        for index in sorted(shown, key=lambda i: self.columns[i].drop):
-            least = sum(self._least(i, shown[i]) for i in shown) + len(GAP) * (len(shown) - 1)
-            if least <= self.width:
-                break
-            if self.columns[index].drop:
+        columns = self.columns
+        shown = {i: max(size, cells(columns[i].title)) for i, size in enumerate(natural) if size}
+        for index in sorted(shown, key=lambda i: columns[i].drop):
+            comfort = not columns[index].essential
+            if columns[index].drop and self._least_width(shown, comfort) > self.width:
                 del shown[index]
         self._share(shown)
         return shown
 
-    def _least(self, index: int, size: int) -> int:
-        narrowest = self.columns[index].narrowest
-        return min(size, narrowest) if narrowest else size
+    def _least_width(self, shown: dict[int, int], comfort: bool) -> int:
+        sizes = [self._least(index, size, comfort) for index, size in shown.items()]
+        return sum(sizes) + len(GAP) * (len(sizes) - 1)
+
+    def _least(self, index: int, size: int, comfort: bool = False) -> int:
+        column = self.columns[index]
+        if not column.narrowest:
+            return size
+        return min(size, column.comfort if comfort else column.narrowest)
 
     def _share(self, shown: dict[int, int]) -> None:
         """Shorten the columns that may be shortened, the widest first, until the line fits."""
@@ -104,11 +112,17 @@ class Table:
         return blank + text if column.right else text + blank
 
     def _shortened(self, cell: Cell, excess: int) -> Cell:
-        """The cell with its last part, which holds foreign text, cut by the excess."""
-        *head, tail = cell
-        room = max(cells(tail.text) + excess, 1)
-        keep_end = tail.style.endswith("green")  # a leaf's path says most at its end
-        return (*head, tail._replace(text=shorten(tail.text, room, self.glyphs.ellipsis, keep_end)))
+        """The cell made narrower by this many cells, from its last part on."""
+        parts = []
+        for part in reversed(cell):
+            size = cells(part.text)
+            if excess < 0 and part.cut != "never":
+                room = 0 if part.cut == "whole" else max(size + excess, 1)
+                ellipsis = "" if part.cut == "whole" else self.glyphs.ellipsis
+                part = part._replace(text=shorten(part.text, room, ellipsis, part.cut == "start"))
+            excess += size - cells(part.text)
+            parts.append(part)
+        return tuple(reversed(parts))
 
 
 def plain(text: str, _style: str) -> str:

@@ -6,7 +6,7 @@ Must not know how deep anybody wants to look by default elsewhere than in :func:
 
 from __future__ import annotations
 
-from gradscope.report import Graph
+from gradscope.report import Graph, Leaf
 from gradscope.simplify.partition import LEFT_OUT, Fold, Partition
 
 
@@ -32,7 +32,7 @@ def default_depth(part: Partition, limit: int) -> int | None:
 def close_modules(part: Partition, depth: int, keep: int | None = None) -> None:
     """Close every module call at this depth of nesting; a call from no other module has depth 1.
 
-    Leaves used in only one of the closed calls vanish into it, except the one to ``keep``.
+    Parameters used in only one of the closed calls vanish into it, except the one to ``keep``.
     """
     graph = part.graph
     closed = _closing_calls(graph, call_depths(graph), depth)
@@ -80,16 +80,18 @@ def _absorb_leaves(part: Partition, keep: int | None) -> None:
     for index in part.kept_edges():
         edge = graph.edges[index]
         users.setdefault(edge.target, set()).add(group[edge.source])
-    roots = {root.node for root in graph.roots}
+    stay = {root.node for root in graph.roots} | {keep}
     for leaf in graph.leaves:
         keys = users.get(leaf.node, set())
-        if (
-            leaf.node != keep
-            and leaf.node not in roots
-            and len(keys) == 1
-            and keys <= part.folds.keys()
-        ):
+        closed = len(keys) == 1 and keys <= part.folds.keys()
+        if closed and leaf.node not in stay and not _is_variable(leaf):
             group[leaf.node] = keys.pop()
+
+
+def _is_variable(leaf: Leaf) -> bool:
+    """Whether the user holds it in a variable, like a model's input; parameters have dotted
+    names."""
+    return bool(leaf.names) and all(name.isidentifier() for name in leaf.names)
 
 
 def _single_groups(part: Partition) -> set[int]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
 
+# By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
 _OVERRIDES_FILE = str(Path("torch", "overrides.py"))
 _MODULE_FILE = str(Path("torch", "nn", "modules", "module.py"))
 _HOOK_TABLES = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
@@ -55,6 +56,7 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
 
 def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
     """Yield ``error`` and, each once, its causes, its contexts, and the members of groups."""
+    # A chain may be as long as the program ran, and may bite its own tail.
     waiting, seen = [error], {id(error)}
     while waiting:
         current = waiting.pop()
@@ -75,6 +77,7 @@ def _cleaned(traceback: TracebackType | None, own: str) -> TracebackType | None:
         entries.append(_Entry(step.tb_frame, step.tb_lasti, step.tb_lineno))
         step = step.tb_next
     kept = _direct_module_calls(_without_detours(entries, own), own)
+    # Most tracebacks of a user's own libraries stay the very objects they were.
     if kept == entries:
         return traceback
     rebuilt: TracebackType | None = None
@@ -145,6 +148,7 @@ def _direct_module_calls(entries: list[_Entry], own: str) -> list[_Entry]:
         in_longer_way = False
         if _is_in_module_file(entry, "_call_impl") and not _is_hooked(entry.frame, own):
             direct = _direct_call(entry.code)
+            # Older torch calls forward in this frame, newer in a function inside: both end here.
             if direct is not None and direct[1] != entry.line:
                 entry = _Entry(entry.frame, *direct)
                 in_longer_way = True

@@ -29,6 +29,7 @@ except RecursionError:
     "exec",
     dont_inherit=True,
 )
+# Whoever has raised the limit this far does not miss our few frames, and probing would take long.
 _DEEPEST_PROBED = 20_000
 
 
@@ -56,6 +57,7 @@ def compile_interactive(text: str, filename: str) -> list[CodeType]:
         final = tree.body.pop() if tree.body else None
         if not isinstance(final, ast.Expr):
             return [whole]
+        # From the tree, so that every expression keeps its line and columns in the whole.
         body = compile(tree, filename, "exec", dont_inherit=True)
         last = ast.Expression(final.value)
         futures = body.co_flags & _FUTURES
@@ -88,6 +90,7 @@ def level_recursion() -> None:
 
 def _as_for_file(error: SyntaxError, source: bytes | str, filename: str) -> SyntaxError:
     """Give an error of decoding the words it has when python reads the file itself."""
+    # Python cannot read such a file at all, so it has no line to show.
     if error.lineno == 0:
         return SyntaxError(error.msg.replace("unknown encoding", "encoding problem"))
     if isinstance(source, str) or not error.msg.startswith("(unicode error) 'utf-8'"):

@@ -90,6 +90,7 @@ class Target:
         Raises:
             TargetError: the data is not a target; the message says where.
         """
+        # The file may have been edited, or written by another version.
         if not isinstance(data, Mapping):
             raise TargetError(f"a target is an object, not {type(data).__name__}")
         kind, text = data.get("kind"), data.get("text")

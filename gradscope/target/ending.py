@@ -79,6 +79,7 @@ class Ending:
             _display(error)
             return
         failure = _failure_of(sys.excepthook, error)
+        # What follows is the interpreter's own order of words.
         if isinstance(failure, SystemExit):
             self.exception = failure
             _show_exit(failure)
@@ -137,11 +138,13 @@ def _failure_of(hook: _Hook, error: BaseException) -> BaseException | None:
 
 
 def _show_exit(error: SystemExit) -> None:
+    # A bool is an int here too: sys.exit(True) says nothing and gives 1.
     if error.code is not None and not isinstance(error.code, int):
         _write(f"{error.code}\n")
 
 
 def _remember_last(error: BaseException) -> None:
+    # For debuggers, and for programs that look at it in an atexit handler.
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
         sys.last_exc = error

@@ -76,6 +76,7 @@ def launch(target: Target) -> Launch:
 
 def _script(target: Target) -> Launch:
     path = _absolute(target.text)
+    # Python asks the same: what modules can be imported from is no script.
     if pkgutil.get_importer(path) is not None:
         return _folder(target, path)
     code = compile_source(_read(path, target.text), path)
@@ -102,9 +103,9 @@ def _module_call(name: str, hint: str) -> Callable[[], object]:
         # Imported late, as python does: a script does not find runpy in sys.modules.
         import runpy
 
+        level_recursion()
         try:
             # The very function that the interpreter calls for -m: every detail of it is python's.
-            level_recursion()
             runpy._run_module_as_main(name, alter_argv=name != "__main__")  # type: ignore[attr-defined]
         except SystemExit as ending:
             reason = ending.__context__
@@ -132,6 +133,7 @@ def _stdin(target: Target) -> Launch:
         raise TargetError(
             "there is no stdin to read the program from", "give a script instead of -"
         )
+    # To its end, and as bytes for the coding cookie; the program then finds stdin empty.
     source = getattr(sys.stdin, "buffer", sys.stdin).read()
     code = compile_source(source, "<stdin>")
     main = _main_module(BuiltinImporter, file="<stdin>")
@@ -142,15 +144,16 @@ def _function(target: Target) -> Launch:
     text, _, name = target.text.rpartition("::")
     path = _absolute(text)
     code = compile_source(_read(path, text), path)
-    spec = importlib.util.spec_from_loader(
-        PurePath(path).stem, SourceFileLoader(PurePath(path).stem, path), origin=path
-    )
+    stem = PurePath(path).stem
+    # With a loader of our own, for the file need not end in .py.
+    spec = importlib.util.spec_from_file_location(stem, path, loader=SourceFileLoader(stem, path))
     assert spec is not None
     # A module under its own name, not __main__: whoever asks for one function does not want main().
     module = importlib.util.module_from_spec(spec)
 
     def execute() -> object:
         run_code(vars(module), code)
+        # Only now: a name may have been imported, or made by a decorator.
         try:
             function = function_in(module, name, text)
         except TargetError as error:
@@ -175,6 +178,7 @@ def _main_module(loader: object, file: str | None = None) -> ModuleType:
     main = ModuleType("__main__")
     namespace = vars(main)
     namespace["__loader__"] = loader
+    # From 3.14 on annotations are made when they are asked for.
     if sys.version_info < (3, 14):
         namespace["__annotations__"] = {}
     namespace["__builtins__"] = builtins
@@ -209,6 +213,7 @@ def _read(path: str, text: str) -> bytes:
     except OSError as error:
         what = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
         raise TargetError(what, missing_file_hint(text, error)) from None
+    # Python's words for this differ between versions, and none says what to do.
     if b"\0" in source:
         raise TargetError(f"{text} is not a Python script: it holds null bytes", "give its source")
     return source

@@ -23,6 +23,7 @@ def missing_file_hint(text: str, error: OSError) -> str:
         return "make the file readable"
     if isinstance(error, IsADirectoryError):
         return "give the script itself"
+    # A name as typed, for the hint is to be pasted back.
     beside = [other.name for other in path.parent.glob("*.py")]
     nearest = difflib.get_close_matches(path.name, beside, n=1)
     if nearest:
@@ -61,6 +62,7 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
 
 
 def _names_hint(module: ModuleType, name: str) -> str:
+    # Not what the file imported: nobody means torch.relu by train.py::relu.
     own = [
         known
         for known, value in vars(module).items()

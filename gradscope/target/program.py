@@ -43,6 +43,7 @@ class _Interpreter:
         )
 
     def restore(self) -> None:
+        # The very lists: others hold on to sys.path, and the program may have replaced it.
         sys.argv, sys.path = self.arguments, self.path
         sys.argv[:], sys.path[:] = self.argument_values, self.path_values
         sys.modules["__main__"] = self.main
@@ -73,6 +74,7 @@ class Program:
             return cls(target, launch(target))
         except TargetError:
             raise
+        # Too deeply nested source raises RecursionError or MemoryError instead of SyntaxError.
         except Exception as error:
             clean(error)
             return cls(target, error)
@@ -104,6 +106,7 @@ class Program:
         if not isinstance(self._ready, Launch):
             return Ending(self._ready, None, {})
         self._enter(self._ready)
+        # Before the watch starts, for this may import torch itself.
         if before is not None:
             before(self.namespace)
         watch = TorchWatch(on_torch or _do_nothing)
@@ -156,6 +159,7 @@ def _outcome(execute: Callable[[], object]) -> tuple[BaseException | None, objec
         return None, None
     except BaseException as error:
         escaped = error
+    # Outside the handler, so that nothing raised later has this as its context.
     if was_stopped(escaped):
         return None, None
     clean(escaped)

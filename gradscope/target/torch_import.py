@@ -71,6 +71,7 @@ class TorchWatch(importlib.abc.MetaPathFinder):
         vars(loader)["exec_module"] = exec_module
 
     def _imported(self) -> None:
+        # A spec that was asked for earlier may be loaded long after the program has ended.
         if self not in sys.meta_path:
             return
         self.stop()

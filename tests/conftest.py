@@ -1,0 +1,126 @@
+"""Fixtures: the command line in this process and in its own, and a check that nothing of ours stays
+installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.looking import Done, Session
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _fixed_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test sees 100 columns without colour, whatever it is run in."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("PYTHONWARNINGS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_installed() -> Iterator[None]:
+    """Fail when a test leaves a hook, patch, mode or thread behind."""
+    before = _installed()
+    threads = set(threading.enumerate())
+    torch = sys.modules.get("torch")
+    state = torch.get_rng_state() if torch else None
+    yield
+    if torch is not None:
+        torch.set_rng_state(state)
+    after = _installed()
+    # A test that was the first to import torch has nothing to be compared with.
+    left = {name: after[name] for name in before if before[name] != after[name]}
+    assert not left, f"left installed: {left}"
+    assert not [thread for thread in threading.enumerate() if thread not in threads]
+
+
+def _installed() -> dict[str, object]:
+    found: dict[str, object] = {
+        "showwarning": warnings.showwarning,
+        "meta path": list(sys.meta_path),
+        "trace": sys.gettrace(),
+    }
+    torch = sys.modules.get("torch")
+    recorder = sys.modules.get("gradscope.capture.recorder")
+    if torch is None or recorder is None:
+        return found
+    hooks = torch.nn.modules.module
+    found["recorder"] = recorder.Recorder.active
+    found["modes"] = list(torch.overrides._get_current_function_mode_stack())
+    found["apply"] = torch.autograd.Function.__dict__["apply"]
+    found["backward"] = torch.autograd.backward
+    found["module hooks"] = {
+        name: dict(value)
+        for name, value in vars(hooks).items()
+        if name.startswith("_global_") and isinstance(value, dict)
+    }
+    return found
+
+
+@contextmanager
+def process_preserved() -> Iterator[None]:
+    """Undo what running a user's program changes in the interpreter."""
+    argv, path, main = list(sys.argv), list(sys.path), sys.modules["__main__"]
+    modules, cwd = set(sys.modules), Path.cwd()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            yield
+    finally:
+        sys.argv[:], sys.path[:] = argv, path
+        sys.modules["__main__"] = main
+        os.chdir(cwd)
+        for name in set(sys.modules) - modules:
+            if _is_of_a_program(sys.modules[name]):
+                del sys.modules[name]
+
+
+def _is_of_a_program(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None) or ""
+    return "site-packages" not in file and not file.startswith((str(ROOT / "gradscope"), sys.prefix))
+
+
+@pytest.fixture
+def session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Session:
+    """A user in an empty folder, whose commands run in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+
+    def run(arguments: list[str]) -> Done:
+        from gradscope.cli.entry import run as run_command
+
+        capfd.readouterr()
+        with process_preserved():
+            result = run_command(arguments)
+        captured = capfd.readouterr()
+        own = result.ending.status if result.ending else 0
+        return Done(result.status or own, captured.out, captured.err)
+
+    return Session(tmp_path, run)
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """The same user, each of whose commands is a process of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def run(arguments: list[str]) -> Done:
+        command = [sys.executable, "-m", "gradscope", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return Session(tmp_path, run)

@@ -1,0 +1,115 @@
+"""What tests of the capture use: a user at a command line, and the questions asked of a report."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from gradscope import storage
+from gradscope.invariants import check
+from gradscope.report import GradientInfo, Leaf, Node, Report
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass
+class Session:
+    """A user in a folder; ``run`` takes the arguments of ``gradscope``."""
+
+    folder: Path
+    run: Callable[[list[str]], Done]
+
+    def write(self, text: str, name: str = "program.py") -> Path:
+        """Write a program into the folder."""
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text).lstrip("\n"), "utf-8")
+        return path
+
+    def cli(self, *arguments: str) -> Done:
+        """Run one command."""
+        return self.run(list(arguments))
+
+    def look(self, text: str, *arguments: str, command: str = "backward") -> Report:
+        """The report of a program given as text."""
+        return self.look_at(str(self.write(text)), *arguments, command=command)
+
+    def look_at(self, *arguments: str, command: str = "backward") -> Report:
+        """The report of any target; fails when there is none."""
+        path = self.folder / "report.json"
+        path.unlink(missing_ok=True)
+        done = self.cli(command, "-o", str(path), *arguments)
+        assert path.exists(), f"no report (status {done.status})\n{done.out}{done.err}"
+        report = storage.load(path)
+        check(report)
+        return report
+
+
+def leaf_named(report: Report, name: str) -> Leaf:
+    """The leaf with this name."""
+    found = [leaf for leaf in report.graph.leaves if name in leaf.names]
+    assert len(found) == 1, [leaf.names for leaf in report.graph.leaves]
+    return found[0]
+
+
+def new_gradient(report: Report, name: str, number: int = 0) -> GradientInfo:
+    """The gradient that a pass brought to a leaf."""
+    backward = report.passes[number]
+    position = report.graph.leaves.index(leaf_named(report, name))
+    return backward.gradients[backward.accumulations[position].new]
+
+
+def node_of(report: Report, expression: str) -> Node:
+    """The one node whose expression this is; of several the one that made the value."""
+    found = [node for node in report.graph.nodes if expression_of(report, node) == expression]
+    assert found, expressions(report)
+    return found[0]
+
+
+def expression_of(report: Report, node: Node) -> str:
+    """What the user wrote to make this node."""
+    origin = report.graph.origin_of(node)
+    return "" if origin is None else origin.expression
+
+
+def expressions(report: Report) -> list[str]:
+    """The expressions of all nodes that have one, in the order of the ids."""
+    return [text for node in report.graph.nodes if (text := expression_of(report, node))]
+
+
+def edges_into(report: Report, node: int) -> list[GradientInfo]:
+    """The gradients on the edges that lead to a node."""
+    edges = report.graph.edges
+    return [report.passes[0].on_edge(i) for i, edge in enumerate(edges) if edge.target == node]
+
+
+def variables(report: Report) -> dict[str, Node]:
+    """The nodes that made a variable, by its name."""
+    return {node.variable: node for node in report.graph.nodes if node.variable}
+
+
+def tensor_of(info: GradientInfo, like: torch.Tensor) -> torch.Tensor:
+    """The values of a gradient as a tensor like another one."""
+    assert info.values is not None, info
+    flat = torch.tensor([float(value) for value in info.values], dtype=torch.float64)
+    if like.is_complex():
+        flat = torch.view_as_complex(flat.reshape(-1, 2))
+    return flat.reshape(like.shape).to(like.dtype)
+
+
+def is_close(info: GradientInfo, expected: Sequence[float] | float | torch.Tensor) -> bool:
+    """Whether a gradient has these values, to the rounding of float32."""
+    wanted = torch.as_tensor(expected, dtype=torch.float64).reshape(-1)
+    assert info.values is not None, info
+    found = torch.tensor([float(value) for value in info.values], dtype=torch.float64)
+    return torch.allclose(found, wanted, rtol=1e-5, atol=1e-12, equal_nan=True)

@@ -1,0 +1,392 @@
+"""The reference cases A1 to A18, through the command line, every number against torch.autograd."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradscope.report import Report
+from tests.looking import (
+    Session,
+    edges_into,
+    expressions,
+    is_close,
+    leaf_named,
+    new_gradient,
+    node_of,
+    variables,
+)
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+Tensors = dict[str, torch.Tensor]
+
+
+def leaves(**values: object) -> Tensors:
+    """Float leaves."""
+    return {
+        name: torch.tensor(value, dtype=torch.float32, requires_grad=True)
+        for name, value in values.items()
+    }
+
+
+def chain(start: object) -> Tensors:
+    """A1 to A7: every variable of the chain."""
+    t = leaves(a=start)
+    t["b"] = t["a"] * t["a"]
+    t["c"] = 8 * t["b"]
+    t["d"] = torch.log(t["c"])
+    t["e"] = t["d"].sum()
+    return t
+
+
+def doubling() -> Tensors:
+    """A8."""
+    t = leaves(x=[1, 1, 1])
+    t["y"] = t["x"] * 2
+    while t["y"].norm() < 1000:
+        t["y"] = t["y"] * 2
+    return t
+
+
+def weights(a: object, b: object, c: object) -> Tensors:
+    """A9 to A11."""
+    t = leaves(a=a, b=b, c=c)
+    t["y"] = 3 * t["a"] + 2 * t["b"] * t["b"] + torch.log(t["c"])
+    return t
+
+
+def rows() -> Tensors:
+    """A12 to A14."""
+    t = leaves(x=[[1, 2, 3, 4]])
+    t["z"] = 2 * t["x"]
+    t["loss"] = t["z"].sum(dim=1)
+    return t
+
+
+def product() -> Tensors:
+    """A15."""
+    t = leaves(a=2, b=3, d=4)
+    t["c"] = t["a"] + t["b"]
+    t["e"] = t["c"] * t["d"]
+    return t
+
+
+def second_order() -> Tensors:
+    """A17."""
+    t = leaves(x=[[1, 2], [3, 4]])
+    t["y"] = (t["x"] ** 2).sum()
+    t["g"] = torch.autograd.grad(t["y"], t["x"], create_graph=True)[0]
+    return t
+
+
+def squares() -> Tensors:
+    """A18, without the custom Function."""
+    t = leaves(x=[1, 2, 3])
+    t["y"] = t["x"] * t["x"]
+    t["loss"] = t["y"].sum()
+    return t
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: arguments for the command line, and the same thing asked of torch."""
+
+    name: str
+    arguments: list[str]
+    build: Callable[[], Tensors]
+    root: str
+    gradient: object = None
+    leaves: Mapping[str, object] = field(default_factory=dict)
+
+
+WEIGHTS = {"a": [0.3, 3, 0.0003], "b": [1.2, 16, 0.002], "c": [0.016667, 0.142857, 1.25e-5]}
+SCALARS = {"a": 3, "b": 4, "c": 10}
+THIRDS = {"a": [2, 1, 0.666667]}
+V = [0.1, 1, 0.0001]
+
+CASES = [
+    Case("A1", ["chain_rule.py"], lambda: chain(5), "d", None, {"a": 0.4}),
+    Case(
+        "A2",
+        ["chain_rule.py", "--root", "c", "--gradient", "0.005"],
+        lambda: chain(5),
+        "c",
+        0.005,
+        {"a": 0.4},
+    ),
+    Case(
+        "A3",
+        ["chain_rule.py", "--root", "b", "--gradient", "0.04"],
+        lambda: chain(5),
+        "b",
+        0.04,
+        {"a": 0.4},
+    ),
+    Case("A2-own-call", ["chain_rule.py", "--call", "2"], lambda: chain(5), "c", 0.005, {"a": 0.4}),
+    Case("A3-own-call", ["chain_rule.py", "--call", "3"], lambda: chain(5), "b", 0.04, {"a": 0.4}),
+    Case("A4", ["vector_chain.py"], lambda: chain([1, 2, 3]), "e", None, THIRDS),
+    Case(
+        "A5",
+        ["vector_chain.py", "--root", "d", "--gradient", "[1, 1, 1]"],
+        lambda: chain([1, 2, 3]),
+        "d",
+        [1, 1, 1],
+        THIRDS,
+    ),
+    Case(
+        "A6",
+        ["vector_chain.py", "--root", "c", "--gradient", "[1/8, 1/32, 1/72]"],
+        lambda: chain([1, 2, 3]),
+        "c",
+        [1 / 8, 1 / 32, 1 / 72],
+        THIRDS,
+    ),
+    Case(
+        "A7",
+        ["vector_chain.py", "--root", "b", "--gradient", "[1, 8/32, 8/72]"],
+        lambda: chain([1, 2, 3]),
+        "b",
+        [1, 8 / 32, 8 / 72],
+        THIRDS,
+    ),
+    Case("A8", ["doubling.py"], doubling, "y", V, {"x": [102.4, 1024, 0.1024]}),
+    Case(
+        "A8-given",
+        ["doubling.py", "--gradient", "[0.1, 1, 0.0001]"],
+        doubling,
+        "y",
+        V,
+        {"x": [102.4, 1024, 0.1024]},
+    ),
+    Case(
+        "A9",
+        ["weights.py", "--gradient", "[0.1, 1, 0.0001]"],
+        lambda: weights([1, 2, 3], [3, 4, 5], [6, 7, 8]),
+        "y",
+        V,
+        WEIGHTS,
+    ),
+    Case("A10", ["scalars.py"], lambda: weights(0.1, 1, 0.1), "y", None, SCALARS),
+    Case("A10-function", ["scalars.py::y"], lambda: weights(0.1, 1, 0.1), "y", None, SCALARS),
+    Case("A11-first", ["accumulate.py"], lambda: weights(1, 1, 1), "y", None, {"a": 3, "b": 4}),
+    Case("A12-own-call", ["jacobian_rows.py"], rows, "loss", None, {"x": [2, 2, 2, 2]}),
+    *(
+        Case(
+            name,
+            ["jacobian_rows.py", "--root", "z", "--gradient", str(gradient)],
+            rows,
+            "z",
+            gradient,
+            {"x": [2 * value for value in gradient[0]]},
+        )
+        for name, gradient in (
+            ("A12", [[1, 0, 0, 0]]),
+            ("A13", [[0, 1, 0, 0]]),
+            ("A14", [[1, 1, 1, 1]]),
+        )
+    ),
+    Case("A15", ["product_of_sum.py"], product, "e", None, {"a": 4, "b": 4, "d": 5}),
+    Case(
+        "A17",
+        ["second_order.py", "--root", "g", "--gradient", "ones"],
+        second_order,
+        "g",
+        [[1, 1], [1, 1]],
+        {"x": [2, 2, 2, 2]},
+    ),
+    Case(
+        "A17-own-call",
+        ["second_order.py", "--call", "2"],
+        second_order,
+        "g",
+        [[1, 1], [1, 1]],
+        {"x": [2, 2, 2, 2]},
+    ),
+    Case("A18", ["custom_function.py"], squares, "loss", None, {"x": [2, 4, 6]}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_leaf_gradients_are_torchs_own(case: Case, session: Session) -> None:
+    report = session.look_at(str(EXAMPLES / case.arguments[0]), *case.arguments[1:])
+
+    tensors = case.build()
+    gradient = None if case.gradient is None else torch.tensor(case.gradient, dtype=torch.float32)
+    names = [leaf.names[0] for leaf in report.graph.leaves]
+    found = torch.autograd.grad(tensors[case.root], [tensors[name] for name in names], gradient)
+    for name, expected in zip(names, found, strict=True):
+        assert new_gradient(report, name).values is not None
+        assert is_close(new_gradient(report, name), expected), name
+    for name, wanted in case.leaves.items():
+        assert is_close(new_gradient(report, name), torch.tensor(wanted)), name
+    assert [root.label for root in report.graph.roots] == [
+        "" if case.name in ("A10", "A10-function") else case.root
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_edge_gradients_are_torchs_own(case: Case, session: Session) -> None:
+    """Every variable that the program still has: its upstream gradient, asked of torch."""
+    report = session.look_at(str(EXAMPLES / case.arguments[0]), *case.arguments[1:])
+    tensors = case.build()
+    gradient = None if case.gradient is None else torch.tensor(case.gradient, dtype=torch.float32)
+    inner = {name: node for name, node in variables(report).items() if name in tensors}
+    if case.name.startswith(("A10", "A17")):
+        inner = {}  # no variable there holds a result of the forward graph
+    elif case.name not in ("A3", "A3-own-call", "A7"):
+        assert inner
+    for name, node in inner.items():
+        (expected,) = torch.autograd.grad(
+            tensors[case.root], [tensors[name]], gradient, retain_graph=True
+        )
+        if case.name.startswith("A8") and expected.norm() > torch.tensor(V).norm() * 1.001:
+            continue  # `y` names every turn of the loop
+        assert is_close(report.passes[0].at(node.id), expected), name
+
+
+ONE_LINER = ["-c", "3*a + 2*b*b + log(c)", "--let", "a=[1,2,3]"]
+ONE_LINER += ["--let", "b=[3,4,5]", "--let", "c=[6,7,8]", "--gradient", "[0.1,1,0.0001]"]
+
+
+def example(name: str) -> str:
+    return str(EXAMPLES / name)
+
+
+def a9(session: Session, how: str) -> tuple[Report, str]:
+    """A9 as an example and as code, and how each writes the logarithm."""
+    if how == "code":
+        return session.look_at(*ONE_LINER), "log(c)"
+    return session.look_at(example("weights.py"), "--gradient", str(V)), "torch.log(c)"
+
+
+@pytest.mark.parametrize("how", ["script", "code"])
+def test_a9_labels_its_six_nodes_as_written(how: str, session: Session) -> None:
+    report, log = a9(session, how)
+    whole = f"3*a + 2*b*b + {log}"
+    assert expressions(report) == [whole, "3*a + 2*b*b", "3*a", "2*b*b", "2*b", log]
+    assert [node.op for node in report.graph.nodes[:2]] == ["AddBackward0", "AddBackward0"]
+    if how == "script":
+        assert variables(report)["y"].id == 0
+
+
+@pytest.mark.parametrize("how", ["script", "code"])
+def test_a9_shows_both_edges_into_b_and_every_other_edge(how: str, session: Session) -> None:
+    report, log = a9(session, how)
+    b = leaf_named(report, "b").node
+    assert [is_close(info, [0.6, 8, 0.001]) for info in edges_into(report, b)] == [True, True]
+    assert is_close(new_gradient(report, "b"), WEIGHTS["b"])
+
+    a, b_, c = (t.detach().requires_grad_() for t in leaves(a=[1, 2, 3], b=[3, 4, 5], c=[6, 7, 8]).values())
+    steps = {"3*a": 3 * a, "2*b": 2 * b_, log: torch.log(c)}
+    steps["2*b*b"] = steps["2*b"] * b_
+    steps["3*a + 2*b*b"] = steps["3*a"] + steps["2*b*b"]
+    y = steps["3*a + 2*b*b"] + steps[log]
+    for text, tensor in steps.items():
+        (expected,) = torch.autograd.grad(y, tensor, torch.tensor(V), retain_graph=True)
+        (edge,) = edges_into(report, node_of(report, text).id)
+        assert is_close(edge, expected), text
+
+
+@pytest.mark.parametrize(
+    ("letters", "gradient", "expected"),
+    [
+        ({"a": "5"}, [], {"a": 0.4}),
+        ({"a": "[1,2,3]"}, ["--gradient", "[1,1,1]"], {"a": [2, 1, 2 / 3]}),
+    ],
+)
+def test_the_chain_as_code(
+    letters: dict[str, str], gradient: list[str], expected: dict[str, object], session: Session
+) -> None:
+    lets = [part for name, text in letters.items() for part in ("--let", f"{name}={text}")]
+    report = session.look_at("-c", "log(8*(a*a))", *lets, *gradient)
+    for name, wanted in expected.items():
+        assert is_close(new_gradient(report, name), torch.tensor(wanted))
+
+
+def test_a11_the_second_pass_says_what_grad_was_and_became(session: Session) -> None:
+    report = session.look_at(example("accumulate.py"), "--call", "2")
+    backward = report.passes[0]
+    assert backward.number == 2
+    found = {}
+    for leaf, entry in zip(report.graph.leaves, backward.accumulations, strict=True):
+        assert entry.before is not None
+        assert entry.after is not None
+        parts = [backward.gradients[i] for i in (entry.before, entry.new, entry.after)]
+        found[leaf.names[0]] = [float(info.values[0]) for info in parts if info.values]
+    assert found == {"a": [3, 3, 6], "b": [4, 4, 8], "c": [1, 1, 2]}
+
+    shown = session.cli("backward", example("accumulate.py"), "--call", "2")
+    assert "3 + 3 = 6" in shown.out
+
+
+def test_a15_a_product_over_a_sum(session: Session) -> None:
+    report = session.look_at(example("product_of_sum.py"))
+    ops = [(node.op, node.kind) for node in report.graph.nodes]
+    assert ops[0] == ("MulBackward0", "op")
+    targets = [report.graph.nodes[edge.target] for edge in report.graph.edges if edge.source == 0]
+    assert [node.op for node in targets] == ["AddBackward0", "AccumulateGrad"]
+    # Without gradients the root's forward value is there: e = 20.
+    (root,) = report.graph.nodes[0].outputs
+    assert root is not None
+    assert root.values == (20.0,)
+
+
+def test_a16_every_parameter_of_the_generator_has_a_gradient(session: Session) -> None:
+    training = [example("blackbox/train.py"), "--", "--steps", "1", "--directions", "4"]
+    report = session.look_at(*training)
+    names = {leaf.names[0] for leaf in report.graph.leaves}
+    parts = ("fc.weight", "conv1.weight", "bn1.bias", "conv2.weight", "bn2.weight", "to_image.bias")
+    assert {f"generator.{part}" for part in parts} <= names
+    assert len(names) == 10
+    for name in names:
+        assert new_gradient(report, name).state == "finite", name
+    assert [root.label for root in report.graph.roots] == ["gen_out"]
+    assert report.graph.module_of(node_of(report, "torch.tanh(self.to_image(x))")) == "generator"
+
+
+def test_a16_the_opened_teacher_tells_how_good_the_estimate_is(session: Session) -> None:
+    arguments = ["--steps", "1", "--directions", "64", "--open-teacher"]
+    done = session.cli("backward", example("blackbox/train.py"), "--run-on", "--", *arguments)
+    assert done.status == 0
+    cosine = re.search(r"cosine to the true gradient (-?[\d.]+)", done.out)
+    assert cosine
+    assert float(cosine[1]) > 0.2
+
+
+def test_a17_the_graph_of_a_gradient_marks_what_backward_made(session: Session) -> None:
+    report = session.look_at(example("second_order.py"), "--call", "2")
+    made = [node for node in report.graph.nodes if node.backward_made]
+    assert made
+    assert all("grad" in expression for expression in expressions(report))
+    first = session.look_at(example("second_order.py"))
+    assert not [node for node in first.graph.nodes if node.backward_made]
+
+
+def test_a18_a_custom_function_is_shown_under_its_class(session: Session) -> None:
+    report = session.look_at(example("custom_function.py"))
+    node = node_of(report, "Square.apply(x)")
+    assert (node.op, node.kind, node.variable) == ("Square", "custom", "y")
+
+
+def test_the_last_target_runs_again(session: Session) -> None:
+    script = session.write((EXAMPLES / "weights.py").read_text("utf-8"), "weights.py")
+    assert session.cli("trace", script.name).status == 0
+    again = session.cli("backward", "--gradient", "[0.1,1,0.0001]")
+    assert again.status == 0
+    assert "running weights.py again" in again.err
+    assert "[1.2, 16, 0.002]" in again.out
+
+
+def test_two_runs_give_the_same_bytes_outside_meta(session: Session) -> None:
+    texts = []
+    for name in ("one.json", "two.json"):
+        session.cli("backward", example("blackbox/train.py"), "-o", name, "--", "--directions", "2")
+        text = (session.folder / name).read_text("utf-8")
+        texts.append(re.sub(r'"created":"[^"]*"', "", text))
+    assert texts[0] == texts[1]

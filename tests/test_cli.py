@@ -1,0 +1,333 @@
+"""The command line as a whole process: targets, outputs, errors, exit statuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gradscope import load
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+GRAPH = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+LOSS = GRAPH + "loss = (x * x).sum()\nprint('half way')\nloss.backward()\nprint('not reached')\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a command in an empty folder of its own, with a cache of its own."""
+
+    def run_in_folder(
+        *command: str, stdin: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *command],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "XDG_CACHE_HOME": str(tmp_path / "cache"),
+                "COLUMNS": "100",
+                "PYTHONPATH": str(EXAMPLES.parent),
+                **environment,
+            },
+            timeout=120,
+        )
+
+    return run_in_folder
+
+
+@pytest.fixture
+def gradscope(run: Run) -> Run:
+    """Run gradscope in that folder."""
+    return lambda *arguments, **rest: run("-m", "gradscope", *arguments, **rest)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What gradscope itself wrote to stderr."""
+    lines = done.stderr.splitlines()
+    return [line.removeprefix("gradscope: ") for line in lines if line.startswith("gradscope: ")]
+
+
+PROBES = {
+    "environment": """
+import pickle, sys
+class Thing: pass
+print(sys.argv, sys.path[0], __file__, __name__, sys.stdin.read())
+print(type(pickle.loads(pickle.dumps(Thing()))))
+""",
+    "called function raises": "def f(x):\n    return 1 / x\nprint('before')\nf(0)\n",
+    "exit 3": "import sys\nsys.exit(3)\n",
+    "exit with a message": "import sys\nsys.exit('bye')\n",
+    "exit without status": "import sys\nprint('x')\nsys.exit()\n",
+    "syntax error": "x = (1,\ny = 2\n",
+    "interrupt": "import atexit\natexit.register(print, 'at exit')\nraise KeyboardInterrupt\n",
+    "torch function raises": GRAPH + "import torch.nn.functional as F\nF.relu('no tensor')\n",
+    "backward raises": GRAPH + "y = x * 2\ny.sum().backward(torch.ones(3))\n",
+    "module raises": GRAPH + "torch.nn.Sequential(torch.nn.Linear(3, 1))(x)\n",
+    "warning": GRAPH
+    + "import warnings\nwarnings.warn('mind')\nfor _ in range(2):\n    (x * 2).grad\n",
+}
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_script_runs_as_python_runs_it(probe: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text(PROBES[probe])
+    plain = run("probe.py", "--one", "two words", stdin="input")
+    watched = run(
+        *("-m", "gradscope", "trace", "--run-on", "-o", "report.json", "probe.py"),
+        *("--", "--one", "two words"),
+        stdin="input",
+    )
+    own = [line for line in watched.stderr.splitlines(True) if line.startswith("gradscope: ")]
+    assert watched.stdout == plain.stdout
+    assert (
+        "".join(line for line in watched.stderr.splitlines(True) if line not in own) == plain.stderr
+    )
+    if plain.returncode:
+        assert watched.returncode == plain.returncode
+
+
+def test_a_program_without_a_graph_ends_with_its_own_status(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text(PROBES["environment"])
+    plain, watched = run("probe.py"), run("-m", "gradscope", "trace", "-q", "probe.py")
+    assert (watched.returncode, watched.stdout, watched.stderr) == (0, plain.stdout, plain.stderr)
+
+
+def test_a_missing_script_is_reported_as_python_does(run: Run) -> None:
+    plain, watched = run("nosuch.py"), run("-m", "gradscope", "trace", "nosuch.py")
+    assert watched.returncode == plain.returncode == 2
+    assert (
+        watched.stderr.splitlines()[0].partition(": ")[2] == plain.stderr.strip().partition(": ")[2]
+    )
+    assert watched.stdout == ""
+
+
+def test_ctrl_c_ends_the_process_as_python_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "wait.py").write_text(
+        GRAPH + "import time\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "gradscope", "trace", "wait.py"],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(EXAMPLES.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors.endswith("KeyboardInterrupt\n") or "gradscope: " in errors
+    assert "gradscope/" not in errors
+
+
+def test_every_kind_of_target(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(LOSS + "def f():\n    return (x ** 3).sum()\n")
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("")
+    (tmp_path / "pack" / "__main__.py").write_text(LOSS)
+    functions = tmp_path / "functions.py"
+    functions.write_text(GRAPH + "def f():\n    return {'loss': (x ** 3).sum()}\n")
+    for arguments, stdin in [
+        (("prog.py",), ""),
+        (("-m", "pack"), ""),
+        (("-c", LOSS), ""),
+        (("-",), LOSS),
+        (("functions.py::f",), ""),
+        (("-c", "(x ** 2).sum()", "--let", "x=[1,2]"), ""),
+    ]:
+        done = gradscope("backward", *arguments, "--format", "json", stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["format"] == "gradscope/1"
+        assert "not reached" not in done.stderr
+
+
+def test_the_last_target_runs_again(gradscope: Run) -> None:
+    first = gradscope("trace", str(EXAMPLES / "weights.py"))
+    again = gradscope("backward", "--gradient", "[0.1,1,0.0001]")
+    assert first.returncode == again.returncode == 0
+    assert "weights.py" in said(again)[0]
+    assert "[0.6, 8, 0.001] + [0.6, 8, 0.001] = [1.2, 16, 0.002]" in again.stdout
+    for label in ("3*a", "2*b", "2*b*b", "3*a + 2*b*b", "torch.log(c)"):
+        assert f" {label} " in again.stdout
+
+
+def test_without_a_last_target(gradscope: Run) -> None:
+    done = gradscope("backward")
+    assert done.returncode == 2
+    assert len(said(done)) == 2
+
+
+def test_a_machine_format_on_stdout_is_alone_there(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        LOSS.replace("print(", "import os; os.system('echo child'); print(")
+    )
+    done = gradscope("backward", "prog.py", "--format", "json")
+    assert json.loads(done.stdout)["graph"]["roots"][0]["label"] == "loss"
+    assert "half way" in done.stderr
+    assert "child" in done.stderr
+
+
+def test_run_on_lets_the_program_finish(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(LOSS + "print(x.grad)\n")
+    assert "not reached" not in gradscope("backward", "prog.py").stdout
+    done = gradscope("backward", "prog.py", "--run-on")
+    assert "not reached\ntensor([2., 4.])" in done.stdout
+
+
+def test_a_failing_program_still_gives_a_report(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(GRAPH + "y = x.exp()\n1 / 0\n")
+    done = gradscope("backward", "prog.py", "-o", "report.json")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback (most recent call last):\n  File")
+    assert "ZeroDivisionError" in done.stderr
+    report = load(tmp_path / "report.json")
+    assert [node.op for node in report.graph.nodes] == ["ExpBackward0", "AccumulateGrad"]
+    assert "ZeroDivisionError" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    "target", [".", "binary.py", "-mno_such_module_anywhere", "functions.py::f", "", "no.py::f"]
+)
+def test_bad_targets(target: str, gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "binary.py").write_bytes(b"\x00\x01\x02")
+    (tmp_path / "functions.py").write_text("def g(): pass\n")
+    (tmp_path / "kept.svg").write_text("kept")
+    done = gradscope("trace", target, "-o", "kept.svg")
+    assert done.returncode == 2, done.stderr
+    assert 1 <= len(said(done)) <= 2
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "kept.svg").read_text() == "kept"
+
+
+def test_an_empty_script_is_a_program_without_a_graph(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("")
+    assert gradscope("trace", "empty.py").returncode == 0
+    assert gradscope("backward", "empty.py").returncode == 2
+    assert gradscope("trace", "empty.py", "-o", "x.svg").returncode == 2
+
+
+@pytest.mark.parametrize("place", ["missing/x.svg", ".", "x.unknown"])
+def test_bad_outputs_are_found_before_the_program_runs(
+    place: str, gradscope: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "prog.py").write_text("print('it ran')")
+    done = gradscope("trace", "prog.py", "-o", place)
+    assert done.returncode == 2
+    assert "it ran" not in done.stdout
+    assert len(said(done)) == 2
+
+
+def test_a_read_only_folder(gradscope: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    folder.chmod(0o500)
+    if os.access(folder, os.W_OK):  # root may write anywhere; /proc may not be written by anyone
+        folder = Path("/proc")
+    done = gradscope("trace", "-c", "x * 2", "--let", "x=1", "-o", str(folder / "x.json"))
+    assert done.returncode == 2
+    assert len(said(done)) == 2
+
+
+def test_bad_saved_reports(gradscope: Run, tmp_path: Path) -> None:
+    gradscope("trace", "-c", "x * 2", "--let", "x=1", "-o", "good.json")
+    good = (tmp_path / "good.json").read_bytes()
+    for name, content in {
+        "truncated.json": good[:-20],
+        "other.json": good.replace(b"gradscope/1", b"gradscope/9"),
+        "not.json": b"no json",
+        "cut.json.gz": gzip.compress(good)[:-9],
+        "empty.json": b"",
+        "wrong.json": good.replace(b'"nodes":[', b'"nodes":[7,'),
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        done = gradscope("show", name)
+        assert done.returncode == 2, name
+        assert 1 <= len(said(done)) <= 2
+        assert "Traceback" not in done.stderr
+    assert gradscope("show", "missing.json").returncode == 2
+    assert gradscope("show", "good.json").returncode == 0
+
+
+def test_show_does_not_import_torch(gradscope: Run, run: Run, tmp_path: Path) -> None:
+    gradscope("trace", "-c", "x * 2", "--let", "x=1", "-o", "good.json.gz")
+    poisoned = tmp_path / "poison"
+    poisoned.mkdir()
+    (poisoned / "torch.py").write_text("raise SystemExit('torch was imported')")
+    path = f"{poisoned}{os.pathsep}{EXAMPLES.parent}"
+    for command in (("show", "good.json.gz"), ("--help",), ("backward", "--help"), ("--version",)):
+        done = run("-m", "gradscope", *command, PYTHONPATH=path)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_pipe_is_no_error(gradscope: Run, tmp_path: Path) -> None:
+    code = "y = x\nfor _ in range(3000):\n    y = y.sin() + x\ny"
+    gradscope("trace", "-c", code, "--let", "x=1", "-o", "deep.json")
+    line = (
+        f"'{sys.executable}' -m gradscope show deep.json --all | head -n 2; echo ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_a_terminal_without_unicode(gradscope: Run) -> None:
+    for encoding in ("ascii", "latin-1"):
+        done = gradscope(
+            "trace", "-c", "(x * x).sum()", "--let", "x=[1,2]", PYTHONIOENCODING=encoding
+        )
+        assert done.returncode == 0
+        assert "* x" in done.stdout
+        assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 200])
+def test_no_line_is_wider_than_asked(width: int, gradscope: Run) -> None:
+    done = gradscope(
+        "backward", str(EXAMPLES / "weights.py"), "--gradient", "ones", "--width", str(width)
+    )
+    tree = done.stdout.splitlines()[1:]
+    assert max(map(len, tree)) <= max(width, 24)
+    assert "1.732" in done.stdout
+
+
+def test_colour_only_where_it_is_wanted(gradscope: Run) -> None:
+    code = ("-c", "(x * x).sum()", "--let", "x=[1,2]")
+    assert "\x1b[" not in gradscope("backward", *code).stdout
+    assert "\x1b[" in gradscope("backward", *code, "--color", "always").stdout
+    assert "\x1b[" not in gradscope("backward", *code, "--color", "never").stdout
+
+
+def test_a_missing_tool(gradscope: Run, tmp_path: Path) -> None:
+    code = ("-c", "(x * x).sum()", "--let", "x=[1,2]")
+    (tmp_path / "graph.svg").write_text("kept")
+    done = gradscope("backward", *code, "-o", "graph.svg", GRADSCOPE_DOT="/nowhere/dot")
+    assert done.returncode == 3
+    assert (tmp_path / "graph.svg").read_text() == "kept"
+    assert (tmp_path / "graph.svg.dot").read_text().startswith("digraph")
+    assert "gradscope-torch[dot]" in done.stderr
+
+
+def test_arguments_of_the_program_without_dashes(gradscope: Run) -> None:
+    done = gradscope("trace", "prog.py", "--lr", "3")
+    assert done.returncode == 2
+    assert "go after `--`" in done.stderr

@@ -1,0 +1,250 @@
+"""Folding: what is folded into what, and that nothing is ever lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradscope.invariants import check
+from gradscope.reading import Reading, combine
+from gradscope.report import GradientInfo, Report
+from gradscope.simplify import Folding, UnknownLeaf, View, simplify
+from gradscope.simplify.repeats import find_repeats
+from tests.program import Program, Value
+from tests.reports import CASES, chain, doublings, small, transformer
+
+FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3, 9))]
+
+
+def titles(view: View) -> list[str]:
+    return [item.title for item in view.items]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("folding", FOLDINGS, ids=str)
+def test_nothing_is_lost(case: str, folding: Folding) -> None:
+    graph = CASES[case]().graph
+    simplify(graph, folding).check(graph)
+
+
+def test_a_small_graph_is_left_as_it_is() -> None:
+    view = simplify(small().graph)
+    assert len(view.items) == 9
+    assert view.depth is None
+
+
+def test_a_transformer_is_closed_down_to_its_blocks() -> None:
+    view = simplify(transformer().graph)
+    assert view.depth == 2
+    assert [title for title in titles(view) if "h." in title] == [
+        f"gpt.h.{i}" for i in range(11, -1, -1)
+    ]
+    assert len(view.items) <= 30
+
+
+def test_a_deep_network_is_closed_altogether() -> None:
+    view = simplify(transformer(48).graph)
+    assert view.depth == 1
+    assert "gpt" in titles(view)
+
+
+def test_depth_counts_calls_from_the_outermost() -> None:
+    graph = transformer().graph
+    assert titles(simplify(graph, Folding(depth=1))) == ["NllLoss", "LogSoftmax", "gpt"]
+    assert "gpt.h.3.attn.c_fc" in titles(simplify(graph, Folding(depth=4)))
+
+
+def test_a_module_called_twice_is_two_items_and_its_shared_weight_its_own() -> None:
+    program = Program()
+    weight = program.leaf("lin.weight")
+    x = program.leaf("x")
+    for _ in range(2):
+        program.enter("lin", "Linear")
+        x = program.op("MmBackward0", [(x, 1), (weight, 1)], (1,), "lin(x)")
+        x = program.op("ReluBackward0", [(x, 1)], (1,), "lin(x)")
+        program.exit()
+    report = program.report((x, (1.0,)))
+    view = simplify(report.graph, Folding(depth=1))
+    assert titles(view) == ["lin", "lin", "x", "lin.weight"]
+    view.check(report.graph)
+
+
+def test_a_module_entered_again_from_outside_is_opened_rather_than_drawn_as_a_cycle() -> None:
+    program = Program()
+    x = program.leaf("x")
+    program.enter("m", "M")
+    first = program.op("SinBackward0", [(x, 1)], (1,), "sin(x)")
+    program.inside = None
+    outside = program.op("CosBackward0", [(first, 1)], (1,), "cos(y)")
+    program.inside = 0
+    last = program.op("TanBackward0", [(outside, 1)], (1,), "tan(z)")
+    report = program.report((last, (1.0,)))
+    view = simplify(report.graph, Folding(depth=1))
+    view.check(report.graph)
+    assert titles(view) == ["Tan", "Cos", "Sin", "x"]
+
+
+def test_a_loop_folds_into_one_item() -> None:
+    view = simplify(doublings(9).graph)
+    assert [(item.title, item.label, item.count) for item in view.items[:2]] == [
+        ("Mul", "y*2", 9),
+        ("Mul", "y = x*2", 1),
+    ]
+
+
+def test_all_switches_folding_off() -> None:
+    assert len(simplify(doublings(9).graph, Folding(all=True)).items) == 11
+
+
+def test_a_hundred_thousand_repeats_are_one_item() -> None:
+    view = simplify(chain(100_000).graph)
+    assert [item.count for item in view.items] == [100_000, 1]
+
+
+def loop(body: Sequence[str], rounds: int, leaf_each_round: bool = False) -> Report:
+    """A loop over several operations, each with the same leaf or a new one."""
+    program = Program()
+    x = program.leaf("x")
+    w = x if leaf_each_round else program.leaf("w")
+    for number in range(rounds):
+        for op in body:
+            side = program.leaf(f"p.{number}") if leaf_each_round else w
+            x = program.op(f"{op}Backward0", [(x, 1), (side, 1)], (1,), f"{op}(x, w)")
+    return program.report((x, (1.0,)))
+
+
+def test_a_loop_over_several_operations_folds_with_their_expressions() -> None:
+    report = loop(["Mul", "Sin", "Add"], 5)
+    view = simplify(report.graph)
+    assert titles(view) == ["Add → Sin → Mul", "w", "x"]
+    assert view.items[0].label == "Add(x, w) → Sin(x, w) → Mul(x, w)"
+    assert view.items[0].count == 5
+
+
+def test_leaves_of_single_rounds_fold_with_them_and_the_end_of_the_chain_does_not() -> None:
+    report = loop(["Mul"], 40, leaf_each_round=True)
+    view = simplify(report.graph)
+    assert titles(view)[1:] == ["x"]
+    assert len(view.items[0].members) == 80
+
+
+def test_two_rounds_are_no_repeat() -> None:
+    assert len(simplify(loop(["Mul", "Sin"], 2).graph).items) == 6
+
+
+def test_a_root_inside_a_chain_stays_visible() -> None:
+    program = Program()
+    x = program.leaf("x")
+    steps: list[Value] = []
+    for _ in range(10):
+        x = program.op("MulBackward0", [(x, 2)], (1,), "x*2")
+        steps.append(x)
+    report = program.report((steps[-1], (1.0,)), (steps[4], (1.0,)))
+    view = simplify(report.graph)
+    assert [item.count for item in view.items] == [5, 5, 1]
+    assert view.roots == (0, 1)
+
+
+def test_a_path_leaves_out_everything_else() -> None:
+    graph = small().graph
+    view = simplify(graph, Folding(path="a"))
+    view.check(graph)
+    assert [item.label or item.title for item in view.items] == [
+        "y = 3*a + 2*b*b + torch.log(c)",
+        "3*a + 2*b*b",
+        "3*a",
+        "a",
+    ]
+    assert len(view.left_out) == 5
+
+
+def test_the_leaf_of_a_path_is_drawn_though_its_module_is_closed() -> None:
+    graph = transformer().graph
+    view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight", depth=2))
+    view.check(graph)
+    assert "gpt.h.3.attn.c_fc.weight" in titles(view)
+
+
+def test_an_unknown_leaf_is_answered_with_the_nearest_names() -> None:
+    with pytest.raises(UnknownLeaf) as caught:
+        simplify(transformer().graph, Folding(path="gpt.h.3.attn.c_fc.wieght"))
+    assert caught.value.hint.startswith("Leaves, nearest first: gpt.h.3.attn.c_fc.weight,")
+
+
+@given(st.lists(st.integers(0, 3), max_size=200))
+def test_repeats_are_real_and_do_not_overlap(words: list[int]) -> None:
+    end = 0
+    for start, period, count in find_repeats(words):
+        assert start >= end and count >= 3
+        end = start + period * count
+        assert words[start:end] == words[start : start + period] * count
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Report:
+    """Random graphs with shared leaves, fan-in, modules, parallel edges and several roots."""
+    program = Program()
+    values = [program.leaf(f"leaf{i}", data=(1.0,)) for i in range(draw(st.integers(1, 4)))]
+    for _ in range(draw(st.integers(1, 40))):
+        move = draw(st.sampled_from(["op", "op", "op", "enter", "exit"]))
+        if move == "enter":
+            program.enter(draw(st.sampled_from("mn")), "Module")
+        elif move == "exit" and program.inside is not None:
+            program.exit()
+        else:
+            inputs = draw(st.lists(st.sampled_from(values[-6:]), min_size=1, max_size=3))
+            factors = draw(st.lists(st.sampled_from([1.0, -1.0, 0.0, 2.5]), min_size=3, max_size=3))
+            op = draw(st.sampled_from(["MulBackward0", "SinBackward0"]))
+            values.append(program.op(op, list(zip(inputs, factors, strict=False)), (1.0,), op))
+    ends = [
+        value
+        for value in values
+        if not any(value in _sources(step.inputs) for step in program.steps)
+    ]
+    return program.report(*((value, (1.0,)) for value in ends))
+
+
+def _sources(inputs: Sequence[tuple[Value, object]]) -> list[Value]:
+    return [value for value, _ in inputs]
+
+
+@given(programs(), st.sampled_from([*FOLDINGS, Folding(limit=3)]))
+def test_nothing_is_lost_of_any_graph(report: Report, folding: Folding) -> None:
+    check(report)
+    simplify(report.graph, folding).check(report.graph)
+
+
+def test_a_closed_module_reads_what_enters_it() -> None:
+    report = transformer()
+    view = simplify(report.graph, Folding(depth=1))
+    reading = Reading(report.graph, report.passes[0], view)
+    model = view.items[-1]
+    assert reading.entering(model) == reading.link(view.links[-1])
+    inside = [float(reading.leaf(i).norm or 0) for i in range(len(report.graph.leaves))]
+    together = reading.parameters(model)
+    assert together is not None
+    assert float(together.norm or 0) == pytest.approx(sum(x * x for x in inside) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("parts", "state", "norm"),
+    [
+        ([GradientInfo("finite", 3.0), GradientInfo("finite", 4.0)], "finite", 5.0),
+        ([GradientInfo("none"), GradientInfo("zero", 0.0)], "zero", 0.0),
+        ([GradientInfo("none"), GradientInfo("not reached")], "none", None),
+        (
+            [GradientInfo("finite", 1.0), GradientInfo("non-finite", "NaN", nan=2)],
+            "non-finite",
+            "NaN",
+        ),
+        ([GradientInfo("finite"), GradientInfo("zero")], "finite", None),
+        ([], "not reached", None),
+    ],
+)
+def test_gradients_taken_together(parts: list[GradientInfo], state: str, norm: object) -> None:
+    whole = combine(parts)
+    assert (whole.state, whole.norm) == (state, norm)
+    assert whole.nan == sum(part.nan for part in parts)

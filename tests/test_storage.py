@@ -1,0 +1,127 @@
+"""Saving and loading: nothing is lost, and every bad file gets one clear line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gradscope.errors import ReportError
+from gradscope.report import Report
+from gradscope.storage import decode, encode, load, pack
+from tests.reports import CASES, chain, small
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_report_survives_the_round_trip(case: str) -> None:
+    report = CASES[case]()
+    assert decode(encode(report)) == report
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equal_reports_give_equal_bytes(case: str) -> None:
+    assert encode(CASES[case]()) == encode(CASES[case]())
+    assert pack(encode(CASES[case]())) == pack(encode(CASES[case]()))
+
+
+def test_the_saved_form_is_strict_json_without_nan() -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"bare {constant}")
+
+    saved = json.loads(encode(CASES["broken"]()), parse_constant=refuse)
+    numbers = [value for info in saved["passes"][0]["gradients"] for value in info["values"]]
+    assert "NaN" in numbers and "Infinity" in numbers and None not in numbers
+
+
+def test_the_version_is_always_there_and_comes_first() -> None:
+    assert encode(small()).startswith(b'{"format":"gradscope/1",')
+
+
+def test_gzip_is_known_by_its_content_not_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "no-suffix"
+    path.write_bytes(gzip.compress(encode(small())))
+    assert load(path) == small()
+
+
+def test_a_hundred_thousand_operations_are_saved_and_loaded() -> None:
+    report = chain()
+    assert decode(pack(encode(report))) == report
+
+
+def saved() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(encode(small()))
+    return document
+
+
+def change(path: str, value: object) -> bytes:
+    """The small report with one field, named as in ``graph.nodes.0.id``, set to something else."""
+    document = saved()
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    place: Any = document
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "ends too early"),
+        (encode(small())[:-100], "ends too early"),
+        (encode(small())[:40], "ends too early"),
+        (pack(encode(small()))[:-20], "broken gzip data"),
+        (b"\x1f\x8bnonsense", "broken gzip data"),
+        (b"hello", "not JSON"),
+        (b"\xff\xfe\x00binary", "not JSON"),
+        (b"[1, 2]", "not a gradscope report"),
+        (b"{}", "not a gradscope report"),
+        (b'{"format": 1}', "not a gradscope report"),
+        (b"[" * 100_000, "not a gradscope report"),
+        (b'{"x":' + b"[" * 100_000, "nested too deeply"),
+        (change("format", "gradscope/2"), "gradscope/2 is not a version this gradscope reads"),
+        (change("graph.nodes.0.id", "x"), "graph.nodes[0].id: expected `int`, got `str`"),
+        (change("graph.edges.1", [0, 1, 2]), "graph.edges[1]: expected `array`"),
+        (change("graph.nodes.0.kind", "magic"), "graph.nodes[0].kind: invalid enum value 'magic'"),
+        (change("passes.0.gradients.0.norm", None), ""),
+        (change("passes.0.gradients.0.norm", "nan"), "passes[0].gradients[0].norm"),
+        (change("passes.0.gradients.0.state", None), "passes[0].gradients[0].state"),
+        (change("surprise", 1), "report: object contains unknown field `surprise`"),
+        (change("graph.nodes.0.id", 7), "graph.nodes[0].id: is 7"),
+    ],
+)
+def test_bad_data_is_explained_in_one_line(data: bytes, expected: str) -> None:
+    if not expected:
+        decode(data)  # an unknown norm is allowed
+        return
+    with pytest.raises(ReportError) as caught:
+        decode(data)
+    assert expected in caught.value.what
+    assert "\n" not in caught.value.what
+    assert caught.value.status == 2
+
+
+def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.json", tmp_path, tmp_path / "missing" / "deep.json"):
+        with pytest.raises(ReportError, match="cannot read"):
+            load(path)
+    with pytest.raises(ReportError, match="cannot read"):
+        load("nul\0in-name")
+
+
+def test_errors_in_a_file_begin_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json"
+    path.write_bytes(encode(small())[:-1])
+    with pytest.raises(ReportError, match=r"cut\.json: the JSON ends too early"):
+        load(path)
+
+
+def test_a_subclass_is_saved_as_what_it_is() -> None:
+    class Other(Report, frozen=True):
+        """A report with methods, as the public interface has one."""
+
+    assert encode(Other(*msgspec.structs.astuple(small()))) == encode(small())
