@@ -73,6 +73,7 @@ def _check_calls(graph: Graph) -> None:
 def _check_edges(graph: Graph) -> None:
     widths = [len(node.outputs) for node in graph.nodes]
     size = len(widths)
+    # An input slot leads to one place; what fans out is the output it leads to.
     slots: set[tuple[int, int]] = set()
     reached = [False] * size
     for position, (source, slot, target, output) in enumerate(_edge_tuples(graph)):
@@ -103,6 +104,7 @@ def _edge_tuples(graph: Graph) -> Iterable[tuple[int, int, int, int]]:
 
 def _check_leaves(graph: Graph) -> None:
     expected = {node.id for node in graph.nodes if node.kind == "leaf"}
+    # Two leaves for one AccumulateGrad would count a shared parameter twice.
     seen: set[int] = set()
     for position, leaf in enumerate(graph.leaves):
         place = f"graph.leaves[{position}]"
@@ -177,6 +179,7 @@ def _check_gradient(info: GradientInfo, place: str) -> None:
         if info.norm is not None or info.absmax is not None or info.values is not None:
             _fail(place, f"is {info.state}, and still has numbers")
         return
+    # Meta tensors have a state and no norm.
     norm = 1.0 if info.norm is None else float(info.norm)
     if norm < 0 or (math.isnan(norm) and info.state != "non-finite"):
         _fail(place, f"is {info.state} with norm {info.norm}")

@@ -107,6 +107,7 @@ def _together(norms: Iterable[Number | None]) -> Number | None:
     known = [float(norm) for norm in norms if norm is not None]
     if not known:
         return None
+    # hypot scales before it squares: norms near the float limits neither overflow nor vanish.
     whole = math.hypot(*known)
     if math.isnan(whole) or any(map(math.isnan, known)):
         return "NaN"

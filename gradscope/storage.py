@@ -88,6 +88,7 @@ def _check_version(text: bytes) -> None:
     try:
         head = msgspec.json.decode(text, type=_Head)
     except msgspec.ValidationError:
+        # Some other JSON, such as a list; it names no version, and is refused below.
         head = _Head()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ReportError(_explain(error), _AGAIN) from None

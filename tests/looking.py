@@ -94,8 +94,8 @@ def edges_into(report: Report, node: int) -> list[GradientInfo]:
 
 
 def variables(report: Report) -> dict[str, Node]:
-    """The nodes that made a variable, by its name."""
-    return {node.variable: node for node in report.graph.nodes if node.variable}
+    """The node that last made each variable, by its name."""
+    return {node.variable: node for node in reversed(report.graph.nodes) if node.variable}
 
 
 def tensor_of(info: GradientInfo, like: torch.Tensor) -> torch.Tensor:
@@ -107,9 +107,11 @@ def tensor_of(info: GradientInfo, like: torch.Tensor) -> torch.Tensor:
     return flat.reshape(like.shape).to(like.dtype)
 
 
-def is_close(info: GradientInfo, expected: Sequence[float] | float | torch.Tensor) -> bool:
-    """Whether a gradient has these values, to the rounding of float32."""
+def is_close(
+    info: GradientInfo, expected: Sequence[float] | float | torch.Tensor, rtol: float = 1e-5
+) -> bool:
+    """Whether a gradient has these values, by default to the rounding of float32."""
     wanted = torch.as_tensor(expected, dtype=torch.float64).reshape(-1)
     assert info.values is not None, info
     found = torch.tensor([float(value) for value in info.values], dtype=torch.float64)
-    return torch.allclose(found, wanted, rtol=1e-5, atol=1e-12, equal_nan=True)
+    return torch.allclose(found, wanted, rtol=rtol, atol=1e-12, equal_nan=True)

@@ -224,7 +224,7 @@ def test_leaf_gradients_are_torchs_own(case: Case, session: Session) -> None:
         assert new_gradient(report, name).values is not None
         assert is_close(new_gradient(report, name), expected), name
     for name, wanted in case.leaves.items():
-        assert is_close(new_gradient(report, name), torch.tensor(wanted)), name
+        assert is_close(new_gradient(report, name), torch.tensor(wanted), rtol=1e-4), name
     assert [root.label for root in report.graph.roots] == [
         "" if case.name in ("A10", "A10-function") else case.root
     ]
@@ -232,22 +232,18 @@ def test_leaf_gradients_are_torchs_own(case: Case, session: Session) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_edge_gradients_are_torchs_own(case: Case, session: Session) -> None:
-    """Every variable that the program still has: its upstream gradient, asked of torch."""
+    """Every variable's upstream gradient, and what its edges bring, asked of torch."""
     report = session.look_at(str(EXAMPLES / case.arguments[0]), *case.arguments[1:])
     tensors = case.build()
     gradient = None if case.gradient is None else torch.tensor(case.gradient, dtype=torch.float32)
     inner = {name: node for name, node in variables(report).items() if name in tensors}
-    if case.name.startswith(("A10", "A17")):
-        inner = {}  # no variable there holds a result of the forward graph
-    elif case.name not in ("A3", "A3-own-call", "A7"):
-        assert inner
+    assert inner or case.name.startswith("A10")  # where the root is only returned
     for name, node in inner.items():
         (expected,) = torch.autograd.grad(
-            tensors[case.root], [tensors[name]], gradient, retain_graph=True
+            tensors[case.root], [tensors[name]], gradient, retain_graph=True, allow_unused=True
         )
-        if case.name.startswith("A8") and expected.norm() > torch.tensor(V).norm() * 1.001:
-            continue  # `y` names every turn of the loop
-        assert is_close(report.passes[0].at(node.id), expected), name
+        if expected is not None:
+            assert is_close(report.passes[0].at(node.id), expected), name
 
 
 ONE_LINER = ["-c", "3*a + 2*b*b + log(c)", "--let", "a=[1,2,3]"]

@@ -89,6 +89,7 @@ class Recorder(TorchFunctionMode):
         self._keep = keep
         self._backward_functions = {torch.Tensor.backward, torch.autograd.grad}
         self._inside_backward = False
+        self._first = 0
         self._thread = threading.get_ident()
         self._starts, self._ends, self._span_sites = array("q"), array("q"), array("q")
         self._backward_spans: set[int] = set()
@@ -108,6 +109,7 @@ class Recorder(TorchFunctionMode):
             raise RuntimeError("a recorder is active already: leave its `with` block first")
         Recorder.active = self
         self._thread = threading.get_ident()
+        self._first = _sequence()
         self.modules.start()
         self._warnings.start()
         self._originals = {
@@ -236,6 +238,10 @@ class Recorder(TorchFunctionMode):
                         known[1].append(name)
 
     # ------------------------------------------------------------------ looking it up
+
+    def has_seen(self, node: Any) -> bool:
+        """Whether a ``grad_fn`` was made since this recorder was started; not for None."""
+        return node is not None and node._sequence_nr() >= self._first
 
     def span_of(self, sequence: int) -> Span | None:
         """The call that made the node with this sequence number, or None when it was not seen."""

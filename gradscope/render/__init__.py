@@ -86,6 +86,7 @@ def save(report: Report, path: str, format: str, options: Options | None = None)
     except ToolMissing as error:
         if path == output.STDOUT:
             raise
+        # A new name, not graph.dot: that may be a file of the user's.
         beside = f"{path}.dot"
         output.write(beside, render(report, "dot", options))
         hint = f"The drawing as DOT text is in {beside}\n{error.hint}"

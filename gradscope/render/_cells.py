@@ -157,6 +157,7 @@ class Cells:
         bad = info.state == "non-finite"
         step = self.scene.scale.step(info.norm)
         ink = BAD_INK if bad else "dim" if step is None else INKS[step]
+        # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
             (Part(glyphs.text(text), BAD_INK if bad else ""),),

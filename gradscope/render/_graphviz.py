@@ -51,6 +51,7 @@ def _command(format: Picture) -> list[str]:
         return [program, f"-T{format}"]
     if wish:
         raise ToolMissing(f"GRADSCOPE_DOT={wish} is not a program that can be run", _HINT)
+    # Only looked for: importing it here would load the library into this process.
     if importlib.util.find_spec("pygraphviz") is None:
         raise ToolMissing(f"{format} needs Graphviz, which is not installed", _HINT)
     # -P: a file of the user's named like a module must not be imported in its place.

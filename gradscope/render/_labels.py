@@ -76,6 +76,7 @@ class Labels:
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
         facts.append(self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
+        # Kept out of the first line, which is all that is read at a distance.
         lines = [head, _faint(facts, GREY)]
         return box([*lines, text(short(f"saved: {saved}"), GREY, 10)] if saved else lines)
 

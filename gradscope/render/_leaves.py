@@ -29,18 +29,17 @@ COLUMNS = (
 
 
 class LeafTable:
-    """The leaves of a scene, in the order of the program."""
+    """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
-    def __init__(self, scene: Scene, reading: Reading, glyphs: Glyphs) -> None:
+    def __init__(self, scene: Scene, reading: Reading, glyphs: Glyphs, order: list[int]) -> None:
+        """``order``: all items as they are met; leaves inside a closed one follow each other."""
         self.scene = scene
         self.options = scene.options
         self.reading = reading
         self.glyphs = glyphs
-        drawn = {node for item in scene.view.items for node in item.members}
-        leaves = scene.graph.leaves
-        self.positions = [index for index, leaf in enumerate(leaves) if leaf.node in drawn]
-        # Backward meets last what the program used first.
-        self.positions.sort(key=lambda index: -leaves[index].node)
+        positions = {leaf.node: index for index, leaf in enumerate(scene.graph.leaves)}
+        nodes = (node for item in order for node in scene.view.items[item].members)
+        self.positions = [positions[node] for node in nodes if node in positions]
 
     def lines(self, most: int) -> list[str]:
         """The table in at most ``most`` lines (at least four), with a count of what was left
@@ -81,6 +80,7 @@ class LeafTable:
         result = self._text(total, leaf)
         parts = self.reading.contributions(leaf.node)
         terms = [self._text(part, leaf) for part in parts if part.norm is not None]
+        # A single contribution is the sum; saying it twice helps nobody.
         if len(terms) < 2:
             return result
         full = f"{' + '.join(terms)} = {result}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gradscope.render import numbers
 from gradscope.render._scene import Scene
 from gradscope.render._text import visible
 from gradscope.report import GradientInfo, TensorInfo
@@ -32,21 +33,25 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
     if reading is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
         return []
     arrivals = reading.arrivals(item)
+    given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        return [Note("", None, reading.entering(item), _arriving(sum(arrivals.values())))]
+        return [Note("", None, reading.entering(item), _arriving(sum(arrivals.values()), False))]
     return [
         Note(
             f"[{output}]" if output else "",
             scene.tensor(node, output),
             reading.backward.at(node, output),
-            _arriving(amount),
+            _arriving(amount, (node, output) in given),
         )
         for (node, output), amount in arrivals.items()
         if amount > 1
     ]
 
 
-def _arriving(amount: int) -> str:
+def _arriving(amount: int, given: bool) -> str:
+    """How many gradients were added; the one given for a root came along no edge."""
+    if given:
+        return f"sum of {numbers.count(amount - 1, 'edge')} and the given"
     return f"sum of {amount:,} edges"
 
 

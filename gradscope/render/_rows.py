@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from gradscope.render._text import Glyphs
 from gradscope.simplify import View
 
-FULL_LEVELS = 10
+FULL_LEVELS = 7
 """Deeper trees keep chains on one level."""
 
 MOST_LEVELS = 14
@@ -55,8 +55,9 @@ class Walk:
         self.glyphs = glyphs
         self.notes = notes
         self.outgoing = view.outgoing()
-        self.definition, depth = _first_visits(view, self.outgoing)
+        self.definition, self.order, depth = _first_visits(view, self.outgoing)
         self.compact = depth > FULL_LEVELS
+        # Last consumers instead: then a skip connection is a row, not a level.
         if self.compact:
             self.definition = _last_consumers(view)
 
@@ -86,6 +87,7 @@ class Walk:
             row = Row(self._kind(target, link), "", target, link)
             goes_on = row.kind == "definition" and self.outgoing[target]
             (ways if goes_on and self.compact else ends).append(row)
+        # What ends at once comes first, so that the chain can go on straight below.
         rows = [*notes, *ends, *ways]
         straight = len(ways) == 1
         return [
@@ -100,15 +102,17 @@ class Walk:
         lead = task.stem + (glyphs.last if last else glyphs.branch)
         level = task.level + 1
         stem = task.stem + ("  " if last else glyphs.stem)
+        # A prefix of bounded length also keeps the whole linear in the number of rows.
         if level > MOST_LEVELS:
             stem = f"{glyphs.ellipsis}{level} {glyphs.stem}"
         return _Task(row._replace(lead=lead), stem, level)
 
 
-def _first_visits(view: View, outgoing: list[list[int]]) -> tuple[list[int | None], int]:
-    """For every item the link by which a depth-first walk meets it first, and how deep that walk
-    goes."""
+def _first_visits(view: View, outgoing: list[list[int]]) -> tuple[list[int | None], list[int], int]:
+    """A depth-first walk: for every item the link by which it is met first, all items in the order
+    in which they are met, and how deep the walk goes."""
     definition: list[int | None] = [None] * len(view.items)
+    order = []
     deepest = 0
     for item in view.roots:
         pending = [(item, ROOT, 0)]
@@ -117,10 +121,11 @@ def _first_visits(view: View, outgoing: list[list[int]]) -> tuple[list[int | Non
             if definition[target] is not None:
                 continue
             definition[target] = link
+            order.append(target)
             deepest = max(deepest, level)
             for below in reversed(outgoing[target]):
                 pending.append((view.links[below].target, below, level + 1))
-    return definition, deepest
+    return definition, order, deepest
 
 
 def _last_consumers(view: View) -> list[int | None]:

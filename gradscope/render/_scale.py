@@ -53,6 +53,7 @@ class Scale:
         # A single outlier must not push everything else onto one step.
         low = logs[len(logs) // 100] if logs else 0.0
         high = logs[-1 - len(logs) // 100] if logs else 0.0
+        # Widened on both sides, so that equal norms lie in the middle, which means typical.
         missing = max(_NARROWEST - (high - low), 0.0) / 2
         self.low = low - missing
         self.high = high + missing

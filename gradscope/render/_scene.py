@@ -103,6 +103,7 @@ class Scene:
         small = size <= numbers.SMALL
         if not small and not self.options.values:
             return None
+        # A small tensor is never elided; the columns beside it go instead.
         room = None if small else max(self.options.width // 3, 24)
         return numbers.tensor(info.values, sizes or (size,) * (size != 1), info.dtype, room)
 
@@ -120,6 +121,7 @@ class Scene:
             for e, entry in zip(self.graph.edges, self.backward.edges, strict=True)
             if bad[entry]
         }
+        # Ids are in the order of backward, so the first one found is the first there is.
         for node, row in enumerate(self.backward.upstream):
             if any(bad[entry] for entry in row):
                 return node, False
@@ -128,22 +130,22 @@ class Scene:
         return None
 
     def name_node(self, node: int) -> str:
-        """A node in a sentence: ``Log of log(c), demo.py:7``."""
+        """A node in a sentence: ``LogBackward0 of log(c) (demo.py:7)``."""
         record = self.graph.nodes[node]
         origin = self.graph.origin_of(record)
         words = [visible(record.op)]
         if origin is not None and origin.expression:
             words.append(f"of {visible(one_line(origin.expression))}")
         place = self.place(record.origin)
-        return " ".join(words) + (f", {place}" if place else "")
+        return " ".join(words) + (f" ({place})" if place else "")
 
     def alarm(self) -> str:
         """A sentence on the first gradient that is not finite, or ""."""
         if self.first_bad is None:
             return ""
         node, made_here = self.first_bad
-        verb = "is made by" if made_here else "arrives at"
-        return f"first NaN or infinity in backward order {verb} {self.name_node(node)}"
+        what = "makes" if made_here else "receives"
+        return f"{self.name_node(node)} {what} the first NaN or infinity in backward order"
 
     def folded(self) -> str:
         """What the view does not show one by one, and how to see it, or ""."""

@@ -72,6 +72,7 @@ class Table:
         shown = {i: max(size, cells(columns[i].title)) for i, size in enumerate(natural) if size}
         for index in sorted(shown, key=lambda i: columns[i].drop):
             comfort = not columns[index].essential
+            # Each time what is left is measured again: one column less may be enough.
             if columns[index].drop and self._least_width(shown, comfort) > self.width:
                 del shown[index]
         self._share(shown)
@@ -114,6 +115,7 @@ class Table:
     def _shortened(self, cell: Cell, excess: int) -> Cell:
         """The cell made narrower by this many cells, from its last part on."""
         parts = []
+        # The end of a cell says least: a module's class, the numbers of its parameters.
         for part in reversed(cell):
             size = cells(part.text)
             if excess < 0 and part.cut != "never":
@@ -135,6 +137,7 @@ def painter() -> Callable[[str, str], str]:
     """A function that colours text with as many colours as this terminal has."""
     name = Console(force_terminal=True).color_system
     systems = {"256": ColorSystem.EIGHT_BIT, "truecolor": ColorSystem.TRUECOLOR}
+    # rich downgrades the colours to what the terminal can show.
     system = systems.get(name or "", ColorSystem.STANDARD)
     styles: dict[str, Style] = {}
 

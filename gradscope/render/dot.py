@@ -195,11 +195,13 @@ class _Drawing:
         target = scene.view.items[link.target]
         name = str(link.target)
         if self._is_copied(target):
+            # Item ids are plain numbers, so this name is nobody else's.
             name = f"{link.target}.{index}"
             self._draw_item(name, target)
         words, style = self._flow(link)
         if words and self.labelled:
             style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
+        # Without any, Graphviz would show its own: the ids of both ends.
         style["tooltip"] = graphviz.escape(words) or " "
         self.graph.edge(str(link.source), name, **style)
 

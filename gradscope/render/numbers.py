@@ -26,6 +26,7 @@ def number(value: Number) -> str:
         return str(int(value))
     if _SMALLEST_PLAIN <= size < _LARGEST_PLAIN:
         return f"{value:.0f}" if size >= 10**_DIGITS else f"{value:.{_DIGITS}g}"
+    # Python writes 1.25e-05; nobody else does.
     mantissa, exponent = f"{value:.{_DIGITS - 1}e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".")
     return f"{mantissa}e{int(exponent)}"
@@ -41,6 +42,7 @@ def tensor(
         texts = [_complex(real, imaginary) for real, imaginary in pairs]
     else:
         texts = [number(value) for value in values]
+    # A gradient that was not reduced to its tensor's shape yet is shown flat.
     if math.prod(shape) != len(texts):
         shape = (len(texts),)
     for size in reversed(shape):

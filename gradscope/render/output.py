@@ -44,6 +44,7 @@ def check_writable(path: str) -> None:
         ) from None
     except OSError as error:
         raise _refused(path, error) from None
+    # Renaming would replace a write-protected file; its owner did not want that.
     if exists and not os.access(target, os.W_OK):
         raise OutputError(f"{path} is write-protected", "Choose another name for -o.")
     if not _is_special(target) and not os.access(parent, os.W_OK):
@@ -66,7 +67,7 @@ def write(path: str, content: str | bytes) -> bool:
     if path == STDOUT:
         return _write_stdout(content)
     check_writable(path)
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    data = _encoded(content, "utf-8")
     if path.endswith(".gz"):
         data = pack(data)
     target = _target(path)
@@ -112,6 +113,7 @@ def _replace(target: Path, data: bytes) -> None:
         if mode is not None:
             beside.chmod(mode)
         beside.replace(target)
+    # Also on Ctrl-C nothing half-written stays behind.
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
@@ -121,13 +123,9 @@ def _write_stdout(content: str | bytes) -> bool:
     stream = sys.stdout
     try:
         if hasattr(stream, "buffer"):
-            encoding = stream.encoding or "utf-8"
             stream.flush()
-            stream.buffer.write(
-                content.encode(encoding, "backslashreplace")
-                if isinstance(content, str)
-                else content
-            )
+            # What the program printed before comes first, and it went through the text layer.
+            _write_all(_encoded(content, stream.encoding or "utf-8"))
         else:  # a notebook's or a test's stream takes only text
             stream.write(
                 content if isinstance(content, str) else content.decode("utf-8", "replace")
@@ -139,6 +137,18 @@ def _write_stdout(content: str | bytes) -> bool:
     except OSError as error:
         raise OutputError(f"cannot write to stdout: {error.strerror or error}") from None
     return True
+
+
+def _encoded(content: str | bytes, encoding: str) -> bytes:
+    """Names may hold what an encoding lacks, such as lone surrogates; those become escapes."""
+    return content.encode(encoding, "backslashreplace") if isinstance(content, str) else content
+
+
+def _write_all(data: bytes) -> None:
+    """Under ``python -u`` nothing is buffered, and one write may take only a part."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
 
 
 def _silence_stdout() -> None:

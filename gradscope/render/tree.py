@@ -17,7 +17,7 @@ from gradscope.render._notes import notes_of
 from gradscope.render._rows import Row, Walk
 from gradscope.render._scene import Scene
 from gradscope.render._table import Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, shorten, visible
+from gradscope.render._text import ASCII, UNICODE, cells, shorten, visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 
@@ -70,15 +70,20 @@ class _Tree:
         counted = "1 leaf" if leaves == 1 else numbers.count(leaves, "leave")
         words = [target, scene.size(), counted, scene.direction()]
         yield self._fitted(" · ".join(word for word in words if word), "bold")
+        # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
         if scene.alarm():
-            yield self._fitted(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
+            yield from self._wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
         for note in scene.report.notes:
-            yield from textwrap.wrap(
-                glyphs.text(visible(note)), self.options.width, break_long_words=False
-            )
-        folded = scene.folded()
-        if folded:
-            yield self._fitted(folded, "dim")
+            yield from self._wrapped(visible(note))
+        if scene.folded():
+            yield from self._wrapped(scene.folded(), "dim")
+
+    def _wrapped(self, text: str, style: str = "") -> list[str]:
+        text = self.glyphs.text(text)
+        # Wide characters take two cells, which textwrap does not know.
+        wide = cells(text) - len(text)
+        lines = textwrap.wrap(text, max(self.options.width - wide, 1))
+        return [self.paint(line, style) for line in lines]
 
     def _fitted(self, text: str, style: str) -> str:
         text = self.glyphs.text(text)
@@ -114,4 +119,4 @@ class _Tree:
 
     def _leaf_table(self) -> LeafTable | None:
         reading = self.scene.reading
-        return LeafTable(self.scene, reading, self.glyphs) if reading else None
+        return LeafTable(self.scene, reading, self.glyphs, self.walk.order) if reading else None

@@ -21,6 +21,7 @@ def default_depth(part: Partition, limit: int) -> int | None:
     depths = call_depths(graph)
     if len(inner) <= limit or not depths:
         return None
+    # From the inside out: the first depth that fits shows the most.
     for depth in range(max(depths), 1, -1):
         closed = _closing_calls(graph, depths, depth)
         calls = [_closed_around(graph, closed, node) for node in inner]
@@ -46,6 +47,7 @@ def close_modules(part: Partition, depth: int, keep: int | None = None) -> None:
         fold = Fold("module", record.path or record.type, type=record.type, call=call)
         part.fold(nodes, fold)
     _absorb_leaves(part, keep)
+    # Before cycles are looked for: what stands alone again cannot be on one.
     part.dissolve(_single_groups(part))
     part.dissolve_cycles()
 
@@ -80,6 +82,7 @@ def _absorb_leaves(part: Partition, keep: int | None) -> None:
     for index in part.kept_edges():
         edge = graph.edges[index]
         users.setdefault(edge.target, set()).add(group[edge.source])
+    # A root must keep its place for its seed, and the leaf asked for must be seen.
     stay = {root.node for root in graph.roots} | {keep}
     for leaf in graph.leaves:
         keys = users.get(leaf.node, set())

@@ -108,6 +108,7 @@ class Partition:
     def _order(self, members: dict[int, list[int]]) -> list[int]:
         """The groups in topological order; among those that may come next, the lowest node
         first."""
+        # Without folds the ids of the nodes are the order.
         if not self.folds:
             return list(members)
         waiting = dict.fromkeys(members, 0)
@@ -160,6 +161,8 @@ class Partition:
                 place[self.group[edges[index].target]],
             )
             if source != target:
+                # Parallel edges between two operations are told apart; into a fold they are too
+                # many.
                 folded = items[source].folded or items[target].folded
                 bundles.setdefault((source, target, -1 if folded else index), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
@@ -181,6 +184,7 @@ def _peel(arrows: set[tuple[int, int]]) -> set[int]:
         waiting.setdefault(source, 0)
         targets.setdefault(source, []).append(target)
     ready = [key for key, count in waiting.items() if not count]
+    # The list grows while it is walked: a queue whose past is the answer.
     for key in ready:
         for target in targets.get(key, ()):
             waiting[target] -= 1

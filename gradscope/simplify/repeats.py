@@ -43,6 +43,7 @@ def find_repeats(words: Sequence[int]) -> list[tuple[int, int, int]]:
         for candidate in range(1, LONGEST_PERIOD + 1):
             count = _repeats_at(words, start, candidate)
             if count >= FEWEST_REPEATS and count * candidate > covered:
+                # Strictly more, so that of y*2, y*2, y*2 … a period of 1 wins over 2 and 3.
                 covered, period = count * candidate, candidate
         if covered:
             found.append((start, period, covered // period))
@@ -140,6 +141,7 @@ class _Wiring:
                 alone = len(self.users[edge.target]) == 1 and edge.target not in self.roots
                 if is_leaf and alone and not ends_chain:
                     own.append(edge.target)
+        # Fewer leaves than rounds are no pattern, only leaves somebody used once.
         return own if len(own) >= len(run) // period else []
 
 
@@ -147,6 +149,7 @@ def _describe(part: Partition, pattern: list[Node], count: int) -> Fold:
     """``y*2``, or for several operations a round their expressions in the order of backward."""
     origins = [part.graph.origin_of(node) for node in pattern]
     words = [origin.expression for origin in origins if origin and origin.expression]
+    # One expression often makes several nodes; it is said once.
     steps = list(dict.fromkeys(words))
     title = _shortened(list(dict.fromkeys(short_op(node) for node in pattern)))
     return Fold("repeat", title, label=_shortened(steps), count=count)

@@ -1,0 +1,253 @@
+"""The tree and what all formats share: golden texts, budgets, hostile names, no recursion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from hypothesis import given
+from rich.cells import cell_len
+
+from gradscope.errors import OutputError, ReportError
+from gradscope.render import FORMATS, Options, format_for, is_binary, numbers, render
+from gradscope.render._text import visible
+from gradscope.report import Report
+from gradscope.simplify import Folding
+from tests.goldens import compare
+from tests.program import Program
+from tests.reports import (
+    CASES,
+    chain,
+    doublings,
+    hostile,
+    saved,
+    scalars,
+    small,
+    states,
+    transformer,
+)
+from tests.test_simplify import programs
+
+ALL = Folding(all=True)
+NARROW = ("small", "transformer", "states", "hostile", "scalars")
+
+
+def tree(report: Report, **options: object) -> str:
+    text = render(report, "tree", msgspec.convert(options, Options))
+    assert isinstance(text, str)
+    return text
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_tree_at_full_width(case: str) -> None:
+    compare(f"tree/{case}.txt", tree(CASES[case](), saved=case == "saved"))
+
+
+@pytest.mark.parametrize("width", [60, 40])
+@pytest.mark.parametrize("case", NARROW)
+def test_tree_in_a_narrow_terminal(case: str, width: int) -> None:
+    text = tree(CASES[case](), width=width)
+    compare(f"tree/{case}-{width}.txt", text)
+    assert max(map(cell_len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("case", NARROW)
+def test_tree_in_ascii(case: str) -> None:
+    text = tree(CASES[case](), unicode=False, width=80)
+    compare(f"tree/{case}-ascii.txt", text)
+    assert text.isascii()
+
+
+def test_tree_with_everything_unfolded() -> None:
+    compare("tree/doublings-all.txt", tree(doublings(), folding=ALL))
+    compare("tree/transformer-depth-3.txt", tree(transformer(2), folding=Folding(depth=3)))
+
+
+def test_tree_with_values() -> None:
+    compare("tree/small-values.txt", tree(small(), values=True, width=130))
+
+
+@pytest.mark.parametrize("case", ["small", "states"])
+def test_json_is_the_saved_form(case: str) -> None:
+    found = render(CASES[case](), "json")
+    assert isinstance(found, bytes)
+    compare(f"json/{case}.json", found.decode())
+
+
+@pytest.mark.parametrize("width", [200, 100, 80, 60, 50, 40])
+@pytest.mark.parametrize("case", ["small", "traced", "doublings"])
+def test_a_number_is_never_cut(case: str, width: int) -> None:
+    """Every number in a narrow tree is one of those in a wide one."""
+
+    def found(text: str) -> set[str]:
+        rows = [line[line.index("]") :] if "]" in line else line for line in text.splitlines()[2:]]
+        return set(re.findall(r"-?\d+\.\d+(?:e-?\d+)?", "\n".join(rows)))
+
+    assert found(tree(CASES[case](), width=width)) <= found(tree(CASES[case](), width=300))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_default_tree_fits_forty_lines(case: str) -> None:
+    assert tree(CASES[case]()).count("\n") <= 40
+
+
+@pytest.mark.parametrize("lines", [12, 20, 30, 40, 80])
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_budget_is_kept_and_what_is_missing_is_counted(deep: bool, lines: int) -> None:
+    report = chain(500, distinct=True) if deep else transformer()
+    text = tree(report, lines=lines, folding=Folding(depth=9))
+    assert text.count("\n") <= lines
+    (more,) = re.findall(r"… ([\d,]+) more nodes?", text)
+    assert int(more.replace(",", "")) > 100
+
+
+def test_every_edge_has_its_own_gradient_and_sums_are_rows_of_their_own() -> None:
+    lines = tree(small()).splitlines()
+    of_b = [line for line in lines if re.search(r"─(● b|↪ b|Σ)", line)]
+    assert ["[0.6, 8, 0.001]" in line for line in of_b] == [True, False, True]
+    assert "[1.2, 16, 0.002]" in of_b[1] and "sum of 2 edges" in of_b[1]
+
+
+def test_a_second_backward_says_what_was_added_to_what() -> None:
+    assert "3 + 3 = 6" in tree(scalars())
+
+
+def test_a_hundred_thousand_operations_are_drawn_to_the_last() -> None:
+    text = tree(chain(100_000, distinct=True), folding=ALL)
+    assert text.count("○ Neg") == 99_999
+    assert "chain.py:2\n" in text
+    assert "100,001 nodes" in text
+
+
+def test_a_deep_network_stays_on_one_level() -> None:
+    text = tree(transformer(48), folding=ALL, width=160)
+    assert "gpt.h.0.attn.c_fc.weight" in text
+    assert max(line.index("○") for line in text.splitlines() if "○" in line) <= 2
+
+
+def test_levels_beyond_the_last_are_counted_instead_of_drawn() -> None:
+    program = Program()
+    x = program.leaf("x")
+    sides = [program.op("SinBackward0", [(x, 1)], (1,), "sin(x)") for _ in range(40)]
+    last = sides[0]
+    for side in sides[1:]:
+        # Two inputs with inputs of their own: no chain that could stay on its level.
+        deeper = program.op("ExpBackward0", [(last, 1)], (1,), "exp(y)")
+        last = program.op("AddBackward0", [(deeper, 1), (side, 1)], (1,), "y + side")
+    text = tree(program.report((last, (1.0,))), folding=ALL, width=120)
+    assert "…20 │" in text
+    assert max(line.index("○") for line in text.splitlines() if "○" in line) < 40
+
+
+def test_colour_is_only_colour() -> None:
+    colored = tree(small(), color=True)
+    assert "\x1b[" in colored
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == tree(small())
+
+
+def test_complex_values_are_written_as_pairs() -> None:
+    assert "[1+2j, 3.5-4j]" in tree(saved(), saved=True)
+
+
+def test_every_state_has_a_word_without_colour() -> None:
+    text = tree(states())
+    for word in ("∅ no grad", "∅ not reached", "✖ NaN 4,096"):
+        assert word in text
+
+
+@given(programs())
+def test_any_graph_can_be_drawn_whole(report: Report) -> None:
+    text = tree(report, folding=ALL)
+    assert "more node" not in text
+    drawn = sum(bool(re.search("[◇○●↪]", line)) for line in text.split("\n\n")[0].splitlines())
+    assert drawn == len(report.graph.edges) + len(report.graph.roots)
+
+
+TEXT_FORMATS = [name for name in FORMATS if not is_binary(name) and name != "svg"]
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+def test_hostile_names_cannot_act(format: str, unicode: bool) -> None:
+    text = render(hostile(), format, Options(unicode=unicode, saved=True, values=True))
+    assert isinstance(text, str)
+    for character in "\x00\x1b\u202e":
+        assert character not in text
+    plain = render(hostile("plain"), format, Options(unicode=unicode))
+    assert isinstance(plain, str)
+    assert text.count("\n") == plain.count("\n")
+
+
+def test_visible_keeps_what_is_only_text() -> None:
+    for text in ("x", "größe", "名前", "שלום", "👩‍💻", "a b"):
+        assert visible(text) == text
+    assert visible("a\nb\tc\ud800") == "a\\nb\\tc\\ud800"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.1, "0.1"),
+        (1.0, "1"),
+        (0.0, "0"),
+        (-2.0, "-2"),
+        (1 / 60, "0.01667"),
+        (1.25e-5, "1.25e-5"),
+        (0.0001, "0.0001"),
+        (102.4, "102.4"),
+        (1024.0, "1024"),
+        (12345.678, "12346"),
+        (999_999.0, "999999"),
+        (1e6, "1e6"),
+        (123_456_789.0, "1.235e8"),
+        (-1e-30, "-1e-30"),
+        ("NaN", "nan"),
+        ("-Infinity", "-inf"),
+    ],
+)
+def test_numbers(value: float, expected: str) -> None:
+    assert numbers.number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "shape", "dtype", "expected"),
+    [
+        ((3.0,), (), "float32", "3"),
+        ((1.0, 2.0), (2,), "float32", "[1, 2]"),
+        ((1.0, 2.0, 3.0, 4.0), (2, 2), "float32", "[[1, 2], [3, 4]]"),
+        ((2.0, 2.0), (1, 2), "float64", "[[2, 2]]"),
+        ((1.0, 2.0), (), "complex64", "1+2j"),
+        ((1.0, -2.0, 0.0, "NaN"), (2,), "complex64", "[1-2j, 0+nanj]"),
+        ((), (0,), "float32", "[]"),
+        ((1.0, 2.0, 3.0), (1,), "float32", "[1, 2, 3]"),
+    ],
+)
+def test_tensors(
+    values: Sequence[float], shape: tuple[int, ...], dtype: str, expected: str
+) -> None:
+    assert numbers.tensor(values, shape, dtype) == expected
+
+
+def test_a_long_tensor_loses_whole_numbers() -> None:
+    text = numbers.tensor([i + 0.125 for i in range(100)], (10, 10), "float32", room=30)
+    assert text == "[[0.125, 1.125, 2.125, …]]"
+
+
+def test_suffixes_name_formats() -> None:
+    names = ("a.svg", "b.JSON.GZ", "c.d.dot", "e.gv", "f.pdf", "g.txt")
+    assert [format_for(name) for name in names] == ["svg", "json", "dot", "dot", "pdf", "tree"]
+
+
+@pytest.mark.parametrize("name", ["a", "a.xyz", "svg", ".gz"])
+def test_an_unknown_suffix_is_answered_with_the_known_ones(name: str) -> None:
+    with pytest.raises(OutputError) as caught:
+        format_for(name)
+    assert ".svg" in caught.value.hint
+
+
+def test_a_backward_call_that_is_not_there_is_an_error() -> None:
+    assert "3 + 3 = 6" in tree(scalars(), call=2)
+    with pytest.raises(ReportError, match="no backward call 7"):
+        tree(scalars(), call=7)

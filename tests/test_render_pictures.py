@@ -1,0 +1,184 @@
+"""Pictures: their DOT text, that SVG is sound XML, and what happens where Graphviz is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from gradscope.errors import GradscopeError, ToolMissing
+from gradscope.render import Options, render, save
+from gradscope.render.dot import MOST_ITEMS
+from gradscope.report import Report
+from gradscope.simplify import Folding
+from tests.goldens import compare
+from tests.program import Program
+from tests.reports import CASES, chain, hostile, small, transformer
+
+ALL = Folding(all=True)
+SVG = "{http://www.w3.org/2000/svg}"
+MAGIC = [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+HAS_PACKAGE = importlib.util.find_spec("pygraphviz") is not None
+needs_graphviz = pytest.mark.skipif(
+    not HAS_PACKAGE and shutil.which("dot") is None, reason="Graphviz is not installed"
+)
+
+
+def dot(report: Report, options: Options | None = None) -> str:
+    text = render(report, "dot", options)
+    assert isinstance(text, str)
+    return text
+
+
+def svg(report: Report, options: Options | None = None) -> ElementTree.Element:
+    picture = render(report, "svg", options)
+    assert isinstance(picture, bytes)
+    return ElementTree.fromstring(picture)
+
+
+def words(picture: ElementTree.Element) -> list[str]:
+    """All texts of an SVG that are drawn, without the blanks Graphviz puts into them."""
+    texts = picture.iter(f"{SVG}text")
+    return [(text.text or "").replace("\xa0", " ").strip() for text in texts]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_dot_text(case: str) -> None:
+    compare(f"dot/{case}.dot", dot(CASES[case]()))
+
+
+@needs_graphviz
+@pytest.mark.parametrize("case", CASES)
+def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
+    picture = svg(CASES[case]())
+    classes = [group.get("class") for group in picture.iter(f"{SVG}g")]
+    nodes = re.findall(r"^\t(?:\d+|seed\d+) \[", dot(CASES[case]()), re.MULTILINE)
+    assert classes.count("node") == len(nodes)
+    tips = [link.get("{http://www.w3.org/1999/xlink}title") for link in picture.iter(f"{SVG}a")]
+    assert sum(tip is not None and bool(tip.strip()) for tip in tips) >= len(nodes) - 1
+
+
+@needs_graphviz
+def test_a_small_picture_says_all_numbers() -> None:
+    found = words(svg(small()))
+    for expected in (
+        "upstream ∂L/∂y = [0.1, 1, 0.0001]",
+        "[0.01667, 0.1429, 1.25e-5]",
+        "grad [1.2, 16, 0.002]",
+        "leaf [3] · used ×2",
+        "2*b*b",
+    ):
+        assert expected in found
+    assert found.count("[0.6, 8, 0.001]") == 2
+
+
+@needs_graphviz
+def test_hostile_names_stay_text() -> None:
+    picture = svg(hostile())
+    tags = {element.tag.rpartition("}")[2] for element in picture.iter()}
+    assert tags <= {
+        "svg",
+        "g",
+        "title",
+        "polygon",
+        "polyline",
+        "path",
+        "text",
+        "a",
+        "ellipse",
+        "defs",
+    }
+    shown = "\n".join(words(picture))
+    assert "</script>[/red]\"'\\n\\N\\u202e" in shown
+
+
+def test_a_traced_graph_shows_shapes_on_its_arrows() -> None:
+    text = dot(small(backward=False))
+    assert "seed" not in text and "‖g‖" not in text
+    assert re.search(r"0 -> 1 \[label=<.*\[3\]", text)
+
+
+def test_forward_turns_the_picture_and_its_arrows() -> None:
+    text = dot(small(), Options(direction="forward"))
+    assert "rankdir=BT" in text and "dir=back" in text and "values flow down" in text
+
+
+@pytest.mark.parametrize(("rounds", "copies"), [(5, 1), (50, 50)])
+def test_a_shared_leaf_of_a_large_picture_is_drawn_at_every_use(rounds: int, copies: int) -> None:
+    program = Program()
+    x, w = program.leaf("x"), program.leaf("shared")
+    for number in range(2 * rounds):
+        inputs = [(x, 1.0), (w, 1.0)] if number % 2 else [(x, 1.0)]
+        x = program.op(f"Step{number}Backward0", inputs, (1.0,))
+    text = dot(program.report((x, (1.0,))), Options(folding=ALL))
+    assert text.count("<B>shared</B>") == copies
+    assert f"used ×{rounds}" in text
+
+
+@needs_graphviz
+def test_closed_modules_show_what_enters_them() -> None:
+    found = words(svg(transformer()))
+    assert "gpt.h.7" in found and "10 ops" in found
+    assert "16 module calls closed at depth 2" in " ".join(found)
+
+
+def test_too_many_boxes_are_refused_with_a_way_out() -> None:
+    with pytest.raises(GradscopeError) as caught:
+        dot(chain(MOST_ITEMS + 1), Options(folding=ALL))
+    assert "--depth N" in caught.value.hint and ".json" in caught.value.hint
+    dot(chain(100_000))
+
+
+@needs_graphviz
+@pytest.mark.parametrize(
+    ("format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
+def test_pictures_are_what_they_are_called_and_come_out_the_same(format: str, magic: bytes) -> None:
+    first = render(small(), format)
+    assert isinstance(first, bytes)
+    assert first.startswith(magic)
+    assert render(small(), format) == first
+
+
+@pytest.mark.skipif(not HAS_PACKAGE, reason="pygraphviz is not installed")
+@pytest.mark.parametrize(
+    ("format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
+def test_without_dot_the_package_draws(
+    format: str, magic: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.chdir(tmp_path)
+    # A file of the user's with that name must not get in the way.
+    (tmp_path / "pygraphviz.py").write_text("raise SystemExit('the wrong one')")
+    picture = render(hostile(), format)
+    assert isinstance(picture, bytes)
+    assert picture.startswith(magic)
+
+
+def test_without_graphviz_the_dot_text_is_left_beside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRADSCOPE_DOT", str(tmp_path / "nowhere"))
+    wanted = tmp_path / "graph.svg"
+    wanted.write_text("earlier")
+    with pytest.raises(ToolMissing) as caught:
+        save(small(), str(wanted), "svg")
+    assert caught.value.status == 3
+    assert wanted.read_text() == "earlier"
+    assert (tmp_path / "graph.svg.dot").read_text() == dot(small())
+    for way in ("gradscope-torch[dot]", "apt/brew install graphviz", "FILE.json", "graph.svg.dot"):
+        assert way in caught.value.hint
+
+
+def test_a_failing_dot_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "dot"
+    broken.write_text("#!/bin/sh\necho warning >&2\necho 'no such plugin' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("GRADSCOPE_DOT", str(broken))
+    with pytest.raises(GradscopeError, match="Graphviz failed: no such plugin"):
+        render(small(), "svg")
