@@ -20,6 +20,23 @@ def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
             assert same(shown, printed), f"$ {line}\n{printed}\n(the page shows)\n{shown}"
 
 
+@pytest.mark.parametrize(
+    ("picture", "command"),
+    [
+        ("weights.svg", "backward examples/weights.py --gradient '[0.1, 1, 0.0001]'"),
+        ("gpt.svg", "backward examples/char_gpt/train.py"),
+    ],
+)
+def test_pictures_are_what_the_tool_draws(picture: str, command: str, tmp_path: Path) -> None:
+    make_runner(tmp_path)(f"gradscope {command} -o {tmp_path / picture}")
+    # Graphviz versions place things differently, but the words are ours.
+    shown, drawn = (
+        " ".join(re.findall(r"<text[^>]*>([^<]*)<", (folder / picture).read_text("utf-8")))
+        for folder in (ROOT / "docs" / "img", tmp_path)
+    )
+    assert same(shown, drawn)
+
+
 def test_every_command_and_option_is_in_the_reference() -> None:
     reference = (ROOT / "docs" / "commands.md").read_text("utf-8")
     for name, command in gradscope.commands.items():

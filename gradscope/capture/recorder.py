@@ -1,4 +1,4 @@
-"""Who made each node: the expression and forward value behind every sequence number.
+"""Who made each node: the place and forward value behind every sequence number.
 
 While a :class:`Recorder` is active, every torch call of its thread passes through it, and each
 autograd node made meanwhile can be traced to the call that made it.  It holds numbers and code
@@ -8,56 +8,37 @@ of the Report.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-import weakref
-from array import array
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable
-from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gradscope.capture.events import Events, tensors_in
+from gradscope.capture.calls import BackwardCall, edge_of
+from gradscope.capture.events import Events
+from gradscope.capture.freed import Freed
 from gradscope.capture.modules import ModuleTracker
-from gradscope.capture.names import name_in_frame
+from gradscope.capture.places import Places
+from gradscope.capture.remembered import LeafNames, Values
 from gradscope.capture.source import Site, Sources
-from gradscope.capture.summary import SMALL, readable
+from gradscope.capture.spans import Span, Spans
+from gradscope.capture.summary import SMALL
 from gradscope.capture.warned import WarningPlaces
 
-MAX_SPANS = 2_000_000
-"""Calls remembered; older ones are forgotten by halves, so that a long training cannot fill
-memory."""
+NO_SEQUENCE = 2**63
+"""AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
 
-MAX_VALUES = 100_000
-"""Forward values remembered."""
-
-MAX_FREEING = 1_000
-"""Backward calls remembered that freed their graph."""
-
-NAMED_VISITS = 8
-"""How often the operands of one place in the program are looked up by name."""
-
-_TORCH = str(Path(torch.__file__).parent) + "/"
-_OURS = str(Path(__file__).parent.parent) + "/"
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_unseen = torch._C.DisableTorchFunction
+"""While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""
 
-BackwardHandler = Callable[[Any, tuple[Any, ...], dict[str, Any], FrameType], Any]
-"""Called in place of a backward function: (function, args, kwargs, frame of the caller) -> its
-result."""
-
-
-class Span(NamedTuple):
-    """One torch call that made nodes: those with sequence numbers in ``first <= n < end``."""
-
-    first: int
-    end: int
-    site: Site | None
-    is_backward: bool
+BackwardHandler = Callable[[BackwardCall], Any]
+"""Makes a backward call of the program, or does not, and returns its result."""
 
 
 class Recorder(TorchFunctionMode):
@@ -65,7 +46,7 @@ class Recorder(TorchFunctionMode):
 
     Args:
         sources: resolves places to expressions.
-        on_backward: takes the program's own backward calls; None leaves them alone.
+        on_backward: takes the program's own backward calls; by default they are just made.
         keep: forward values of tensors with at most this many elements are kept.
     """
 
@@ -82,33 +63,33 @@ class Recorder(TorchFunctionMode):
         self.sources = sources or Sources()
         self.modules = ModuleTracker()
         self.events = Events()
-        self._warnings = WarningPlaces()
+        self.places = Places()
+        self.freed = Freed()
+        self.values = Values(keep)
+        self.leaf_names = LeafNames(self.sources)
         self.last: Any = None
-        self.leaf_names: dict[int, tuple[weakref.ref[torch.Tensor], list[str]]] = {}
-        self._on_backward = on_backward
-        self._keep = keep
+        self.fault: Exception | None = None
+        self._spans = Spans()
+        self._warnings = WarningPlaces()
+        self._on_backward = on_backward or self.let_run
         self._backward_functions = {torch.Tensor.backward, torch.autograd.grad}
         self._inside_backward = False
         self._first = 0
-        self._thread = threading.get_ident()
-        self._starts, self._ends, self._span_sites = array("q"), array("q"), array("q")
-        self._backward_spans: set[int] = set()
-        self._sites: list[Site] = []
-        self._site_numbers: dict[tuple[int, int], int] = {}
-        self._visits: list[int] = []
-        self._foreign: dict[int, tuple[CodeType, bool]] = {}
-        self._values: deque[tuple[int, int, torch.Tensor | list[Any]]] = deque(maxlen=MAX_VALUES)
-        self._freeing: deque[tuple[Site | None, int]] = deque(maxlen=MAX_FREEING)
+        self._owner = (0, 0)
         self._originals: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ on and off
 
     def start(self) -> Recorder:
-        """Begin to watch this thread; only one recorder can be active."""
+        """Begin to watch this thread.
+
+        Raises:
+            RuntimeError: when another recorder is active.
+        """
         if Recorder.active is not None:
             raise RuntimeError("a recorder is active already: leave its `with` block first")
         Recorder.active = self
-        self._thread = threading.get_ident()
+        self._owner = _thread_now()
         self._first = _sequence()
         self.modules.start()
         self._warnings.start()
@@ -116,9 +97,9 @@ class Recorder(TorchFunctionMode):
             "apply": torch.autograd.Function.__dict__["apply"],
             "backward": torch.autograd.backward,
         }
-        torch.autograd.Function.apply = classmethod(self._apply)  # type: ignore[assignment]
+        setattr(torch.autograd.Function, "apply", classmethod(self._apply))  # noqa: B010
         torch.autograd.backward = self._autograd_backward
-        self.__enter__()
+        _push(self)
         return self
 
     def stop(self) -> None:
@@ -126,19 +107,14 @@ class Recorder(TorchFunctionMode):
         if Recorder.active is not self:
             return
         Recorder.active = None
-        self._leave_mode()
-        torch.autograd.Function.apply = self._originals["apply"]
+        # The program may have entered modes of its own since and not left them: they stay.
+        if self in torch.overrides._get_current_function_mode_stack():
+            with modes_removed(down_to=self):
+                _pop()
+        setattr(torch.autograd.Function, "apply", self._originals["apply"])  # noqa: B010
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
         self._warnings.stop()
-
-    def _leave_mode(self) -> None:
-        # The program may have entered modes of its own since and not left them: they stay.
-        above = []
-        while (mode := torch.overrides._pop_mode()) is not self:
-            above.append(mode)
-        for mode in reversed(above):
-            torch.overrides._push_mode(mode)
 
     # ------------------------------------------------------------------ the calls
 
@@ -149,6 +125,7 @@ class Recorder(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        """One torch call of the program."""
         kwargs = kwargs or {}
         if torch.compiler.is_compiling():
             return func(*args, **kwargs)
@@ -157,85 +134,89 @@ class Recorder(TorchFunctionMode):
         before = _sequence()
         out = func(*args, **kwargs)
         after = _sequence()
-        if after != before:
-            self._made(before, after, sys._getframe(1), args, out)
-        else:
-            frame = sys._getframe(1)
-            self.events.note(func, args, out, lambda: self.site_of(frame))
+        with _unseen():
+            self._note(func, (before, after), args, kwargs, out)
         return out
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["apply"].__func__
-        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+        if torch.compiler.is_compiling() or not self._is_watching():
             return original(cls, *args, **kwargs)
         before = _sequence()
         out = original(cls, *args, **kwargs)
         after = _sequence()
-        if after != before and not self._inside_backward:
-            self._made(before, after, sys._getframe(1), args, out)
+        if after != before:
+            with _unseen():
+                self._made(before, after, sys._getframe(1), args, out)
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["backward"]
-        if self._inside_backward or threading.get_ident() != self._thread:
+        if not self._is_watching():
             return original(*args, **kwargs)
         return self._backward(original, args, kwargs, sys._getframe(1))
+
+    def _is_watching(self) -> bool:
+        # A worker process inherits the recorder, but nobody would ever read what it saw there.
+        return (
+            Recorder.active is self and not self._inside_backward and _thread_now() == self._owner
+        )
 
     def _backward(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
+        call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
+        if call is None or not self._is_watching():
+            return func(*args, **kwargs)
         before = _sequence()
         self._inside_backward = True
         try:
-            if self._on_backward is None:
-                return func(*args, **kwargs)
-            return self._on_backward(func, args, kwargs, self.user_frame(frame) or frame)
+            return self._on_backward(call)
         finally:
             self._inside_backward = False
             after = _sequence()
             if after != before:
-                self._backward_spans.add(before)
-                self._made(before, after, frame, (), None)
+                self._spans.add_backward(before, after, self._place(frame))
+
+    def let_run(self, call: BackwardCall, retain_graph: bool | None = None) -> Any:
+        """Make a backward call as the program meant it, and remember what it frees."""
+        if not (retain_graph or call.retain_graph):
+            roots = [edge_of(root)[0] for root in call.roots]
+            self.freed.note(self.places.site_of(call.frame), roots)
+        return call.run(retain_graph)
 
     # ------------------------------------------------------------------ what is remembered
+
+    def _note(
+        self,
+        func: Any,
+        made: tuple[int, int],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        frame = sys._getframe(2)
+        try:
+            if made[0] != made[1]:
+                self._made(*made, frame, args, out)
+            self.events.note(func, args, kwargs, out, lambda: self.places.site_of(frame))
+        except Exception as error:
+            # Whatever is wrong with our looking, the program's call itself has succeeded.
+            self.fault = self.fault or error
 
     def _made(
         self, before: int, after: int, frame: FrameType, args: tuple[Any, ...], out: Any
     ) -> None:
-        user = self.user_frame(frame)
-        number = -1 if user is None else self._site_number(user)
-        self._starts.append(before)
-        self._ends.append(after)
-        self._span_sites.append(number)
-        if len(self._starts) > MAX_SPANS:
-            for memory in (self._starts, self._ends, self._span_sites):
-                del memory[: MAX_SPANS // 2]
-        if user is not None and self._visits[number] < NAMED_VISITS:
-            self._visits[number] += 1
-            self._name_leaves(self._sites[number], user, args)
+        place = self._place(frame)
+        self._spans.add(before, after, place)
+        self.leaf_names.note(place, self.places, frame, args)
         if out is not None:
             self.last = out
-            self._keep_values(after - 1, out)
+            self.values.note(after - 1, out)
 
-    def _keep_values(self, sequence: int, out: Any) -> None:
-        for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
-            if tensor.numel() <= self._keep and readable(tensor):
-                still = tensor.detach()
-                # Copied, because the program may change it in place; not read, because that would
-                # make a GPU wait.
-                kept = still.clone() if still.is_cuda or self._keep > SMALL else still.tolist()
-                self._values.append((sequence, tensor.output_nr, kept))
-
-    def _name_leaves(self, site: Site, frame: FrameType, args: tuple[Any, ...]) -> None:
-        for tensor in tensors_in(args):
-            if tensor.requires_grad and tensor.is_leaf:
-                name = name_in_frame(tensor, self.sources.operands(site), frame)
-                if name:
-                    known = self.leaf_names.get(id(tensor))
-                    if known is None or known[0]() is not tensor:
-                        known = self.leaf_names[id(tensor)] = (weakref.ref(tensor), [])
-                    if name not in known[1]:
-                        known[1].append(name)
+    def _place(self, frame: FrameType) -> int:
+        user = self.places.user_frame(frame)
+        return -1 if user is None else self.places.number(user)
 
     # ------------------------------------------------------------------ looking it up
 
@@ -245,57 +226,31 @@ class Recorder(TorchFunctionMode):
 
     def span_of(self, sequence: int) -> Span | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
-        position = bisect_right(self._starts, sequence) - 1
-        if position < 0 or sequence >= self._ends[position]:
-            return None
-        number = self._span_sites[position]
-        first = self._starts[position]
-        site = self._sites[number] if number >= 0 else None
-        return Span(first, self._ends[position], site, first in self._backward_spans)
+        return self._spans.of(sequence)
 
-    def names_of_leaf(self, tensor: torch.Tensor) -> list[str]:
-        """How expressions that used this leaf named it."""
-        known = self.leaf_names.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else []
+    def site_of(self, sequence: int) -> Site | None:
+        """The place of the call that made the node with this sequence number."""
+        span = self._spans.of(sequence)
+        return None if span is None else self.places.site(span.place)
 
-    def values(self) -> dict[tuple[int, int], torch.Tensor | list[Any]]:
-        """Forward values by (sequence number of the node, output number)."""
-        return {(sequence, output): value for sequence, output, value in self._values}
 
-    def note_freed(self, frame: FrameType, sequence: int) -> None:
-        """Remember that a backward call frees the graph below the node with this sequence
-        number."""
-        self._freeing.append((self.site_of(frame), sequence))
+def _thread_now() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
 
-    def freed_by(self, sequence: int) -> Site | None:
-        """The backward call that freed this node: the first one made from it or from something
-        later."""
-        return next((site for site, root in self._freeing if root >= sequence), None)
 
-    def user_frame(self, frame: FrameType | None) -> FrameType | None:
-        """The first frame outside torch and outside this package, from ``frame`` outwards."""
-        while frame is not None and self._is_foreign(frame.f_code):
-            frame = frame.f_back
-        return frame
+_push: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+_pop: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
-    def _is_foreign(self, code: CodeType) -> bool:
-        known = self._foreign.get(id(code))
-        if known is None:
-            foreign = code.co_filename.startswith((_TORCH, _OURS))
-            # The code object is kept with the answer: an id is only good while its object lives.
-            known = self._foreign[id(code)] = (code, foreign)
-        return known[1]
 
-    def site_of(self, frame: FrameType) -> Site | None:
-        """Where the program is now, seen from a frame."""
-        user = self.user_frame(frame)
-        return None if user is None else self._sites[self._site_number(user)]
-
-    def _site_number(self, frame: FrameType) -> int:
-        key = (id(frame.f_code), frame.f_lasti)
-        number = self._site_numbers.get(key)
-        if number is None:
-            number = self._site_numbers[key] = len(self._sites)
-            self._sites.append(Site(frame.f_code, frame.f_lasti))
-            self._visits.append(0)
-        return number
+@contextmanager
+def modes_removed(down_to: TorchFunctionMode | None = None) -> Iterator[None]:
+    """While the block runs, no mode above ``down_to`` sees a torch call; by default none at all."""
+    removed: list[TorchFunctionMode] = []
+    stack = torch.overrides._get_current_function_mode_stack
+    while (modes := stack()) and modes[-1] is not down_to:
+        removed.append(_pop())
+    try:
+        yield
+    finally:
+        for mode in reversed(removed):
+            _push(mode)

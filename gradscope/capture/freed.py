@@ -1,0 +1,49 @@
+"""Which backward call freed the saved tensors of which nodes.
+
+A backward call without ``retain_graph`` frees everything below its roots.  Which nodes that were is
+written down as sequence numbers, because holding the nodes would keep the graph alive.  Knows
+nothing of expressions or gradients.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Iterable
+
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.capture.source import Site
+
+MAX_NODES = 20_000
+"""Nodes looked at in one call.  Touching many more of a chain would make it unsafe to drop."""
+
+MAX_CALLS = 100
+"""Calls remembered."""
+
+
+class Freed:
+    """The last backward calls that freed their graph, and what was in it."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[Site | None, array[int]]] = deque(maxlen=MAX_CALLS)
+
+    def note(self, site: Site | None, roots: Iterable[LiveNode]) -> None:
+        """Remember that the call at this place is about to free all nodes below these roots."""
+        self._calls.append((site, array("Q", _sequences(roots))))
+
+    def by(self, sequence: int) -> Site | None:
+        """Where the node with this sequence number was first freed, or None when not seen."""
+        return next((site for site, numbers in self._calls if sequence in numbers), None)
+
+
+def _sequences(roots: Iterable[LiveNode]) -> Iterable[int]:
+    """Sequence numbers of the nodes nearest to the roots."""
+    seen = dict.fromkeys(roots)
+    queue = deque(seen)
+    while queue and len(seen) < MAX_NODES:
+        for target, _ in queue.popleft().next_functions:
+            if target is not None and target not in seen:
+                seen[target] = None
+                queue.append(target)
+    return [node._sequence_nr() for node in seen]

@@ -1,0 +1,66 @@
+"""Where the program is: from interpreter frames to places in its own code.
+
+Frames of torch, of this package and of handlers that only pass calls on are skipped, so that a
+place is one a person wrote.  Knows nothing of graphs, tensors or expressions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import CodeType, FrameType
+
+import torch
+
+from gradscope.capture.source import Site
+
+_FOREIGN_FILES = (
+    str(Path(torch.__file__).parent) + "/",
+    str(Path(__file__).parent.parent) + "/",
+    "<eval_with_key>",  # code that torch.fx wrote
+)
+_FOREIGN_FUNCTIONS = ("__torch_function__", "__torch_dispatch__")
+"""A user's own mode or tensor subclass; what it passes on was called from further out."""
+
+
+class Places:
+    """Numbers every place of the program that is asked about, counting from 0."""
+
+    def __init__(self) -> None:
+        self._sites: list[Site] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._foreign: dict[int, tuple[CodeType, bool]] = {}
+
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
+        """The first frame of the program's own, from ``frame`` outwards."""
+        while frame is not None and self.is_foreign(frame.f_code):
+            frame = frame.f_back
+        return frame
+
+    def is_foreign(self, code: CodeType) -> bool:
+        """Whether this is code that the program did not write."""
+        known = self._foreign.get(id(code))
+        if known is None:
+            foreign = (
+                code.co_filename.startswith(_FOREIGN_FILES) or code.co_name in _FOREIGN_FUNCTIONS
+            )
+            # The code object is kept with the answer: an id is only good while its object lives.
+            known = self._foreign[id(code)] = (code, foreign)
+        return known[1]
+
+    def number(self, frame: FrameType) -> int:
+        """The number of the place where a frame of the program stands."""
+        key = (id(frame.f_code), frame.f_lasti)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._sites)
+            self._sites.append(Site(frame.f_code, frame.f_lasti))
+        return number
+
+    def site(self, number: int) -> Site | None:
+        """The place with this number; None for a negative one."""
+        return self._sites[number] if number >= 0 else None
+
+    def site_of(self, frame: FrameType | None) -> Site | None:
+        """Where the program is now, seen from a frame."""
+        user = self.user_frame(frame)
+        return None if user is None else self._sites[self.number(user)]

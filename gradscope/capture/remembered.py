@@ -1,0 +1,106 @@
+"""Small things a recorder remembers of the program's tensors: forward values and names of leaves.
+
+Both memories are bounded and keep no graph alive.  Knows nothing of the Report.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from gradscope.capture.events import tensors_in
+from gradscope.capture.names import name_in_frame
+from gradscope.capture.places import Places
+from gradscope.capture.source import Sources
+from gradscope.capture.summary import SMALL, flat_values, readable
+from gradscope.report import Number
+
+MAX_VALUES = 100_000
+"""Forward values remembered."""
+
+NAMED_VISITS = 8
+"""How often the operands of one place in the program are looked up by name."""
+
+
+class Value(NamedTuple):
+    """A forward value: of which node and output, its shape, and its elements or a copy of it."""
+
+    sequence: int
+    output: int
+    shape: tuple[int, ...]
+    kept: torch.Tensor | list[float]
+
+
+class Values:
+    """Forward values of small tensors.
+
+    Args:
+        keep: values of tensors with at most this many elements are kept.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._values: deque[Value] = deque(maxlen=MAX_VALUES)
+
+    def note(self, sequence: int, out: Any) -> None:
+        """Remember the result of a call whose last node has this sequence number."""
+        for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
+            if tensor.numel() <= self._keep and readable(tensor):
+                still = tensor.detach()
+                # Copied, because the program may change it in place; not read, because that would
+                # make a GPU wait.
+                later = still.device.type != "cpu" or self._keep > SMALL
+                kept = still.clone() if later else flat_values(still)
+                shape = tuple(tensor.shape)
+                self._values.append(Value(sequence, tensor.output_nr, shape, kept))
+
+    def by_node(self) -> dict[tuple[int, int], Value]:
+        """The latest value for each sequence number and output number."""
+        return {(value.sequence, value.output): value for value in self._values}
+
+
+class LeafNames:
+    """How expressions that used a leaf named it.
+
+    Args:
+        sources: tells the operands of a place.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._names: dict[int, tuple[weakref.ref[torch.Tensor], list[str]]] = {}
+        self._visits: dict[int, int] = {}
+
+    def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> None:
+        """Look for the leaves among the arguments of a call in the frame that made it."""
+        visits = self._visits.get(place, 0)
+        user, site = places.user_frame(frame), places.site(place)
+        if visits >= NAMED_VISITS or user is None or site is None:
+            return
+        self._visits[place] = visits + 1
+        for tensor in tensors_in(args):
+            if tensor.requires_grad and tensor.is_leaf:
+                name = name_in_frame(tensor, self._sources.operands(site), user)
+                if name:
+                    self._add(tensor, name)
+
+    def of(self, tensor: torch.Tensor) -> list[str]:
+        """The names of this leaf, the first used first."""
+        known = self._names.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else []
+
+    def _add(self, tensor: torch.Tensor, name: str) -> None:
+        known = self._names.get(id(tensor))
+        if known is None or known[0]() is not tensor:
+            known = self._names[id(tensor)] = (weakref.ref(tensor), [])
+        if name not in known[1]:
+            known[1].append(name)
+
+
+def numbers_of(value: Value) -> list[float] | list[Number]:
+    """The elements of a remembered value in row-major order."""
+    return flat_values(value.kept) if isinstance(value.kept, torch.Tensor) else value.kept

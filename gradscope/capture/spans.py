@@ -1,0 +1,60 @@
+"""Which torch call made each autograd node, remembered as ranges of sequence numbers.
+
+Numbers only, so that nothing of the program is kept alive.  Knows nothing of frames or tensors.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import NamedTuple
+
+MAX_SPANS = 2_000_000
+"""Calls remembered; older ones are forgotten by halves, so that a long training cannot fill
+memory."""
+
+
+class Span(NamedTuple):
+    """One torch call that made nodes: those with sequence numbers in ``first <= n < end``.
+
+    ``place`` is a number of :class:`~gradscope.capture.places.Places`, -1 where none is known.
+    """
+
+    first: int
+    end: int
+    place: int
+    is_backward: bool
+
+
+class Spans:
+    """The calls of one thread, in the order in which they ended."""
+
+    def __init__(self) -> None:
+        self._firsts, self._ends, self._places = array("q"), array("q"), array("q")
+        self._backward: set[int] = set()
+
+    def add(self, first: int, end: int, place: int) -> None:
+        """Note that the nodes ``first <= n < end`` were made by one call."""
+        self._firsts.append(first)
+        self._ends.append(end)
+        self._places.append(place)
+        if len(self._firsts) > MAX_SPANS:
+            self._forget_half()
+
+    def add_backward(self, first: int, end: int, place: int) -> None:
+        """As :meth:`add`, for a backward pass that ran with ``create_graph``."""
+        self._backward.add(first)
+        self.add(first, end, place)
+
+    def of(self, sequence: int) -> Span | None:
+        """The call that made the node with this sequence number, or None when it was not seen."""
+        position = bisect_right(self._firsts, sequence) - 1
+        if position < 0 or sequence >= self._ends[position]:
+            return None
+        first = self._firsts[position]
+        return Span(first, self._ends[position], self._places[position], first in self._backward)
+
+    def _forget_half(self) -> None:
+        for memory in (self._firsts, self._ends, self._places):
+            del memory[: MAX_SPANS // 2]
+        self._backward = {first for first in self._backward if first >= self._firsts[0]}
