@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-import msgspec
+from gradscope.observations import Finding, Observations
+from gradscope.plain import Number, Struct, TensorInfo
 
 FORMAT: Final = "gradscope/1"
 """Version of the saved form.  History: gradscope/1, the first."""
-
-NonFinite = Literal["NaN", "Infinity", "-Infinity"]
-Number = float | NonFinite
-"""A number as it is stored.  Non-finite ones are words, because JSON has no NaN and ``null`` means
-"not known"; ``float(number)`` works on every form."""
 
 State = Literal["not reached", "none", "zero", "finite", "non-finite"]
 """What happened to a gradient: backward never came here; it came with an undefined gradient (None);
@@ -31,25 +27,6 @@ infinite."""
 Kind = Literal["op", "leaf", "custom", "opaque"]
 """A built-in backward node, an AccumulateGrad, a user's autograd.Function, a node that hides
 others."""
-
-
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Base of all records: frozen, defaults left out of the saved form, unknown fields refused."""
-
-
-class TensorInfo(Struct, frozen=True):
-    """What is known of a tensor: its metadata and, where it is small or asked for, its values.
-
-    ``values`` are in row-major order; a complex tensor has two numbers an element, real then
-    imaginary. ``shape`` is in elements, ``dtype`` and ``layout`` are torch's names without the
-    ``torch.`` prefix.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    device: str = "cpu"
-    layout: str = "strided"
-    values: tuple[Number, ...] | None = None
 
 
 class GradientInfo(Struct, frozen=True):
@@ -227,4 +204,6 @@ class Report(Struct, frozen=True):
     meta: Meta
     passes: tuple[BackwardPass, ...] = ()
     notes: tuple[str, ...] = ()
+    observations: Observations | None = None
+    findings: tuple[Finding, ...] = ()
     format: Literal["gradscope/1"] = FORMAT

@@ -17,6 +17,8 @@ PACKAGE = Path(gradscope.__file__).parent
 LAYERS = {
     "errors": 0,
     "version": 0,
+    "plain": 0,
+    "observations": 0,
     "report": 0,
     "invariants": 0,
     "sums": 0,
@@ -24,6 +26,7 @@ LAYERS = {
     "target": 1,
     "capture": 2,
     "simplify": 2,
+    "diagnose": 2,
     "reading": 3,
     "render": 4,
     "cli": 5,

@@ -1,0 +1,39 @@
+"""What is wrong with this gradient, and on which line: pure functions from a Report to Findings.
+
+A rule is one function ``Report -> Findings`` and one entry in :data:`RULES`, with a page under
+``docs/rules/``.  Rules read the Report alone: the graph, its passes, and the observations that a
+watched run leaves.  Must not know of torch, or of how findings are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gradscope.diagnose.rules import RULES, Rule
+from gradscope.report import Finding, Report, Severity
+
+__all__ = ["RULES", "Rule", "at_least", "diagnose"]
+
+ORDER: tuple[Severity, ...] = ("information", "warning", "error")
+"""Severities, mildest first."""
+
+
+def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+    """All findings on a report, worst first, and among equals in the order of the rules' codes.
+
+    Args:
+        report: with observations, if it comes from a doctor's run; without, fewer rules can speak.
+        ignore: codes of rules that stay silent.
+    """
+    found = [
+        finding
+        for code, rule in RULES.items()
+        if code not in ignore
+        for finding in rule.check(report)
+    ]
+    return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
+
+
+def at_least(findings: Collection[Finding], severity: Severity) -> bool:
+    """Whether any finding is as bad as this, or worse."""
+    return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)

@@ -1,0 +1,186 @@
+"""What a diagnosed run saw besides the graph, and what was found wrong; the Report's second half.
+
+Plain data like the rest of the Report.  Indices point into the tables of the Report's graph.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gradscope.plain import Number, Struct, TensorInfo
+
+Severity = Literal["error", "warning", "information"]
+"""How sure it is that something is wrong: it is; it very likely is; it may well be meant."""
+
+
+class Location(Struct, frozen=True):
+    """A place in the user's source, for a reader who has nothing but the finding."""
+
+    file: str
+    line: int
+    expression: str = ""
+
+
+class NodeReference(Struct, frozen=True):
+    """A node of the graph, with its op spelled out."""
+
+    id: int
+    op: str
+
+
+class Finding(Struct, frozen=True):
+    """One root cause: what was seen, what it means, and what to do.
+
+    ``rule`` is a stable code such as GS303 and ``name`` its name.  ``message`` is one sentence;
+    ``subject`` the variable, parameter or module it is about; ``evidence`` the numbers it rests on,
+    one a line. ``step`` counts the program's backward calls from 1; 0 is before or outside all of
+    them.
+    """
+
+    rule: str
+    name: str
+    severity: Severity
+    message: str
+    location: Location | None = None
+    node: NodeReference | None = None
+    subject: str = ""
+    evidence: tuple[str, ...] = ()
+    why: str = ""
+    remedy: str = ""
+    step: int = 0
+
+
+class Learner(Struct, frozen=True):
+    """A tensor that the program holds for learning: in a module or in an optimizer.
+
+    ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
+    backward can reach it.  ``used`` is where the forward pass first took it as an operand, ``made``
+    where it was made.  ``history`` names the op that made a tensor which is not a leaf.
+    """
+
+    name: str
+    tensor: TensorInfo
+    requires_grad: bool
+    in_module: bool = False
+    in_optimizer: bool | None = None
+    leaf: int | None = None
+    used: int | None = None
+    made: int | None = None
+    history: str = ""
+
+
+CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
+
+
+class Cut(Struct, frozen=True):
+    """A call whose inputs carried gradient history and whose result does not.
+
+    ``leaves`` are the names of the leaves behind its inputs.  ``reason`` tells whether the function
+    itself cuts (detach, item, argmax) or the mode it ran under.  ``feeds_graph``: its result went
+    into the graph.
+    """
+
+    origin: int | None
+    function: str
+    reason: CutReason
+    leaves: tuple[str, ...] = ()
+    feeds_graph: bool = False
+
+
+class Change(Struct, frozen=True):
+    """A tensor changed in place after ``node`` had saved it in ``slot``.
+
+    ``silent``: through ``.data`` or ``detach()``, so that torch's version check does not notice.
+    """
+
+    node: int
+    slot: str
+    origin: int | None
+    function: str
+    silent: bool = False
+
+
+class Broadcast(Struct, frozen=True):
+    """An operation between (n, 1) and (n,), or the like, whose result is larger than both
+    operands."""
+
+    origin: int | None
+    function: str
+    shapes: tuple[tuple[int, ...], ...]
+    result: tuple[int, ...]
+
+
+class Activity(Struct, frozen=True):
+    """How much of an activation's output can still pass a gradient.
+
+    ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
+    ``saturated`` the share of elements where the local derivative is below 0.01.
+    """
+
+    node: int
+    dead: float = 0.0
+    saturated: float = 0.0
+
+
+class Saved(Struct, frozen=True):
+    """What a node had saved when its backward turned a finite gradient into a non-finite one."""
+
+    node: int
+    slot: str
+    minimum: Number
+    maximum: Number
+    zeros: int
+    nan: int
+    inf: int
+    count: int
+
+
+class Step(Struct, frozen=True):
+    """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
+
+    ``stepped``: an optimizer stepped since the call before.  ``kept``: leaves whose ``.grad`` still
+    held the gradient of the call before when this one began.
+    """
+
+    number: int
+    loss: Number | None = None
+    norm: Number | None = None
+    nodes: int = 0
+    stepped: bool = False
+    kept: int = 0
+    origin: int | None = None
+
+
+class Mismatch(Struct, frozen=True):
+    """A custom Function's gradient beside central finite differences, for the worst input
+    element."""
+
+    node: int
+    input: int
+    analytic: Number
+    numeric: Number
+    element: tuple[int, ...] = ()
+
+
+class Failure(Struct, frozen=True):
+    """The exception that ended the program, or that a backward call raised and the program
+    caught."""
+
+    type: str
+    message: str
+    origin: int | None = None
+    in_backward: bool = False
+
+
+class Observations(Struct, frozen=True):
+    """What was seen besides the graph, where a diagnosis was asked for."""
+
+    learners: tuple[Learner, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    changes: tuple[Change, ...] = ()
+    broadcasts: tuple[Broadcast, ...] = ()
+    activities: tuple[Activity, ...] = ()
+    saved: tuple[Saved, ...] = ()
+    steps: tuple[Step, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+    failure: Failure | None = None
