@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from gradscope.errors import ReportError
-from gradscope.report import BackwardPass, GradientInfo, Graph, Number, Report, TensorInfo
+from gradscope.plain import Number, TensorInfo
+from gradscope.report import BackwardPass, GradientInfo, Graph, Report
 from gradscope.sums import check_sums
 
 _SILENT = ("not reached", "none")

@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable
 from functools import cached_property
 
-from gradscope.report import BackwardPass, GradientInfo, Graph, Number, State
+from gradscope.plain import Number
+from gradscope.report import BackwardPass, GradientInfo, Graph, State
 from gradscope.simplify import Item, Link, View
 
 _LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")

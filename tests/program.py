@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gradscope.plain import Number, TensorInfo
 from gradscope.report import (
     Accumulation,
     BackwardPass,
@@ -21,12 +22,10 @@ from gradscope.report import (
     Meta,
     ModuleCall,
     Node,
-    Number,
     Origin,
     Report,
     Root,
     State,
-    TensorInfo,
 )
 
 Vector = tuple[float, ...]

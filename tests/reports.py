@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from gradscope.report import Accumulation, GradientInfo, Report, TensorInfo
+from gradscope.plain import TensorInfo
+from gradscope.report import Accumulation, GradientInfo, Report
 from tests.program import Program, Value, gradient
 
 HOSTILE = "</script>[/red]\"'\n\\N\u202e\U0001f642<b>&%s{}\x00\x1b[31m"

@@ -9,6 +9,7 @@ import pytest
 
 from gradscope.errors import ReportError
 from gradscope.invariants import check
+from gradscope.plain import TensorInfo
 from gradscope.report import (
     Accumulation,
     BackwardPass,
@@ -21,7 +22,6 @@ from gradscope.report import (
     Node,
     Report,
     Root,
-    TensorInfo,
 )
 from tests.reports import CASES, chain, small
 

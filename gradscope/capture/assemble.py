@@ -28,6 +28,7 @@ from gradscope.capture.summary import (
     values_of,
 )
 from gradscope.capture.walk import Walked
+from gradscope.plain import Number, TensorInfo
 from gradscope.report import (
     Accumulation,
     BackwardPass,
@@ -37,10 +38,8 @@ from gradscope.report import (
     Leaf,
     ModuleCall,
     Node,
-    Number,
     Origin,
     Root,
-    TensorInfo,
 )
 from gradscope.sums import differences
 

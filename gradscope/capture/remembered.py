@@ -17,7 +17,7 @@ from gradscope.capture.names import name_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.source import Sources
 from gradscope.capture.summary import SMALL, flat_values, readable
-from gradscope.report import Number
+from gradscope.plain import Number
 
 MAX_VALUES = 100_000
 """Forward values remembered."""

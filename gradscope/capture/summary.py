@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 import torch
 
-from gradscope.report import GradientInfo, Number, State, TensorInfo
+from gradscope.plain import Number, TensorInfo
+from gradscope.report import GradientInfo, State
 
 SMALL = 16
 """A tensor of at most this many elements has its values kept."""

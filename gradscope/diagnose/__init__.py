@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gradscope.diagnose.rules import RULES, Rule
-from gradscope.report import Finding, Report, Severity
+from gradscope.observations import Finding, Severity
+from gradscope.report import Report
 
 __all__ = ["RULES", "Rule", "at_least", "diagnose"]
 

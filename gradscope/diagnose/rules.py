@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gradscope.report import Finding, Report
+from gradscope.observations import Finding
+from gradscope.report import Report
 
 
 @dataclass(frozen=True)

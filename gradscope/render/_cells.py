@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._notes import Note, notes_of
 from gradscope.render._rows import ROOT, Row
@@ -16,7 +17,7 @@ from gradscope.render._scale import INKS
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._table import Cell, Column, Part
 from gradscope.render._text import Glyphs, visible
-from gradscope.report import GradientInfo, TensorInfo
+from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
 BAD_INK = "bold #d0327a"

@@ -5,11 +5,12 @@ Every foreign text goes through :func:`gradscope.render._text.markup`.  Knows no
 
 from __future__ import annotations
 
+from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scale import INKS, STEPS, tint
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._text import markup, shorten, visible
-from gradscope.report import GradientInfo, TensorInfo
+from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"

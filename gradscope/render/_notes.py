@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene
 from gradscope.render._text import visible
-from gradscope.report import GradientInfo, TensorInfo
+from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gradscope.report import GradientInfo, Number
+from gradscope.plain import Number
+from gradscope.report import GradientInfo
 
 STEPS = (
     "#0b4a8f",

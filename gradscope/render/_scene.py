@@ -11,12 +11,13 @@ from functools import cached_property
 from pathlib import PurePath
 
 from gradscope.errors import ReportError
+from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
 from gradscope.render import numbers
 from gradscope.render._scale import Scale
 from gradscope.render._text import one_line, visible
 from gradscope.render.options import Options
-from gradscope.report import BackwardPass, GradientInfo, Origin, Report, TensorInfo
+from gradscope.report import BackwardPass, GradientInfo, Origin, Report
 from gradscope.simplify import Item, Link, View, simplify
 from gradscope.simplify.partition import label_of
 

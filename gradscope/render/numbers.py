@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gradscope.report import Number
+from gradscope.plain import Number
 
 SMALL = 4
 """Tensors of at most this many elements are shown by their values."""
