@@ -56,6 +56,10 @@ class Learner(Struct, frozen=True):
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
     backward can reach it.  ``used`` is where the forward pass first took it as an operand, ``made``
     where it was made.  ``history`` names the op that made a tensor which is not a leaf.
+    ``reached``: some watched backward call brought it a gradient, not only the one whose graph this
+    is.  ``waiting``: its optimizer has not stepped yet although others have, so that its turn may
+    come later.  ``loose``: a parameter of a module that was called, but that no other module
+    holds, nor a variable at the top of the program: layers in a plain list.
     """
 
     name: str
@@ -67,6 +71,9 @@ class Learner(Struct, frozen=True):
     used: int | None = None
     made: int | None = None
     history: str = ""
+    reached: bool = False
+    waiting: bool = False
+    loose: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
@@ -114,7 +121,9 @@ class Activity(Struct, frozen=True):
     """How much of an activation's output can still pass a gradient.
 
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
-    ``saturated`` the share of elements where the local derivative is below 0.01.
+    ``saturated`` the share of elements where the local derivative is below 0.01; for a softmax, of
+    rows of which one element has more than 0.99, rows of a single element (or of a single one that
+    is not masked) left out.
     """
 
     node: int
@@ -135,11 +144,59 @@ class Saved(Struct, frozen=True):
     count: int
 
 
+class Intake(Struct, frozen=True):
+    """A tensor without history that already held NaN or infinity when it became an operand.
+
+    ``node`` took it, ``name`` is a variable that holds it, ``made`` where it was made.
+    """
+
+    node: int
+    name: str = ""
+    nan: int = 0
+    inf: int = 0
+    count: int = 0
+    made: int | None = None
+
+
+class Freed(Struct, frozen=True):
+    """The first node (in backward order) whose saved tensors an earlier backward call, at
+    ``origin``, had freed."""
+
+    node: int
+    origin: int | None = None
+
+
+class Carried(Struct, frozen=True):
+    """A call that took its own result of the step before as an operand, history and all: in so many
+    steps in a row.  Such a graph grows from step to step."""
+
+    origin: int | None
+    function: str
+    times: int
+    variable: str = ""
+
+
+class Alteration(Struct, frozen=True):
+    """Something of the program's that changed a gradient on its way, or in ``.grad``.
+
+    ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
+    called; ``before`` and ``after`` are norms; ``node`` receives the gradient, where it is in the
+    graph.
+    """
+
+    origin: int | None
+    function: str
+    node: int | None = None
+    before: Number | None = None
+    after: Number | None = None
+
+
 class Step(Struct, frozen=True):
     """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
 
-    ``stepped``: an optimizer stepped since the call before.  ``kept``: leaves whose ``.grad`` still
-    held the gradient of the call before when this one began.
+    ``stepped``: since the call before, leaves of this graph were changed in place, as an optimizer
+    or a descent by hand does.  ``kept``: of those, how many still held in ``.grad``, when this call
+    began, the gradient that they had been changed with.
     """
 
     number: int
@@ -181,6 +238,10 @@ class Observations(Struct, frozen=True):
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
+    intakes: tuple[Intake, ...] = ()
+    freed: tuple[Freed, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    alterations: tuple[Alteration, ...] = ()
     steps: tuple[Step, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     failure: Failure | None = None
