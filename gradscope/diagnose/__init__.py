@@ -1,19 +1,23 @@
 """What is wrong with this gradient, and on which line: pure functions from a Report to Findings.
 
-A rule is one function ``Report -> Findings`` and one entry in :data:`RULES`, with a page under
-``docs/rules/``.  Rules read the Report alone: the graph, its passes, and the observations that a
-watched run leaves.  Must not know of torch, or of how findings are shown.
+A rule is one function ``Facts -> Findings``, where Facts are a Report with indices to look things
+up in, and one entry in :data:`RULES`, with a page under ``docs/rules/``.  Rules read the Report
+alone: the graph, its passes, and the observations that a watched run leaves.  Must not know of
+torch, or of how findings are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+import msgspec
+
+from gradscope.diagnose._facts import Facts
 from gradscope.diagnose.rules import RULES, Rule
 from gradscope.observations import Finding, Severity
 from gradscope.report import Report
 
-__all__ = ["RULES", "Rule", "at_least", "diagnose"]
+__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_serious"]
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
@@ -26,11 +30,12 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         report: with observations, if it comes from a doctor's run; without, fewer rules can speak.
         ignore: codes of rules that stay silent.
     """
+    facts = Facts(report)
     found = [
         finding
         for code, rule in RULES.items()
         if code not in ignore
-        for finding in rule.check(report)
+        for finding in _signed(rule, facts)
     ]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
 
@@ -38,3 +43,14 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
 def at_least(findings: Collection[Finding], severity: Severity) -> bool:
     """Whether any finding is as bad as this, or worse."""
     return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)
+
+
+def is_serious(report: Report) -> bool:
+    """Whether there is something that makes it useless to watch the program any further."""
+    return at_least(diagnose(report), "error")
+
+
+def _signed(rule: Rule, facts: Facts) -> Iterable[Finding]:
+    for finding in rule.check(facts):
+        step = finding.step or facts.step
+        yield msgspec.structs.replace(finding, rule=rule.code, name=rule.name, step=step)

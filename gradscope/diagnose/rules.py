@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from gradscope.diagnose import derivative, errors, loop, lost, missing, sizes, values, zero
+from gradscope.diagnose._facts import Facts
 from gradscope.observations import Finding
-from gradscope.report import Report
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,43 @@ class Rule:
 
     code: str
     name: str
-    check: Callable[[Report], Iterable[Finding]]
+    check: Callable[[Facts], Iterable[Finding]]
 
 
-RULES: dict[str, Rule] = {}
+_ALL = (
+    Rule("GS101", "nonfinite-forward", values.nonfinite_forward),
+    Rule("GS102", "nonfinite-backward", values.nonfinite_backward),
+    Rule("GS103", "half-overflow", values.half_overflow),
+    Rule("GS104", "half-underflow", zero.half_underflow),
+    Rule("GS105", "nonfinite-input", values.nonfinite_input),
+    Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
+    Rule("GS202", "exploding-gradient", sizes.exploding_gradient),
+    Rule("GS203", "saturated-activation", sizes.saturated_activation),
+    Rule("GS204", "dead-units", sizes.dead_units),
+    Rule("GS205", "zero-gradient", zero.zero_gradient),
+    Rule("GS301", "unused-parameter", missing.unused_parameter),
+    Rule("GS302", "result-unused", missing.result_unused),
+    Rule("GS303", "history-cut", missing.history_cut),
+    Rule("GS304", "no-grad-region", missing.no_grad_region),
+    Rule("GS305", "frozen-parameter", lost.frozen_parameter),
+    Rule("GS306", "non-leaf-parameter", lost.non_leaf_parameter),
+    Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
+    Rule("GS308", "silent-inplace", lost.silent_inplace),
+    Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint),
+    Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed),
+    Rule("GS402", "freed-graph", errors.freed_graph),
+    Rule("GS403", "nonscalar-root", errors.nonscalar_root),
+    Rule("GS404", "gradient-shape", errors.gradient_shape),
+    Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view),
+    Rule("GS406", "function-returns-wrong", errors.function_returns_wrong),
+    Rule("GS407", "not-twice-differentiable", errors.not_twice_differentiable),
+    Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong),
+    Rule("GS409", "no-history", errors.no_history),
+    Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
+    Rule("GS502", "growing-graph", loop.growing_graph),
+    Rule("GS503", "loss-broadcasts", loop.loss_broadcasts),
+    Rule("GS504", "gradient-altered", loop.gradient_altered),
+    Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
+)
+
+RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}

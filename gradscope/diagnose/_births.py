@@ -1,0 +1,148 @@
+"""Where non-finite numbers are born: in the forward pass, and in the backward pass.
+
+Born means: what went in was finite, what came out is not.  Everything after that is a consequence.
+Knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+from gradscope.diagnose._facts import Facts
+from gradscope.diagnose._ops import FILLS, MASKABLE
+from gradscope.observations import Intake
+
+MOST = 5
+"""Births that are told apart; with more, one cause behind them all was not seen."""
+
+
+class Forward:
+    """The births in the forward pass that reach a root."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.nan = [
+            any(out is not None and out.nan for out in n.outputs) for n in facts.graph.nodes
+        ]
+        self.inf = [
+            any(out is not None and out.inf for out in n.outputs) for n in facts.graph.nodes
+        ]
+        for leaf in facts.graph.leaves:
+            self.nan[leaf.node] |= leaf.tensor.nan > 0
+            self.inf[leaf.node] |= leaf.tensor.inf > 0
+        self.intakes: dict[int, list[Intake]] = {}
+        for intake in facts.seen.intakes:
+            self.intakes.setdefault(intake.node, []).append(intake)
+        self.meant = self._meant()
+        self.roots = [root.node for root in facts.graph.roots if self.bad(root.node)]
+        self.born: list[int] = []
+        self.taken: list[Intake] = []
+        self.leaves: list[int] = []
+        self.affected = 0
+        self._search()
+
+    def bad(self, node: int) -> bool:
+        """Whether a node's result is known to hold NaN or infinity."""
+        return self.nan[node] or self.inf[node]
+
+    def _meant(self) -> list[bool]:
+        """Nodes whose infinities the program wrote itself, or that pass such infinities on."""
+        facts, meant = self.facts, [False] * len(self.nan)
+        for node in range(len(meant) - 1, -1, -1):
+            if self.nan[node] or not self.inf[node]:
+                continue
+            sources = self.sources(node)
+            op = facts.op(node)
+            masks = op.startswith(MASKABLE) and not any(
+                intake.nan for intake in self.intakes.get(node, ())
+            )
+            meant[node] = op in FILLS or (
+                all(meant[source] for source in sources)
+                and bool(sources or (masks and node in self.intakes))
+            )
+        return meant
+
+    def sources(self, node: int) -> list[int]:
+        """The operands of a node that are not finite.
+
+        What a node inside a composite operation computed was not seen; it is looked through.
+        """
+        graph, found = self.facts.graph, []
+        seen = {node}
+        pending = [node]
+        while pending:
+            for below in self.facts.below(pending.pop()):
+                if below in seen:
+                    continue
+                seen.add(below)
+                if self.bad(below):
+                    found.append(below)
+                elif self._same_call(graph.nodes[below].origin, graph.nodes[node].origin):
+                    pending.append(below)
+        return found
+
+    def _same_call(self, one: int | None, other: int | None) -> bool:
+        return one is not None and one == other
+
+    def _search(self) -> None:
+        """From the roots down along what is not finite."""
+        seen = set(self.roots)
+        pending = list(self.roots)
+        while pending:
+            node = pending.pop()
+            causes = [source for source in self.sources(node) if not self.meant[source]]
+            taken = [i for i in self.intakes.get(node, ()) if i.nan or not self._is_mask(node)]
+            if self.facts.graph.nodes[node].kind == "leaf":
+                self.leaves.append(node)
+            elif taken:
+                self.taken.extend(taken)
+            elif not causes:
+                self.born.append(node)
+            fresh = [cause for cause in causes if cause not in seen]
+            seen.update(fresh)
+            pending.extend(fresh)
+        self.affected = len(seen)
+        self.born.sort(reverse=True)
+
+    def _is_mask(self, node: int) -> bool:
+        return self.facts.op(node).startswith(MASKABLE)
+
+
+class Backward:
+    """The births in the backward pass that reach a leaf, in backward order."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.born: list[int] = []
+        self.spoilt: dict[int, list[str]] = {}
+        if facts.backward is None:
+            return
+        bad = [info.state == "non-finite" for info in facts.backward.gradients]
+        if not any(bad):
+            return
+        self._bad_edge = [bad[entry] for entry in facts.backward.edges]
+        upstream = facts.backward.upstream
+        for node, row in enumerate(upstream):
+            sends = any(self._bad_edge[index] for index in facts.outgoing[node])
+            if sends and not any(bad[entry] for entry in row):
+                self._consider(node)
+
+    def _consider(self, node: int) -> None:
+        names = self._leaves_below(node)
+        if names:
+            self.born.append(node)
+            self.spoilt[node] = names
+
+    def _leaves_below(self, node: int) -> list[str]:
+        """The leaves that a birth spoils; a hook of the program may have mended what arrives."""
+        facts = self.facts
+        seen, pending = {node}, [node]
+        while pending:
+            for index in facts.outgoing[pending.pop()]:
+                target = facts.graph.edges[index].target
+                if self._bad_edge[index] and target not in seen:
+                    seen.add(target)
+                    pending.append(target)
+        return [
+            name
+            for leaf, name in facts.leaf_names.items()
+            if leaf in seen and facts.received(leaf)[0].state == "non-finite"
+        ]

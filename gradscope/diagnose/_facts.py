@@ -1,0 +1,190 @@
+"""A report with the indices that rules look things up in, and the words they have in common.
+
+Knows no rule.  Nothing here walks by recursion: graphs may be chains of 100,000 nodes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from gradscope.observations import Finding, Location, NodeReference, Observations, Severity
+from gradscope.plain import Number
+from gradscope.report import BackwardPass, GradientInfo, Graph, Node, Report
+
+T = TypeVar("T")
+
+HALVES = ("float16", "bfloat16")
+
+
+class Facts:
+    """One report, read by all rules."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.graph: Graph = report.graph
+        self.backward: BackwardPass | None = report.passes[0] if report.passes else None
+        self.seen = report.observations or Observations()
+        self._made: dict[Callable[[Facts], Any], Any] = {}
+
+    def once(self, make: Callable[[Facts], T]) -> T:
+        """What ``make`` finds out about these facts; made only once, though several rules ask."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: T = self._made[make]
+        return found
+
+    @cached_property
+    def outgoing(self) -> list[list[int]]:
+        """For every node the indices of the edges on which it sends gradients."""
+        rows: list[list[int]] = [[] for _ in self.graph.nodes]
+        for index, edge in enumerate(self.graph.edges):
+            rows[edge.source].append(index)
+        return rows
+
+    @cached_property
+    def incoming(self) -> list[list[int]]:
+        """For every node the indices of the edges on which gradients reach it."""
+        rows: list[list[int]] = [[] for _ in self.graph.nodes]
+        for index, edge in enumerate(self.graph.edges):
+            rows[edge.target].append(index)
+        return rows
+
+    @cached_property
+    def leaf_names(self) -> dict[int, str]:
+        """The best name of every leaf, by its node."""
+        return {leaf.node: (*leaf.names, f"#{leaf.node}")[0] for leaf in self.graph.leaves}
+
+    @property
+    def step(self) -> int:
+        """The number of the backward call that this report is of, 0 for none."""
+        return self.backward.number if self.backward else 0
+
+    @property
+    def loss(self) -> Number | None:
+        """The loss of that call, where it was a number."""
+        return next((step.loss for step in self.seen.steps if step.number == self.step), None)
+
+    def below(self, node: int) -> Iterable[int]:
+        """The nodes to which a node sends gradients."""
+        return (self.graph.edges[index].target for index in self.outgoing[node])
+
+    def above(self, node: int) -> Iterable[int]:
+        """The nodes from which a node receives gradients."""
+        return (self.graph.edges[index].source for index in self.incoming[node])
+
+    def op(self, node: int) -> str:
+        """``Log`` for ``LogBackward0``."""
+        return short_op(self.graph.nodes[node].op)
+
+    def received(self, node: int) -> list[GradientInfo]:
+        """The upstream gradients of a node."""
+        if self.backward is None:
+            return []
+        return [self.backward.gradients[entry] for entry in self.backward.upstream[node]]
+
+    def sent(self, node: int) -> list[tuple[int, GradientInfo]]:
+        """What a node sent: target and gradient for every edge."""
+        if self.backward is None:
+            return []
+        edges = self.graph.edges
+        return [(edges[i].target, self.backward.on_edge(i)) for i in self.outgoing[node]]
+
+    def location(self, origin: int | None) -> Location | None:
+        """A place that a reader can go to."""
+        if origin is None:
+            return None
+        record = self.graph.origins[origin]
+        return Location(record.file, record.line, record.expression)
+
+    def reference(self, node: int) -> NodeReference:
+        """A node as findings name it."""
+        return NodeReference(node, self.graph.nodes[node].op)
+
+    def expression(self, origin: int | None) -> str:
+        """The user's words on one line, in backticks, or ""."""
+        text = "" if origin is None else one_line(self.graph.origins[origin].expression)
+        return f"`{text}`" if text else ""
+
+    def words(self, node: int) -> str:
+        """A node in a sentence: the user's expression, or its op."""
+        return self.expression(self.graph.nodes[node].origin) or self.op(node)
+
+    def subject(self, node: int) -> str:
+        """The variable that a node's result was assigned to, else its module."""
+        record = self.graph.nodes[node]
+        origin = self.graph.origin_of(record)
+        return record.variable or (origin.variable if origin else "") or self.module(record)
+
+    def module(self, node: Node) -> str:
+        """The path of the module in which a node was made."""
+        return self.graph.module_of(node)
+
+    def about(self, node: int, severity: Severity, message: str) -> Finding:
+        """The beginnings of a finding about a node."""
+        return Finding(
+            rule="",
+            name="",
+            severity=severity,
+            message=message,
+            location=self.location(self.graph.nodes[node].origin),
+            node=self.reference(node),
+            subject=self.subject(node),
+        )
+
+    def reachable(self, starts: Collection[int]) -> set[int]:
+        """All nodes below these, and themselves."""
+        found = set(starts)
+        pending = list(starts)
+        while pending:
+            fresh = [node for node in self.below(pending.pop()) if node not in found]
+            found.update(fresh)
+            pending.extend(fresh)
+        return found
+
+    def by_place(self, nodes: Iterable[int]) -> dict[tuple[int | None, str], list[int]]:
+        """Nodes that the same expression made by the same op, as in a loop, are one cause."""
+        groups: dict[tuple[int | None, str], list[int]] = {}
+        for node in nodes:
+            record = self.graph.nodes[node]
+            groups.setdefault((record.origin, record.op), []).append(node)
+        return groups
+
+
+def short_op(op: str) -> str:
+    """torch's name of a node without its ending."""
+    return re.sub(r"Backward\d*$", "", op) or op
+
+
+def one_line(text: str) -> str:
+    """Source text as it would stand on one line."""
+    return re.sub(r"\s*\n\s*", " ", text.strip())
+
+
+def short(value: Number | None) -> str:
+    """A number for a sentence."""
+    if value is None:
+        return "?"
+    number = float(value)
+    return f"{number:.3g}" if math.isfinite(number) else str(value)
+
+
+def plural(amount: int, noun: str) -> str:
+    """``1 node``, ``2,000 nodes``."""
+    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def listed(names: Iterable[str], most: int = 4) -> str:
+    """``a, b, c and 5 more``."""
+    every = list(dict.fromkeys(names))
+    if len(every) <= most:
+        return ", ".join(every)
+    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+
+
+def elements(shape: Iterable[int]) -> int:
+    """How many elements a shape has."""
+    return math.prod(shape)

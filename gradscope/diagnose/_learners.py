@@ -1,0 +1,132 @@
+"""Which parameters got no gradient although the program expects them to learn, and what cut them
+off.
+
+Knows no messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from gradscope.diagnose._facts import Facts
+from gradscope.observations import Cut, Learner
+
+NO_HISTORY = "does not require grad and does not have a grad_fn"
+
+
+@dataclass
+class Missing:
+    """The learners that no watched backward call reached.
+
+    ``by_cut`` are those behind a cut, by the index of that cut; ``unused`` took no part in forward,
+    ``idle`` did, but nothing of it reached a root.
+    """
+
+    by_cut: dict[int, list[Learner]] = field(default_factory=dict)
+    unused: list[Learner] = field(default_factory=list)
+    idle: list[Learner] = field(default_factory=list)
+
+
+def failed_without_history(facts: Facts) -> bool:
+    """Whether backward failed because its root has no history."""
+    failure = facts.seen.failure
+    return failure is not None and NO_HISTORY in failure.message
+
+
+def find_missing(facts: Facts) -> Missing:
+    """All of them, each with the one reason that explains it best."""
+    missing = Missing()
+    for learner in facts.seen.learners:
+        if not _is_missing(facts, learner):
+            continue
+        cut = _cut_of(facts, learner.name)
+        if cut is not None:
+            missing.by_cut.setdefault(cut, []).append(learner)
+        elif learner.used is None:
+            missing.unused.append(learner)
+        else:
+            missing.idle.append(learner)
+    if failed_without_history(facts) and not missing.by_cut:
+        _blame_latest(facts, missing)
+    return missing
+
+
+def _is_missing(facts: Facts, learner: Learner) -> bool:
+    if not learner.requires_grad or learner.history or learner.waiting:
+        return False
+    reached = learner.reached or learner.leaf is not None
+    if reached and not (failed_without_history(facts) and learner.leaf is None):
+        return False
+    # What no optimizer holds, while others are held, is not expected to learn: a target network.
+    return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
+
+
+def _cut_of(facts: Facts, name: str) -> int | None:
+    """The cut that explains best why this leaf is not reached."""
+    candidates = [index for index, cut in enumerate(facts.seen.cuts) if name in cut.leaves]
+    if not candidates:
+        return None
+    cuts = facts.seen.cuts
+    if failed_without_history(facts):
+        return max(candidates, key=lambda index: (cuts[index].feeds_graph, index))
+    return min(
+        candidates, key=lambda index: (not cuts[index].feeds_graph, _weight(cuts[index]), index)
+    )
+
+
+def _weight(cut: Cut) -> int:
+    """Comparisons and argmax are mostly metrics; what is cut on purpose comes first."""
+    return 1 if cut.function in ("argmax", "gt", "lt", "ge", "le", "eq", "ne", "max") else 0
+
+
+def _blame_latest(facts: Facts, missing: Missing) -> None:
+    """After a failure, a region without gradients is to blame even for leaves reached before."""
+    cuts = facts.seen.cuts
+    regions = [i for i, cut in enumerate(cuts) if cut.reason in ("no_grad", "inference_mode")]
+    if not regions:
+        return
+    index = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
+    names = set(cuts[index].leaves)
+    learners = [learner for learner in facts.seen.learners if learner.name in names]
+    missing.by_cut[index] = learners
+    missing.idle = [learner for learner in missing.idle if learner not in learners]
+
+
+def grouped(
+    facts: Facts, chosen: list[Learner], among: Callable[[Learner], bool] = lambda _: True
+) -> Iterable[tuple[str, list[Learner]]]:
+    """Learners by the largest module of which all learners are chosen, with that module's path.
+
+    Args:
+        facts: to know the others.
+        chosen: the learners to be grouped.
+        among: which learners count as a module's.
+    """
+    names = {learner.name for learner in chosen}
+    others = [item.name for item in facts.seen.learners if among(item) and item.name not in names]
+    spared = {prefix for name in others for prefix in _prefixes(name)}
+    groups: dict[str, list[Learner]] = {}
+    for learner in chosen:
+        whole = [prefix for prefix in _prefixes(learner.name) if prefix not in spared]
+        groups.setdefault(min(whole, key=len, default=learner.name), []).append(learner)
+    return groups.items()
+
+
+def _prefixes(name: str) -> Iterable[str]:
+    """``a.b.c`` → ``a``, ``a.b``; longer than a module the path of a parameter is not."""
+    parts = name.split(".")
+    return (".".join(parts[:length]) for length in range(1, len(parts)))
+
+
+def has_sibling(facts: Facts, path: str) -> bool:
+    """Whether another member of the same numbered list of modules did get a gradient."""
+    head, _, last = path.rpartition(".")
+    while head and not last.isdigit():
+        head, _, last = head.rpartition(".")
+    if not last.isdigit():
+        return False
+    start = f"{head}."
+    return any(
+        learner.reached and learner.name.startswith(start) for learner in facts.seen.learners
+    )

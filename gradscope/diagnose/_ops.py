@@ -1,0 +1,41 @@
+"""Families of operations, by their names without the ending; torch changes them seldom."""
+
+from __future__ import annotations
+
+
+def _family(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+FILLS = _family(
+    "MaskedFill Where WhereSelf IndexPut IndexFill Scatter MaskedScatter CopySlices Copy Fill Full "
+    "ConstantPadNd"
+)
+"""They write numbers which the program chose; infinity there is meant as a mask."""
+
+MASKABLE = ("Add", "Sub", "Baddbmm", "ScaledDotProduct")
+"""They take such a mask as an operand; beginnings of names."""
+
+GROWING = _family(
+    "Mul Mm Addmm Bmm Baddbmm Pow Exp Sum Add Sub Convolution Square Cumsum Prod Linear Matmul Mv "
+    "Dot Norm LinalgVectorNorm Mean ToCopy Addcmul Conv1D Einsum Sinh Cosh MkldnnLinear"
+)
+"""Their result can be too large for a dtype without being undefined."""
+
+VIEWS = _family("T View UnsafeView Reshape Transpose Permute Unsqueeze Squeeze Expand Select Slice")
+
+STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
+
+LIMITS = _family(
+    "Clamp ClampMin ClampMax Clip Hardtanh Hardsigmoid Hardswish Threshold Relu6 Hardshrink "
+    "Softshrink"
+)
+
+SCALING = _family("Mean Mul Div Mm Addmm Bmm Sum MseLoss Neg ToCopy L1Loss Expand Abs")
+"""Their local derivative is 0 only where an operand is."""
+
+PRODUCTS = _family("Mul Mm Bmm Addmm Baddbmm Mv Dot Linear")
+"""Their last two operands are the factors."""
+
+REDUCING = _family("Mean Sum Neg Mul Div Pow Abs Add Sub MseLoss L1Loss SmoothL1Loss")
+"""What lies between the errors of single elements and the loss."""

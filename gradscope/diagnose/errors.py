@@ -1,0 +1,251 @@
+"""Rules that explain what torch said when backward, or an operation before it, failed.
+
+The program's own exception is shown as python shows it; these findings add the lines it is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from gradscope.diagnose._facts import Facts, listed, plural
+from gradscope.diagnose._learners import failed_without_history, find_missing
+from gradscope.diagnose._readings import (
+    FUNCTIONS,
+    HOOKS,
+    LEAVES,
+    NONSCALAR,
+    SHAPES,
+    TWICE,
+    Reading,
+)
+from gradscope.observations import Change, Failure, Finding
+
+_FREED = "backward through the graph a second time"
+_CHANGED = "modified by an inplace operation"
+_OWN_FUNCTION = re.compile(
+    r"function (\w+?)(?:Backward)? returned an (?:incorrect|invalid)"
+    r"|^(\w+?)(?:Backward)?: expected|(\w+?)Backward\S* returned"
+)
+
+
+def _read(facts: Facts, readings: Iterable[Reading]) -> Iterable[tuple[Failure, Finding]]:
+    """The failure, if one of these is what torch said, with a finding on it."""
+    failure = facts.seen.failure
+    for reading in readings:
+        if failure is not None and reading.text in failure.message:
+            yield failure, _explained(facts, failure, reading)
+            return
+
+
+def _explained(facts: Facts, failure: Failure, reading: Reading) -> Finding:
+    first = failure.message.strip().split("\n")[0]
+    location = facts.location(failure.origin)
+    return Finding(
+        rule="",
+        name="",
+        severity="error",
+        message=reading.message,
+        location=location,
+        subject="" if failure.origin is None else facts.graph.origins[failure.origin].variable,
+        evidence=(f"{failure.type}: {first[:300]}",),
+        why=reading.why,
+        remedy=reading.remedy,
+    )
+
+
+def saved_tensor_changed(facts: Facts) -> Iterable[Finding]:
+    """GS401: a tensor changed in place after an operation had saved it for backward."""
+    places: dict[tuple[int | None, int | None], list[Change]] = {}
+    for change in facts.seen.changes:
+        if not change.silent:
+            saver = facts.graph.nodes[change.node].origin
+            places.setdefault((change.origin, saver), []).append(change)
+    by_line: dict[int | None, list[Change]] = {}
+    for (origin, _), changes in places.items():
+        by_line.setdefault(origin, []).extend(changes)
+    for origin, changes in by_line.items():
+        yield _changed(facts, origin, changes)
+    failure = facts.seen.failure
+    if failure is not None and _CHANGED in failure.message and not by_line:
+        yield _explained(
+            facts,
+            failure,
+            Reading(
+                "",
+                "A tensor was changed in place after an operation had saved it for backward.",
+                "Backward needs it as it was.",
+                "Use out-of-place operations (`x = x + y` for `x += y`), or clone it first.",
+            ),
+        )
+
+
+def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding:
+    first = changes[0]
+    what = facts.expression(origin) or first.function
+    start = facts.about(
+        first.node,
+        "error",
+        f"{what} changes a tensor in place that {facts.words(first.node)} had saved for backward.",
+    )
+    places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
+    saved = listed(f"{place.file}:{place.line}" for place in places if place is not None)
+    return msgspec.structs.replace(
+        start,
+        location=facts.location(origin) or start.location,
+        evidence=(
+            f"{facts.op(first.node)} saved it as {first.slot}" + (f" at {saved}" if saved else ""),
+            f"changed by {first.function}",
+        ),
+        why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
+        "with another.",
+        remedy="Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
+        "the tensor first, or move the change (an optimizer's step, too) behind backward.",
+    )
+
+
+def freed_graph(facts: Facts) -> Iterable[Finding]:
+    """GS402: backward through a graph whose saved tensors an earlier call has freed."""
+    failure = facts.seen.failure
+    if failure is None or _FREED not in failure.message:
+        return
+    freed = next(iter(facts.seen.freed), None)
+    reading = Reading(
+        "",
+        "backward goes through a part of the graph that an earlier backward call has freed.",
+        "A backward call frees the saved tensors of everything it went through.",
+        "If state is carried from step to step, `.detach()` it; if two losses share a part, add "
+        "them up and call backward once; what was computed before the loop, compute inside.",
+    )
+    start = _explained(facts, failure, reading)
+    if freed is None:
+        yield start
+        return
+    shared = facts.words(freed.node)
+    by = facts.location(freed.origin)
+    where = f"the call at {by.file}:{by.line} freed it" if by else "an earlier call freed it"
+    yield msgspec.structs.replace(
+        start,
+        message=f"backward goes through {shared} a second time; its saved tensors were freed.",
+        location=facts.location(facts.graph.nodes[freed.node].origin) or start.location,
+        node=facts.reference(freed.node),
+        subject=facts.subject(freed.node),
+        evidence=(f"{facts.op(freed.node)} is the first node both calls share; {where}",),
+    )
+
+
+def nonscalar_root(facts: Facts) -> Iterable[Finding]:
+    """GS403: backward from a tensor of several elements without a gradient."""
+    return (finding for _, finding in _read(facts, (NONSCALAR,)))
+
+
+def gradient_shape(facts: Facts) -> Iterable[Finding]:
+    """GS404: a gradient that does not fit its tensor."""
+    return (finding for _, finding in _read(facts, (SHAPES,)))
+
+
+def inplace_on_leaf_or_view(facts: Facts) -> Iterable[Finding]:
+    """GS405: an in-place operation that autograd cannot follow."""
+    for failure, finding in _read(facts, LEAVES):
+        maker = re.search(r"Output \d+ of (\w+)", failure.message)
+        evidence = finding.evidence
+        if maker:
+            evidence = (*evidence, f"the view came out of {maker[1].removesuffix('Backward0')}")
+        yield msgspec.structs.replace(finding, evidence=evidence)
+
+
+def function_returns_wrong(facts: Facts) -> Iterable[Finding]:
+    """GS406: the backward of a custom Function returns what it must not."""
+    for failure, finding in _read(facts, FUNCTIONS):
+        yield _at_function(facts, failure, finding)
+    yield from _missing_gradients(facts)
+
+
+def _at_function(facts: Facts, failure: Failure, finding: Finding) -> Finding:
+    """The finding with the node of the Function that torch named."""
+    found = _OWN_FUNCTION.search(failure.message)
+    name = next((group for group in found.groups() if group), "") if found else ""
+    for node in facts.graph.nodes:
+        if name and facts.op(node.id).removesuffix("Backward") == name:
+            return msgspec.structs.replace(
+                finding,
+                message=f"{name}: {finding.message}",
+                location=facts.location(node.origin) or finding.location,
+                node=facts.reference(node.id),
+                subject=name,
+            )
+    return msgspec.structs.replace(finding, subject=name or finding.subject)
+
+
+def _missing_gradients(facts: Facts) -> Iterable[Finding]:
+    """None for an input that needs a gradient, which torch takes without a word."""
+    learners = {item.leaf for item in facts.seen.learners if item.leaf is not None}
+    wanted = {facts.graph.leaves[index].node for index in learners}
+    for node in facts.graph.nodes:
+        received = any(info.state == "finite" for info in facts.received(node.id))
+        if node.kind != "custom" or not received:
+            continue
+        lost = [t for t, info in facts.sent(node.id) if info.state == "none" and t in wanted]
+        lost = [t for t in lost if facts.received(t)[0].state in ("none", "not reached")]
+        if lost:
+            names = [facts.leaf_names[target] for target in lost]
+            yield msgspec.structs.replace(
+                facts.about(
+                    node.id,
+                    "warning",
+                    f"{facts.op(node.id)} returns None as the gradient of {listed(names)}.",
+                ),
+                subject=listed(names),
+                evidence=(f"{plural(len(names), 'input')} that require grad got None",),
+                why="None says that this input has no influence on the result; torch believes it.",
+                remedy="Return its gradient from backward, in the place of that argument.",
+            )
+
+
+def not_twice_differentiable(facts: Facts) -> Iterable[Finding]:
+    """GS407: a second derivative that does not exist."""
+    for failure, finding in _read(facts, TWICE):
+        named = re.search(
+            r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not", failure.message
+        )
+        wanted = named[1].replace("_", "").lower() if named else ""
+        custom = "once_differentiable" in failure.message
+        for node in facts.graph.nodes:
+            op = facts.op(node.id).lower()
+            if (custom and node.kind == "custom") or (wanted and op.startswith(wanted[:8])):
+                finding = msgspec.structs.replace(
+                    finding,
+                    location=facts.location(node.origin) or finding.location,
+                    node=facts.reference(node.id),
+                )
+                break
+        yield finding
+
+
+def hook_returns_wrong(facts: Facts) -> Iterable[Finding]:
+    """GS408: a hook whose result cannot take the place of a gradient."""
+    return (finding for _, finding in _read(facts, HOOKS))
+
+
+def no_history(facts: Facts) -> Iterable[Finding]:
+    """GS409: backward from a tensor that nothing with requires_grad went into."""
+    failure = facts.seen.failure
+    if failure is None or not failed_without_history(facts):
+        return
+    if facts.once(find_missing).by_cut:
+        return  # the cut is the cause, and has a finding of its own
+    yield _explained(
+        facts,
+        failure,
+        Reading(
+            "",
+            "backward starts from a tensor without history: nothing that requires grad went into "
+            "it.",
+            "Tensors made by torch.tensor, torch.randn and the like do not require grad unless "
+            "they are told to.",
+            "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check "
+            "that no torch.no_grad block is around the forward pass.",
+        ),
+    )

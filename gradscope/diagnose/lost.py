@@ -1,0 +1,118 @@
+"""Rules about learning that is lost for other reasons than a missing gradient: frozen parameters,
+tensors that only look like one, a forgotten optimizer, edits that torch does not notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gradscope.diagnose._facts import Facts, listed, plural
+from gradscope.diagnose._learners import grouped
+from gradscope.observations import Finding, Learner
+
+
+def frozen_parameter(facts: Facts) -> Iterable[Finding]:
+    """GS305: an optimizer holds a parameter that does not require grad."""
+    frozen = [item for item in facts.seen.learners if item.in_optimizer and not item.requires_grad]
+    for path, learners in grouped(facts, frozen):
+        yield Finding(
+            rule="",
+            name="",
+            severity="information",
+            message=f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
+            location=facts.location(learners[0].made),
+            subject=path,
+            evidence=(_names(learners),),
+            why="It gets no gradient, so the optimizer skips it and it keeps its values.",
+            remedy="Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
+        )
+
+
+def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
+    """GS306: a tensor that is meant to be learned, but is the result of an operation."""
+    for learner in facts.seen.learners:
+        if not learner.history:
+            continue
+        yield Finding(
+            rule="",
+            name="",
+            severity="warning",
+            message=f"{learner.name} is not a leaf: it is the result of {learner.history}, so its "
+            ".grad stays None.",
+            location=facts.location(learner.made),
+            subject=learner.name,
+            evidence=(f"made by {learner.history} from a tensor that requires grad",),
+            why="Gradients are kept in leaves only; here that is the tensor before the operation, "
+            "which nothing refers to any more.",
+            remedy="Do the operation first and then ask for gradients: "
+            "`w = (torch.randn(n) * 0.1).requires_grad_()`, `x = x.to(device).requires_grad_()`.",
+        )
+
+
+def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
+    """GS307: a parameter that gets a gradient, and no optimizer holds it."""
+    learners = facts.seen.learners
+    if not any(item.in_optimizer and item.in_module for item in learners):
+        return  # where only an input is learned, the network is meant to stay as it is
+    left = [item for item in learners if _is_left_out(item)]
+    stale = any(item.in_optimizer and not item.in_module and not item.reached for item in learners)
+    for path, group in grouped(facts, left, lambda item: item.requires_grad):
+        loose = group[0].loose
+        yield Finding(
+            rule="",
+            name="",
+            severity="warning" if loose or stale else "information",
+            message=f"{path} gets gradients, but no optimizer holds it, so it never changes.",
+            location=facts.location(group[0].made),
+            subject=path,
+            evidence=(
+                _names(group),
+                *(["the optimizer holds parameters that are no longer used"] if stale else []),
+            ),
+            why="A module in a plain list or dict is unknown to parameters()."
+            if loose
+            else "The optimizer was made without it, or before it was put in its place.",
+            remedy="Keep such layers in nn.ModuleList or nn.ModuleDict."
+            if loose
+            else "Make the optimizer after the model is complete, from the parameters of all its "
+            "parts; or call requires_grad_(False) on what is meant to stay as it is.",
+        )
+
+
+def _is_left_out(learner: Learner) -> bool:
+    held = learner.in_module or learner.loose
+    return held and learner.requires_grad and learner.in_optimizer is False and learner.reached
+
+
+def silent_inplace(facts: Facts) -> Iterable[Finding]:
+    """GS308: a tensor changed behind torch's back after it was saved for backward."""
+    places: dict[int | None, list[int]] = {}
+    for index, change in enumerate(facts.seen.changes):
+        if change.silent:
+            places.setdefault(change.origin, []).append(index)
+    for indices in places.values():
+        first = facts.seen.changes[indices[0]]
+        changed = facts.expression(first.origin) or first.function
+        nodes = [facts.words(facts.seen.changes[i].node) for i in indices]
+        start = facts.about(
+            first.node,
+            "warning",
+            f"{changed} changes a tensor that backward still needs, without torch noticing.",
+        )
+        yield msgspec.structs.replace(
+            start,
+            location=facts.location(first.origin) or start.location,
+            evidence=(
+                f"{facts.op(first.node)} had saved it as {first.slot}",
+                f"needed by {listed(nodes)}",
+            ),
+            why="Through .data or detach() the version counter stays as it was, so backward runs, "
+            "and computes with the new numbers: the gradient is silently wrong.",
+            remedy="Change it after backward, change a clone, or use an out-of-place operation.",
+        )
+
+
+def _names(learners: list[Learner]) -> str:
+    names = [learner.name for learner in learners]
+    return f"{plural(len(names), 'parameter')}: {listed(names)}"

@@ -1,0 +1,174 @@
+"""Rules about the size of gradients along depth, and about activations that pass none on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import msgspec
+
+from gradscope.diagnose._facts import Facts, elements, plural, short
+from gradscope.diagnose._trend import Trend, joins_parameters, trends
+from gradscope.observations import Activity, Finding
+
+VANISHED = 1e-5
+"""The gradient at the far end by that at the near end, below which it has vanished."""
+
+EXPLODED = 1e4
+LARGE = 1e3
+"""An exploding gradient is also large in itself, in some leaf."""
+
+SATURATED = 0.95
+DEAD = 0.9
+FEWEST_SAMPLES, FEWEST_UNITS, FEWEST_ELEMENTS = 8, 4, 16
+"""With fewer, chance alone makes units dead and elements saturated."""
+
+
+def vanishing_gradient(facts: Facts) -> Iterable[Finding]:
+    """GS201: the gradient shrinks level by level until early parameters get next to nothing."""
+    found = [trend for trend in facts.once(trends) if trend.ratio < VANISHED]
+    if not found:
+        return
+    worst = min(found, key=lambda trend: (trend.gain, trend.ratio))
+    starved = _starved(facts, worst)
+    if starved is None:
+        return  # a recurrence may forget: its weights still learn from the later steps
+    (small, least), (large, most) = starved
+    node = worst.nodes[0]
+    yield msgspec.structs.replace(
+        facts.about(
+            node,
+            "warning",
+            f"The gradient vanishes along depth: {facts.words(node)} is passed "
+            f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
+        ),
+        evidence=(
+            *_levels(facts, worst),
+            f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)",
+        ),
+        why="Each level multiplies it by less than 1, so what is far from the loss hardly learns.",
+        remedy="Use an activation that does not shrink it (ReLU, GELU), normalisation layers, "
+        "residual connections, or an initialisation that keeps the variance; in a recurrence, "
+        "gates (GRU, LSTM) or fewer steps.",
+    )
+
+
+def exploding_gradient(facts: Facts) -> Iterable[Finding]:
+    """GS202: the gradient grows level by level to a size that no learning rate fits."""
+    found = [trend for trend in facts.once(trends) if trend.ratio > EXPLODED]
+    sizes = [size for _, size in _leaf_norms(facts)]
+    if not found or max(sizes, default=0.0) < LARGE:
+        return
+    worst = max(found, key=lambda trend: (trend.gain, trend.ratio))
+    node = worst.nodes[0]
+    name, largest = max(_leaf_norms(facts), key=lambda entry: entry[1])
+    yield msgspec.structs.replace(
+        facts.about(
+            node,
+            "warning",
+            f"The gradient explodes along depth: {facts.words(node)} is passed "
+            f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
+        ),
+        evidence=(*_levels(facts, worst), f"{name} gets {short(largest)} (2-norm)"),
+        why="Each level multiplies it by more than 1.",
+        remedy="Initialise the weights smaller (`nn.init.xavier_uniform_`, or a standard deviation "
+        "of 1/sqrt(inputs)), normalise between levels, or make the recurrence contract; "
+        "`clip_grad_norm_` only limits the damage.",
+    )
+
+
+def _levels(facts: Facts, trend: Trend) -> Iterable[str]:
+    yield (
+        f"‖g‖ from {short(trend.norms[0])} to {short(trend.norms[-1])} over "
+        f"{plural(len(trend.norms), 'level')}, ×{short(trend.a_level)} a level"
+    )
+    yield f"{facts.op(trend.nodes[0])} itself multiplies it by {short(trend.gain)}"
+
+
+def _leaf_norms(facts: Facts) -> list[tuple[str, float]]:
+    """The 2-norm of what arrived at every leaf, where that is a finite number other than 0."""
+    found = []
+    for leaf in facts.graph.leaves:
+        for info in facts.received(leaf.node):
+            if info.state == "finite" and info.norm is not None:
+                found.append((facts.leaf_names[leaf.node], float(info.norm)))
+    return [(name, norm) for name, norm in found if norm > 0 and math.isfinite(norm)]
+
+
+def _starved(facts: Facts, trend: Trend) -> tuple[tuple[str, float], tuple[str, float]] | None:
+    """A leaf at the far end with next to nothing, and the leaf with the most, by mean size."""
+    below = facts.reachable([trend.nodes[-1]])
+    sizes: list[tuple[str, float, bool]] = []
+    for leaf in facts.graph.leaves:
+        info = facts.received(leaf.node)[0]
+        if info.state in ("finite", "zero") and info.norm is not None:
+            mean = float(info.norm) / math.sqrt(max(elements(leaf.tensor.shape), 1))
+            sizes.append((facts.leaf_names[leaf.node], mean, leaf.node in below))
+    far = [(name, size) for name, size, is_far in sizes if is_far]
+    every = [(name, size) for name, size, _ in sizes]
+    if not far:
+        return None
+    least = min(far, key=lambda entry: entry[1])
+    most = max(every, key=lambda entry: entry[1])
+    return (least, most) if least[1] < VANISHED * most[1] else None
+
+
+def saturated_activation(facts: Facts) -> Iterable[Finding]:
+    """GS203: sigmoid, tanh or softmax at their flat ends."""
+    for nodes, share in _shares(facts, "saturated"):
+        node = nodes[0]
+        output = facts.graph.nodes[node].outputs[0]
+        if share < SATURATED or output is None or elements(output.shape) < FEWEST_ELEMENTS:
+            continue
+        rows = "rows" if "Softmax" in facts.op(node) else "elements"
+        # A last activation that is sure of its answers is what training is for.
+        last = not joins_parameters(facts, node)
+        yield msgspec.structs.replace(
+            facts.about(
+                node,
+                "information" if last else "warning",
+                f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
+            ),
+            evidence=(f"{share:.0%} of its {rows} are at the flat ends", *_passed(facts, node)),
+            why="Its operand is far from 0, where the derivative is next to nothing.",
+            remedy="Scale what goes in: normalise the inputs, divide attention scores by the "
+            "square root of their width, or initialise the layer before it smaller.",
+        )
+
+
+def dead_units(facts: Facts) -> Iterable[Finding]:
+    """GS204: units of a ReLU layer that no sample activates."""
+    for nodes, share in _shares(facts, "dead"):
+        node = nodes[0]
+        output = facts.graph.nodes[node].outputs[0]
+        if share < DEAD or output is None:
+            continue
+        units = output.shape[1 if len(output.shape) == 4 else -1] if output.shape else 1
+        samples = elements(output.shape) // max(units, 1)
+        if units < FEWEST_UNITS or samples < FEWEST_SAMPLES:
+            continue
+        yield msgspec.structs.replace(
+            facts.about(node, "warning", f"The units of {facts.words(node)} are dead."),
+            evidence=(
+                f"{share:.0%} of {plural(units, 'unit')} are inactive for every one of "
+                f"{plural(samples, 'sample')}",
+                *_passed(facts, node),
+            ),
+            why="Where a unit is inactive its gradient is 0, so nothing brings it back.",
+            remedy="Look at the bias and the scale of the layer before it, lower the learning "
+            "rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
+        )
+
+
+def _shares(facts: Facts, kind: str) -> Iterable[tuple[list[int], float]]:
+    """Activations by place, with the mean share of all calls made there."""
+    known: dict[int, Activity] = {activity.node: activity for activity in facts.seen.activities}
+    for nodes in facts.by_place(sorted(known)).values():
+        yield nodes, sum(getattr(known[node], kind) for node in nodes) / len(nodes)
+
+
+def _passed(facts: Facts, node: int) -> Iterable[str]:
+    received = [info.norm for info in facts.received(node) if info.norm is not None]
+    sent = [info.norm for _, info in facts.sent(node) if info.norm is not None]
+    if received and sent:
+        yield f"received {short(received[0])} (2-norm), sent {short(sent[0])}"

@@ -1,0 +1,267 @@
+"""Rules about NaN and infinity: where the first ones are born, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
+from gradscope.diagnose._births import MOST, Backward, Forward
+from gradscope.diagnose._facts import HALVES, Facts, elements, listed, plural, short
+from gradscope.diagnose._ops import GROWING
+from gradscope.observations import Finding, Intake, Saved
+
+HALF_LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
+
+_DIRECT = 6
+"""Nodes between a guarded operation and the `where` that is meant to guard it."""
+
+
+def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
+    """GS101: the first NaN or infinity of the forward pass."""
+    forward = facts.once(Forward)
+    groups = facts.by_place(node for node in forward.born if not _overflows(facts, node))
+    for nodes in list(groups.values())[:MOST]:
+        yield _forward_finding(facts, forward, nodes)
+    if not (forward.born or forward.taken or forward.leaves) and _loss_is_bad(facts):
+        yield _bad_loss(facts)
+
+
+def _forward_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
+    node = nodes[0]
+    advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
+    what = "NaN" if forward.nan[node] else "infinity"
+    start = facts.about(
+        node, "error", f"{facts.words(node)} makes the first {what}; what goes into it is finite."
+    )
+    return msgspec.structs.replace(
+        start,
+        evidence=(*_counts(facts, nodes), _aftermath(facts, forward)),
+        why=advice.why,
+        remedy=advice.remedy,
+    )
+
+
+def _loss_is_bad(facts: Facts) -> bool:
+    loss = facts.loss
+    return bool(facts.graph.roots) and isinstance(loss, str)
+
+
+def _bad_loss(facts: Facts) -> Finding:
+    root = facts.graph.roots[0].node
+    start = facts.about(root, "error", f"The loss {facts.words(root)} is {facts.loss}.")
+    return msgspec.structs.replace(
+        start,
+        evidence=(f"loss {facts.loss}",),
+        why="Where it became so was not seen; every gradient of it is NaN or meaningless.",
+        remedy="Look at the operands of this expression, from here backward.",
+    )
+
+
+def _counts(facts: Facts, nodes: list[int]) -> list[str]:
+    """``Log: 14 of 256 elements infinite``."""
+    lines = []
+    for output in facts.graph.nodes[nodes[0]].outputs:
+        if output is None or not (output.nan or output.inf):
+            continue
+        parts = [f"{output.nan:,} NaN" * (output.nan > 0), f"{output.inf:,} infinite"]
+        words = ", ".join(part for part in parts[: 1 + (output.inf > 0)] if part)
+        size = elements(output.shape)
+        op = facts.op(nodes[0])
+        lines.append(f"{op}: {words} of {plural(size, 'element')}, {output.dtype}")
+    if len(nodes) > 1:
+        lines.append(f"the same happens {len(nodes):,} times at this place")
+    return lines
+
+
+def _aftermath(facts: Facts, forward: Forward) -> str:
+    loss = facts.loss
+    said = f"the loss is {loss}, " if isinstance(loss, str) else ""
+    return f"{said}{plural(forward.affected, 'node')} on the way to it not finite"
+
+
+def half_overflow(facts: Facts) -> Iterable[Finding]:
+    """GS103: a number too large for half precision, forward or backward."""
+    forward = facts.once(Forward)
+    groups = facts.by_place(node for node in forward.born if _overflows(facts, node))
+    for nodes in list(groups.values())[:MOST]:
+        yield _overflow_finding(facts, forward, nodes)
+    if not forward.roots:
+        backward = facts.once(Backward)
+        born = [node for node in backward.born if _overflows_backward(facts, node)]
+        for nodes in list(facts.by_place(born).values())[:1]:
+            yield _gradient_overflow(facts, nodes[0])
+
+
+def _overflow_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
+    dtype = _half(facts, nodes[0])
+    return msgspec.structs.replace(
+        facts.about(nodes[0], "error", f"{facts.words(nodes[0])} overflows in {dtype}."),
+        evidence=(
+            *_counts(facts, nodes),
+            f"the largest number of {dtype} is {HALF_LIMITS[dtype]}",
+            _aftermath(facts, forward),
+        ),
+        why=f"What goes into it is finite, but the result is larger than {dtype} can hold.",
+        remedy="Compute this part in float32 (`.float()`, or a block of "
+        "`torch.autocast(..., enabled=False)`), scale before it, or use bfloat16.",
+    )
+
+
+def _gradient_overflow(facts: Facts, node: int) -> Finding:
+    scaled = ".scale(" in facts.expression(facts.graph.nodes[facts.graph.roots[0].node].origin)
+    return msgspec.structs.replace(
+        facts.about(
+            node,
+            "information" if scaled else "error",
+            f"The gradient overflows in half precision in backward of {facts.words(node)}.",
+        ),
+        evidence=(f"received {short(facts.received(node)[0].norm)} (2-norm), sent infinity",),
+        why="With a gradient scaler this is expected in the first steps; it skips them and lowers "
+        "its scale."
+        if scaled
+        else "A gradient larger than 65,504 has no float16.",
+        remedy="Nothing, if it happens rarely."
+        if scaled
+        else "Use torch.amp.GradScaler, or keep this part in float32.",
+    )
+
+
+def _half(facts: Facts, node: int) -> str:
+    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
+    return next((dtype for dtype in dtypes if dtype in HALVES), "")
+
+
+def _overflows(facts: Facts, node: int) -> bool:
+    return _half(facts, node) == "float16" and facts.op(node) in GROWING
+
+
+def _overflows_backward(facts: Facts, node: int) -> bool:
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    halves = all(info.dtype == "float16" and not info.nan for info in bad)
+    return bool(bad) and halves and facts.op(node) in GROWING
+
+
+def nonfinite_input(facts: Facts) -> Iterable[Finding]:
+    """GS105: NaN or infinity that was there before the first operation."""
+    forward = facts.once(Forward)
+    for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
+        yield _bad_leaf(facts, leaf)
+    places: dict[object, Intake] = {}
+    for intake in forward.taken:
+        places.setdefault((intake.made, intake.name), intake)
+    for intake in list(places.values())[:MOST]:
+        yield _bad_operand(facts, intake)
+
+
+def _bad_leaf(facts: Facts, node: int) -> Finding:
+    leaf = next(leaf for leaf in facts.graph.leaves if leaf.node == node)
+    name = facts.leaf_names[node]
+    size = elements(leaf.tensor.shape)
+    return Finding(
+        rule="",
+        name="",
+        severity="error",
+        message=f"{name} itself holds NaN or infinity, before any operation of this step.",
+        location=facts.location(leaf.origin),
+        node=facts.reference(node),
+        subject=name,
+        evidence=(f"{leaf.tensor.nan:,} NaN, {leaf.tensor.inf:,} infinite of {size:,}",),
+        why="If it was finite at first, an earlier update wrote this: a step with a NaN gradient, "
+        "or a learning rate under which it diverged.",
+        remedy="Watch the earlier steps (`--steps all`), and check how it is initialised.",
+    )
+
+
+def _bad_operand(facts: Facts, intake: Intake) -> Finding:
+    words = facts.words(intake.node)
+    name = intake.name or facts.expression(intake.made) or "an operand"
+    made = facts.location(intake.made) or facts.location(facts.graph.nodes[intake.node].origin)
+    return Finding(
+        rule="",
+        name="",
+        severity="error",
+        message=f"{name} holds NaN or infinity before it goes into {words}.",
+        location=made,
+        node=facts.reference(intake.node),
+        subject=intake.name,
+        evidence=(f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",),
+        why="It carries no gradient history: the numbers come from the data, or were computed "
+        "outside the graph.",
+        remedy="Clean the data where it is read: drop or fill such rows "
+        "(`torch.isfinite(x).all(dim=1)`, `torch.nan_to_num`).",
+    )
+
+
+def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
+    """GS102: the first NaN or infinity of the backward pass, where the forward pass is finite."""
+    if facts.once(Forward).roots or _loss_is_bad(facts):
+        return  # then every gradient is a consequence
+    backward = facts.once(Backward)
+    groups = facts.by_place(n for n in backward.born if not _overflows_backward(facts, n))
+    for nodes in list(groups.values())[:MOST]:
+        yield _backward_finding(facts, backward, nodes)
+
+
+def _backward_finding(facts: Facts, backward: Backward, nodes: list[int]) -> Finding:
+    node = nodes[0]
+    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE)
+    guard = _guard(facts, node)
+    why, remedy = advice
+    if guard is not None:
+        why = (
+            f"{facts.words(guard)} does not take this branch, but backward still goes through it: "
+            f"it sends a gradient of 0, and 0 times an infinite derivative is NaN. {why}"
+        )
+        remedy = (
+            "Make the operand harmless before the operation, not the result after it: "
+            "`x = torch.where(good, x, torch.ones_like(x))` and then the operation."
+        )
+    names = backward.spoilt[node]
+    return msgspec.structs.replace(
+        facts.about(
+            node,
+            "error",
+            f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
+        ),
+        evidence=(
+            *_flow_lines(facts, node),
+            *(_saved_line(facts, s) for s in facts.seen.saved if s.node == node),
+            f"spoils the gradient of {plural(len(names), 'leaf').replace('leafs', 'leaves')}: "
+            f"{listed(names)}",
+        ),
+        why=why,
+        remedy=remedy,
+    )
+
+
+def _flow_lines(facts: Facts, node: int) -> Iterable[str]:
+    norm = next((info.norm for info in facts.received(node) if info.norm is not None), None)
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    nan, inf = sum(info.nan for info in bad), sum(info.inf for info in bad)
+    yield f"received {short(norm)} (2-norm), sent {nan:,} NaN and {inf:,} infinite elements"
+
+
+def _saved_line(facts: Facts, saved: Saved) -> str:
+    zeros = f", {saved.zeros:,} of {saved.count:,} are 0" if saved.zeros else ""
+    bad = f", {saved.nan:,} NaN, {saved.inf:,} infinite" if saved.nan or saved.inf else ""
+    spread = f"from {short(saved.minimum)} to {short(saved.maximum)}"
+    return f"{facts.op(saved.node)} had saved {saved.slot}: {spread}{zeros}{bad}"
+
+
+def _guard(facts: Facts, node: int) -> int | None:
+    """The `where` above a node that takes its result elementwise, if there is one."""
+    level, seen = [node], {node}
+    for _ in range(_DIRECT):
+        level = [above for below in level for above in facts.above(below) if above not in seen]
+        seen.update(level)
+        for candidate in level:
+            if facts.op(candidate) in ("Where", "MaskedFill"):
+                return candidate
+        level = [above for above in level if _is_elementwise(facts, above)]
+    return None
+
+
+def _is_elementwise(facts: Facts, node: int) -> bool:
+    return facts.op(node) not in ("Sum", "Mean", "Mm", "Addmm", "Bmm", "Norm", "MseLoss")

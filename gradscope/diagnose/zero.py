@@ -1,0 +1,179 @@
+"""Rules about gradients that are exactly zero, and where they became so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from gradscope.diagnose._facts import Facts, elements, listed, plural, short
+from gradscope.diagnose._ops import LIMITS, PRODUCTS, SCALING, STEPS
+from gradscope.observations import Finding
+
+TINY = 6e-8
+"""The smallest number of float16 above 0."""
+
+SMALL = 6e-5
+"""The smallest float16 with full precision."""
+
+
+class _Stop(NamedTuple):
+    """A node where a gradient became zero: why, and what to do."""
+
+    node: int
+    why: str
+    remedy: str
+
+
+def zero_gradient(facts: Facts) -> Iterable[Finding]:
+    """GS205: a gradient that is exactly zero from one operation on."""
+    stops = [stop for node in _zeroing(facts) for stop in _explained(facts, node)]
+    seen: set[object] = set()
+    for stop in stops:
+        record = facts.graph.nodes[stop.node]
+        names = _silenced(facts, stop.node)
+        if not names or (record.origin, record.op) in seen:
+            continue
+        seen.add((record.origin, record.op))
+        leaves = plural(len(names), "leaf").replace("leafs", "leaves")
+        yield msgspec.structs.replace(
+            facts.about(
+                stop.node,
+                "warning",
+                f"The gradient becomes exactly zero at {facts.words(stop.node)}.",
+            ),
+            evidence=(
+                f"received {short(facts.received(stop.node)[0].norm)} (2-norm), sent 0",
+                f"nothing but zeros for {leaves}: {listed(names)}",
+            ),
+            why=stop.why,
+            remedy=stop.remedy,
+        )
+
+
+def half_underflow(facts: Facts) -> Iterable[Finding]:
+    """GS104: a gradient too small for half precision."""
+    for node in _zeroing(facts):
+        if not _underflows(facts, node):
+            continue
+        names = _silenced(facts, node)
+        if not names:
+            continue
+        yield msgspec.structs.replace(
+            facts.about(
+                node,
+                "warning",
+                f"The gradient underflows to zero in float16 at {facts.words(node)}.",
+            ),
+            evidence=(
+                f"received {short(facts.received(node)[0].norm)} (2-norm), sent 0",
+                f"float16 has nothing between 0 and {TINY}",
+                f"nothing but zeros for {len(names):,} leaves: {listed(names)}",
+            ),
+            why="The gradient is not zero, but rounds to zero in this dtype.",
+            remedy="Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
+        )
+        return
+
+
+def _zeroing(facts: Facts) -> Iterable[int]:
+    """Nodes that received something and sent nothing but zeros."""
+    for node in facts.graph.nodes:
+        received = facts.received(node.id)
+        if node.kind == "leaf" or not any(info.state == "finite" for info in received):
+            continue
+        sent = [
+            info for _, info in facts.sent(node.id) if info.state not in ("none", "not reached")
+        ]
+        if any(info.state == "zero" for info in sent):
+            yield node.id
+
+
+def _all_zero(facts: Facts, node: int) -> bool:
+    sent = [info for _, info in facts.sent(node) if info.state not in ("none", "not reached")]
+    return all(info.state == "zero" for info in sent)
+
+
+def _explained(facts: Facts, node: int) -> Iterable[_Stop]:
+    op = facts.op(node)
+    if _underflows(facts, node):
+        return
+    if op in STEPS and _all_zero(facts, node):
+        yield _Stop(
+            node,
+            "It is a step function: flat everywhere, so its derivative is 0 everywhere.",
+            "Let the gradient through as if it were the identity (straight-through): "
+            "`y = x + (torch.round(x) - x).detach()`; or use a smooth stand-in while training.",
+        )
+    elif op in LIMITS and _all_zero(facts, node) and not _is_satisfied(facts):
+        yield _Stop(
+            node,
+            "Every element lies beyond its limits, where the derivative is 0.",
+            "Use a smooth limit (sigmoid, tanh, softplus), clamp only after training, or "
+            "initialise so that values start inside.",
+        )
+    elif op in ("Softmax", "LogSoftmax") and _has_row_of_one(facts, node):
+        yield _Stop(
+            node,
+            "A softmax over a single element is always 1, whatever goes in.",
+            "Check its `dim`; for a single output use a sigmoid.",
+        )
+    elif op in PRODUCTS and _both_factors(facts, node) and not _is_satisfied(facts):
+        yield _Stop(
+            node,
+            "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
+            "Initialise one of the two factors with random numbers, as LoRA does.",
+        )
+
+
+def _is_satisfied(facts: Facts) -> bool:
+    """A loss of exactly 0, as of a hinge whose margin is kept, has no gradient to give."""
+    return facts.loss == 0
+
+
+def _has_row_of_one(facts: Facts, node: int) -> bool:
+    output = facts.graph.nodes[node].outputs[0]
+    return output is not None and 1 in output.shape and _all_zero(facts, node)
+
+
+def _both_factors(facts: Facts, node: int) -> bool:
+    """Whether both factors of a product get zeros, and both come from leaves of their own."""
+    factors = [(target, info) for target, info in facts.sent(node) if info.state not in ("none",)][
+        -2:
+    ]
+    if len(factors) < 2 or factors[0][0] == factors[1][0]:
+        return False
+    return all(info.state == "zero" for _, info in factors)
+
+
+def _silenced(facts: Facts, node: int) -> list[str]:
+    """The leaves below a node that got nothing but zeros in total."""
+    below = facts.reachable([node])
+    return [
+        name
+        for leaf, name in facts.leaf_names.items()
+        if leaf in below and facts.received(leaf)[0].state == "zero"
+    ]
+
+
+def _underflows(facts: Facts, node: int) -> bool:
+    """Whether the zeros that a node sent are float16 numbers too small to be written."""
+    if facts.op(node) not in SCALING or not _all_zero(facts, node):
+        return False
+    received = next(info for info in facts.received(node) if info.state == "finite")
+    sent = [(target, info) for target, info in facts.sent(node) if info.state == "zero"]
+    if received.norm is None or any(info.dtype != "float16" for _, info in sent):
+        return False
+    output = facts.graph.nodes[node].outputs[0]
+    size = elements(output.shape) if output else 1
+    typical: float = float(received.norm) / max(size, 1) ** 0.5
+    if facts.op(node) == "Mean":
+        typical *= size / max(_input_size(facts, sent[0][0]), 1)
+        return typical < TINY
+    return typical < SMALL
+
+
+def _input_size(facts: Facts, node: int) -> int:
+    output = facts.graph.nodes[node].outputs[0]
+    return elements(output.shape) if output else 1
