@@ -196,7 +196,8 @@ class Step(Struct, frozen=True):
 
     ``stepped``: since the call before, leaves of this graph were changed in place, as an optimizer
     or a descent by hand does.  ``kept``: of those, how many still held in ``.grad``, when this call
-    began, the gradient that they had been changed with.
+    began, the gradient that they had been changed with.  ``reused``: of those, how many were then
+    changed again with a gradient that had the old one in it, which is certain only here.
     """
 
     number: int
@@ -205,6 +206,7 @@ class Step(Struct, frozen=True):
     nodes: int = 0
     stepped: bool = False
     kept: int = 0
+    reused: int = 0
     origin: int | None = None
 
 

@@ -1,0 +1,106 @@
+"""What the program does to gradients on purpose: hooks on tensors, and clipping of ``.grad``."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradscope.capture.exam.seen import Seen
+from gradscope.capture.names import locals_of
+
+MAX_KNOWN = 5_000
+"""Hooks, and places that clip, that are remembered."""
+
+CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
+
+
+@dataclass
+class KnownClip:
+    """A place that made gradients smaller: the norm before and the bound, at its strongest."""
+
+    function: str
+    before: float | None
+    after: float | None
+    times: int = 0
+
+
+class Alterations:
+    """Hooks by the node (or leaf) whose gradient they get, and clipping by place."""
+
+    def __init__(self) -> None:
+        self.clips: dict[int, KnownClip] = {}
+        self._on_nodes: dict[int, tuple[str, int]] = {}
+        self._on_leaves: dict[int, tuple[weakref.ref[torch.Tensor], str, int]] = {}
+
+    def note_hook(self, seen: Seen) -> None:
+        """The program hangs a hook on a tensor."""
+        if not seen.operands or len(self._on_nodes) + len(self._on_leaves) >= MAX_KNOWN:
+            return
+        tensor = seen.operands[0]
+        node = tensor.grad_fn
+        if node is not None:
+            self._on_nodes[node._sequence_nr()] = (seen.function, seen.place)
+        elif tensor.requires_grad:
+            self._on_leaves[id(tensor)] = (weakref.ref(tensor), seen.function, seen.place)
+
+    def hook_on(self, sequence: int, leaf: torch.Tensor | None) -> tuple[str, int]:
+        """The hook on a node or leaf, by name and place; "hook" and -1 where none was seen."""
+        if leaf is not None:
+            known = self._on_leaves.get(id(leaf))
+            return known[1:] if known is not None and known[0]() is leaf else ("hook", -1)
+        return self._on_nodes.get(sequence, ("hook", -1))
+
+    def note_clip(self, seen: Seen) -> None:
+        """A call in torch's own clipping functions changes gradients in place."""
+        if seen.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
+            return
+        function = _clipper(seen.frame)
+        if not function or len(self.clips) >= MAX_KNOWN:
+            return
+        before, after = _norms(seen.frame)
+        if before is not None and after is not None and before <= after:
+            return
+        known = self.clips.setdefault(seen.place, KnownClip(function, before, after))
+        if seen.function.startswith("_foreach") or not known.times:
+            known.times += 1
+        if before is not None and before > (known.before or 0.0):
+            known.before, known.after = before, after
+
+    def start_step(self, oldest: int) -> None:
+        """Forget hooks on nodes that were made before this sequence number."""
+        self._on_nodes = {key: hook for key, hook in self._on_nodes.items() if key >= oldest}
+
+
+def _clipper(frame: FrameType | None) -> str:
+    """The clipping function that a frame is in; the one the program called, where they nest."""
+    found = ""
+    for _ in range(6):
+        if frame is None:
+            break
+        if frame.f_code.co_name in CLIPPERS and "clip_grad" in frame.f_code.co_filename:
+            found = frame.f_code.co_name.replace("_clip_grads_with_norm_", "clip_grad_norm_")
+        frame = frame.f_back
+    return found
+
+
+def _norms(frame: FrameType | None) -> tuple[float | None, float | None]:
+    for _ in range(6):
+        if frame is None or "clip_grad" in frame.f_code.co_filename:
+            break
+        frame = frame.f_back
+    if frame is None:
+        return None, None
+    scope = locals_of(frame)
+    return _number(scope.get("total_norm")), _number(scope.get("max_norm"))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (int, float)):
+        return float(value)
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        return float(value.detach())
+    return None

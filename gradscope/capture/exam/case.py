@@ -1,0 +1,153 @@
+"""The graph that a report will show, as plain data, and what is needed to tell more about it later.
+
+Holds no node and no tensor, so that the program can go on with its memory its own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from gradscope.capture.names import ModuleNames, Scopes
+from gradscope.capture.places import Places
+from gradscope.capture.source import Site, Sources
+from gradscope.observations import (
+    Activity,
+    Alteration,
+    Change,
+    Freed,
+    Intake,
+    Mismatch,
+    Saved,
+)
+from gradscope.report import BackwardPass, Graph, Origin
+
+
+class Origins:
+    """A table of places that continues the one of a graph."""
+
+    def __init__(self, known: Iterable[Origin], sources: Sources, places: Places) -> None:
+        self._numbers = {origin: number for number, origin in enumerate(known)}
+        self._sources = sources
+        self._places = places
+
+    def of_site(self, site: Site | None) -> int | None:
+        """The index of a place; None where none is known."""
+        if site is None:
+            return None
+        return self._numbers.setdefault(self._sources.origin(site), len(self._numbers))
+
+    def of_place(self, place: int) -> int | None:
+        """The same, by the number of the place."""
+        return self.of_site(self._places.site(place))
+
+    def table(self) -> tuple[Origin, ...]:
+        """All places so far."""
+        return tuple(self._numbers)
+
+
+class Names:
+    """What the program calls its leaves, looked up while its variables are in sight."""
+
+    def __init__(self, scopes: Scopes, modules: ModuleNames) -> None:
+        self._names: dict[int, tuple[weakref.ref[torch.Tensor], str]] = {}
+        for _, module in modules.owners:
+            for tensor in nn.Module.parameters(module):
+                names = modules.parameters.get(id(tensor), ())
+                self.add(tensor, next(iter(names), ""))
+        for tensor in scopes.held_tensors():
+            self.add(tensor, next(iter(scopes.names(tensor)), ""))
+
+    def add(self, tensor: torch.Tensor, name: str) -> None:
+        """Give a tensor a name, if it has none yet."""
+        if name and not self.of(tensor):
+            self._names[id(tensor)] = (weakref.ref(tensor), name)
+
+    def of(self, tensor: torch.Tensor | None) -> str:
+        """The name of a tensor, or ""."""
+        known = None if tensor is None else self._names.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else ""
+
+
+@dataclass
+class Owner:
+    """The parameters of one module that the program holds, all of them or (``loose``) of one that
+    no other module knows."""
+
+    tensors: list[tuple[weakref.ref[torch.Tensor], str]]
+    loose: bool = False
+
+
+@dataclass
+class Case:
+    """One graph, what flowed through it, and what was seen on it before its buffers were freed."""
+
+    graph: Graph
+    origins: Origins
+    names: Names
+    owners: list[Owner]
+    leaf_numbers: dict[int, tuple[weakref.ref[torch.Tensor], int]]
+    passes: tuple[BackwardPass, ...] = ()
+    changes: tuple[Change, ...] = ()
+    activities: tuple[Activity, ...] = ()
+    saved: tuple[Saved, ...] = ()
+    intakes: tuple[Intake, ...] = ()
+    freed: tuple[Freed, ...] = ()
+    alterations: tuple[Alteration, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    def leaf_number(self, tensor: torch.Tensor) -> int | None:
+        """The index of a leaf in the graph's table of leaves."""
+        known = self.leaf_numbers.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
+
+
+def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> list[Owner]:
+    """All modules in sight with their parameters, and those that only a plain list holds."""
+    found = []
+    for _, module in modules.owners:
+        named = [
+            (weakref.ref(tensor), next(iter(modules.parameters.get(id(tensor), ())), ""))
+            for tensor in nn.Module.parameters(module)
+        ]
+        found.append(Owner(named))
+    for module, path in loose:
+        parameters = nn.Module.named_parameters(module)
+        named = [(weakref.ref(tensor), f"{path}.{name}") for name, tensor in parameters]
+        found.append(Owner(named, loose=True))
+    return found
+
+
+def loose_modules(
+    modules: ModuleNames, met: Iterable[tuple[nn.Module, str]]
+) -> list[tuple[nn.Module, str]]:
+    """Modules that were called, and that no module in sight holds; named by who keeps them."""
+    held = {
+        id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)
+    }
+    kept = _kept_plainly(modules)
+    return [
+        (module, kept.get(id(module), path)) for module, path in met if id(module) not in held
+    ]
+
+
+def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
+    """Modules in plain lists and dicts that are attributes of modules, by name."""
+    found: dict[int, str] = {}
+    for _, owner in modules.owners:
+        for child in nn.Module.modules(owner):
+            path = modules.paths.get(id(child), "")
+            for key, value in list(vars(child).items()):
+                if key.startswith("_") or not isinstance(value, (list, tuple, dict)):
+                    continue
+                items = value.items() if isinstance(value, dict) else enumerate(value)
+                for index, item in items:
+                    if isinstance(item, nn.Module):
+                        inner = f"{key}[{index!r}]"
+                        found[id(item)] = f"{path}.{inner}" if path else inner
+    return found

@@ -1,0 +1,284 @@
+"""Examines a run: watches the program's backward calls and keeps the case that matters.
+
+That is the first call, or the first one in which something serious turned up.  What is only known
+at the end of the run (which parameters never got a gradient) is told then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import msgspec
+import torch
+
+from gradscope.capture.calls import BackwardCall
+from gradscope.capture.exam import observed
+from gradscope.capture.exam.case import Case, Names, Origins, loose_modules, owners_of
+from gradscope.capture.exam.changes import KnownChange
+from gradscope.capture.exam.loops import Accumulating
+from gradscope.capture.exam.request import Examination
+from gradscope.capture.exam.saved_values import activities, freed_slots
+from gradscope.capture.exam.tap import Tap
+from gradscope.capture.exam.unwatched import final_case
+from gradscope.capture.exam.watch import Watch
+from gradscope.capture.names import Scopes
+from gradscope.capture.probe import meta
+from gradscope.capture.quiet import unseen
+from gradscope.capture.source import Sources
+from gradscope.capture.summary import number
+from gradscope.capture.watcher import frames_from
+from gradscope.errors import GradscopeError
+from gradscope.invariants import check
+from gradscope.observations import Activity, Failure, Step
+from gradscope.report import Report
+from gradscope.target import StopProgram
+
+MOST_STOPS = 1_000
+"""How often a program is stopped that catches even that; then it is left to run."""
+
+ACTIVE_STEPS = 3
+"""Backward calls before which the activations are looked at."""
+
+_sequence = torch._C._autograd._get_sequence_nr
+
+
+class Examiner:
+    """Watches a program as an :class:`Examination` asks.
+
+    After the program has ended, ``report`` is the result or ``error`` says why there is none;
+    ``fault`` is a fault of our own.
+    """
+
+    def __init__(self, examination: Examination, sources: Sources) -> None:
+        self.report: Report | None = None
+        self.error: GradscopeError | None = None
+        self.fault: Exception | None = None
+        self.recorder = Tap(sources, self._on_backward, self._on_refused)
+        self._examination = examination
+        self._steps: list[Step] = []
+        self._calls = 0
+        self._stops = 0
+        self._last_sequence = 0
+        self._accumulating = Accumulating()
+        self._case: Case | None = None
+        self._case_is_final = False
+        self._case_accumulates = False
+        self._failure: tuple[BaseException, Failure, Any] | None = None
+
+    # ------------------------------------------------------------------ while it runs
+
+    def _on_backward(self, call: BackwardCall) -> Any:
+        if self._may_stop() and self._is_enough():
+            self._stops += 1
+            raise StopProgram
+        self._calls += 1
+        watch: Watch | None = None
+        try:
+            with unseen():
+                if not self._calls > 1:
+                    self.recorder.learners.find_optimizers()
+                watch = Watch(call, self.recorder, self._calls)
+                before = self._look_before(watch)
+        except Exception as error:
+            self.fault = self.fault or error
+        if watch is None or self.fault is not None:
+            return self.recorder.let_run(call)
+        watch.run()
+        try:
+            with unseen():
+                serious = self._look_after(watch, *before)
+        except Exception as error:
+            self.fault, serious = self.fault or error, False
+        if serious and watch.failure is None and self._may_stop():
+            self._stops += 1
+            raise StopProgram
+        return watch.conclude()
+
+    def _is_enough(self) -> bool:
+        steps = self._examination.steps
+        over = steps is not None and self._calls >= steps
+        return over or (self._case_is_final and not self._examination.keep_going)
+
+    def _may_stop(self) -> bool:
+        return self._stops < MOST_STOPS
+
+    def _look_before(self, watch: Watch) -> tuple[list[KnownChange], list[Activity]]:
+        tap = self.recorder
+        watch.prepare()
+        tap.values_seen.resolve()
+        edited = tap.changes.edited_since(self._last_sequence)
+        self._finish_last_step(edited)
+        updates = self._accumulating.before(watch.leaves if watch.call.accumulates else [], edited)
+        self._steps.append(
+            Step(
+                number=self._calls,
+                loss=_loss(watch.call),
+                nodes=len(watch.walked.nodes),
+                stepped=updates.changed > 0,
+                kept=updates.kept,
+            )
+        )
+        tap.cuts.mark(set(watch.sequences))
+        looks = self._calls <= ACTIVE_STEPS and not self._case_is_final
+        return tap.changes.in_graph(watch.walked), list(activities(watch.walked)) if looks else []
+
+    def _finish_last_step(self, edited: set[int]) -> None:
+        """What the program did after the last call tells whether it used a mixed gradient."""
+        if self._steps:
+            reused = self._accumulating.mixed_and_used(edited)
+            self._steps[-1] = msgspec.structs.replace(self._steps[-1], reused=reused)
+
+    def _look_after(
+        self, watch: Watch, changed: list[KnownChange], active: list[Activity]
+    ) -> bool:
+        """Note what came of a call; returns whether the program should be stopped."""
+        tap = self.recorder
+        watch.measured()
+        norm = watch.norm()
+        step = msgspec.structs.replace(self._steps[-1], norm=None if norm is None else number(norm))
+        self._steps[-1] = step
+        tap.learners.reached.update(id(leaf) for leaf in watch.reached())
+        if watch.call.accumulates:
+            self._accumulating.after(watch.leaves)
+        if watch.failure is not None:
+            self._note_failure(watch.failure, watch.call.frame)
+        trouble = bool(changed or watch.failure or not watch.is_finite or _is_bad(step.loss))
+        serious = self._keep(watch, changed, active, trouble)
+        self._start_step(watch.call)
+        if self._examination.on_step is not None:
+            self._examination.on_step(self._steps[-1])
+        return serious
+
+    def _keep(
+        self, watch: Watch, changed: list[KnownChange], active: list[Activity], trouble: bool
+    ) -> bool:
+        """Make this call the case, if it is the one that matters."""
+        first = self._case is None or (watch.call.accumulates and not self._case_accumulates)
+        if self._case_is_final or not (first or trouble):
+            return False
+        case = self._new_case(watch, changed, active)
+        self._case, self._case_accumulates = case, watch.call.accumulates
+        origin = case.passes[0].origin
+        self._steps[-1] = msgspec.structs.replace(self._steps[-1], origin=origin)
+        if not trouble:
+            return False
+        judge = self._examination.serious
+        self._case_is_final = judge is None or judge(self._made_report(case))
+        return self._case_is_final and not self._examination.keep_going
+
+    def _start_step(self, call: BackwardCall) -> None:
+        now = _sequence()
+        tap = self.recorder
+        tap.values_seen.start_step()
+        tap.cuts.start_step()
+        if call.accumulates:
+            tap.carries.start_step(now)
+        self._last_sequence = now
+
+    def _on_refused(
+        self, error: BaseException, args: tuple[Any, ...], frame: FrameType
+    ) -> None:
+        """A backward call raised; torch may not even have begun."""
+        self.recorder.cuts.feeds(args)
+        if self._failure is None or self._failure[0] is not error:
+            self._note_failure(error, frame)
+
+    def _note_failure(self, error: BaseException, frame: FrameType) -> None:
+        site = self.recorder.places.site_of(frame)
+        told = Failure(type(error).__name__, str(error), in_backward=True)
+        self._failure = (error, told, site)
+
+    # ------------------------------------------------------------------ one case
+
+    def _new_case(
+        self, watch: Watch, changed: list[KnownChange], active: list[Activity]
+    ) -> Case:
+        tap = self.recorder
+        scopes = Scopes.of_frames(frames_from(watch.call.frame, tap.places))
+        assembler, graph = watch.described(scopes)
+        origins = Origins(assembler.origins(), tap.sources, tap.places)
+        passed = watch.flowed(graph, origins.of_site(tap.places.site_of(watch.call.frame)))
+        names = Names(scopes, assembler.module_names)
+        if watch.failure is not None and not changed:
+            changed = tap.changes.in_graph(watch.walked, thorough=True)
+        met = ((module, assembler.module_names.path(place)) for module, place in tap.modules.met())
+        gone = freed_slots(watch.walked) if watch.failure is not None else None
+        return Case(
+            graph=observed.with_counts(tap, graph, watch.sequences),
+            origins=origins,
+            names=names,
+            owners=owners_of(
+                assembler.module_names, loose_modules(assembler.module_names, met)
+            ),
+            leaf_numbers=watch.leaf_numbers(),
+            passes=(passed,),
+            changes=tuple(observed.changes(changed, origins)),
+            activities=tuple(active),
+            saved=tuple(watch.flow.saved),
+            intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
+            freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
+            alterations=tuple(observed.hooks(tap, watch, graph, passed, origins)),
+        )
+
+    # ------------------------------------------------------------------ when it has ended
+
+    def finish(
+        self,
+        namespace: Mapping[str, Any],
+        value: object,
+        error: BaseException | None,
+        frames: Sequence[FrameType],
+    ) -> None:
+        """The program has ended, by an exception or not: make the report, or set ``error``."""
+        tap = self.recorder
+        try:
+            with unseen():
+                tap.learners.find_optimizers()
+                self._finish_last_step(tap.changes.edited_since(self._last_sequence))
+                if self._case is None:
+                    scopes = (
+                        Scopes.of_frames(frames)
+                        if error is not None
+                        else Scopes.of_namespaces([{**namespace, "_": value}])
+                    )
+                    self._case = final_case(tap, scopes, value, error)
+                self.report = self._made_report(self._case, error)
+        except GradscopeError as problem:
+            self.error = problem
+
+    def _made_report(self, case: Case, error: BaseException | None = None) -> Report:
+        failure = self._told_failure(case, error)
+        seen = observed.observations(self.recorder, case, self._steps, failure)
+        passes = tuple(
+            msgspec.structs.replace(one, origin=one.origin) for one in case.passes
+        )
+        graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
+        report = Report(graph, meta(), passes, tuple(case.notes), seen)
+        check(report)
+        return report
+
+    def _told_failure(self, case: Case, error: BaseException | None) -> Failure | None:
+        if error is not None and (self._failure is None or self._failure[0] is not error):
+            site = self.recorder.places.site_of_error(error)
+            told = Failure(type(error).__name__, str(error))
+        elif self._failure is not None:
+            _, told, site = self._failure
+        else:
+            return None
+        return msgspec.structs.replace(told, origin=case.origins.of_site(site))
+
+
+def _loss(call: BackwardCall) -> Any:
+    root = call.roots[0]
+    if len(call.roots) != 1 or not isinstance(root, torch.Tensor) or root.numel() != 1:
+        return None
+    still = root.detach()
+    if still.is_complex() or still.device.type == "meta":
+        return None
+    return number(float(still))
+
+
+def _is_bad(loss: Any) -> bool:
+    return isinstance(loss, str)

@@ -1,0 +1,181 @@
+"""What a training loop carries from one backward call to the next: gradients, and history."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradscope.capture.exam.seen import Seen
+from gradscope.capture.names import name_in_frame
+from gradscope.capture.recorder import Recorder
+
+MAX_WALKED = 400
+"""Nodes behind an operand that are searched for the result of the same call."""
+
+MAX_PLACES = 1_000
+"""Places that are remembered."""
+
+MAX_FRESH = 200_000
+"""Results of the current step that are known to be of the current step."""
+
+
+@dataclass
+class KnownCarry:
+    """A call that took what it had made in the step before, in how many steps in a row."""
+
+    function: str
+    variable: str
+    times: int = 0
+    last_step: int = 0
+    looked_at: int = 0
+
+
+class Carries:
+    """Calls with an operand that still has the history of an earlier step."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.known: dict[int, KnownCarry] = {}
+        self._recorder = recorder
+        self._fresh: set[int] = set()
+        self._step = 0
+        self._before: tuple[int, int] = (0, 0)
+        """Sequence numbers at the last backward call and the one before that."""
+
+    def start_step(self, sequence: int) -> None:
+        """A backward call has been made, after the node with this sequence number."""
+        self._fresh.clear()
+        self._step += 1
+        self._before = (sequence, self._before[0])
+
+    def note(self, seen: Seen) -> None:
+        """Look at one call that made a node."""
+        if self._step:
+            self._note_old(seen)
+        if len(self._fresh) < MAX_FRESH:
+            self._fresh.update(map(id, seen.results))
+
+    def _note_old(self, seen: Seen) -> None:
+        fresh = self._fresh
+        for tensor in seen.operands:
+            if not tensor.requires_grad or id(tensor) in fresh or tensor.is_leaf:
+                continue
+            known = self.known.get(seen.place)
+            if known is None:
+                if len(self.known) >= MAX_PLACES:
+                    return
+                known = self.known[seen.place] = KnownCarry(seen.function, "")
+            if known.looked_at == self._step:
+                return
+            known.looked_at = self._step
+            if self._is_own_result(tensor, seen):
+                known.times = known.times + 1 if known.last_step == self._step - 1 else 1
+                known.last_step = self._step
+                known.variable = known.variable or self._name(tensor, seen)
+                return
+
+    def _is_own_result(self, tensor: torch.Tensor, seen: Seen) -> bool:
+        """Whether the same call helped to make this operand, since the last backward but one."""
+        stack: list[Any] = [tensor.grad_fn]
+        walked: set[Any] = set()
+        own = seen.made[0]
+        if tensor.grad_fn is not None and own <= tensor.grad_fn._sequence_nr() < seen.made[1]:
+            # Changed in place: its node is this call's; what it was lies behind it.
+            stack = [target for target, _ in tensor.grad_fn.next_functions]
+        while stack and len(walked) < MAX_WALKED:
+            node = stack.pop()
+            if node is None or node in walked or node._sequence_nr() < self._before[1]:
+                continue
+            walked.add(node)
+            span = self._recorder.span_of(node._sequence_nr())
+            if span is not None and span.place == seen.place:
+                return True
+            stack.extend(target for target, _ in node.next_functions)
+        return False
+
+    def _name(self, tensor: torch.Tensor, seen: Seen) -> str:
+        site, user = seen.places.site(seen.place), seen.places.user_frame(seen.frame)
+        if site is None or user is None:
+            return ""
+        return name_in_frame(tensor, self._recorder.sources.operands(site), user)
+
+
+@dataclass
+class _Held:
+    """A leaf after a backward call: its version, and whether its ``.grad`` then mixed a gradient
+    that had been used with a new one."""
+
+    tensor: weakref.ref[torch.Tensor]
+    version: int
+    mixed: bool
+
+
+@dataclass
+class Updates:
+    """What happened to the leaves of a graph since they last got a gradient."""
+
+    changed: int
+    """Leaves that were changed in place."""
+    kept: int
+    """Of those, how many still hold the gradient they were changed with."""
+
+
+class Accumulating:
+    """Gradients that are used, kept, and added to."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, _Held] = {}
+
+    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
+        """Look at the leaves of a graph just before backward goes through it.
+
+        Args:
+            leaves: the leaves.
+            edited: storages that were changed in place since the last call, also through ``.data``.
+        """
+        changed = kept = 0
+        for leaf in leaves:
+            held = self._of(leaf)
+            if held is None:
+                continue
+            is_changed = leaf._version != held.version or storage(leaf) in edited
+            still = is_changed and _is_there(leaf.grad)
+            changed += is_changed
+            kept += still
+            held.mixed = still
+        return Updates(changed, kept)
+
+    def mixed_and_used(self, edited: set[int]) -> int:
+        """How many leaves were changed with a gradient that held one used before."""
+        return sum(
+            leaf._version != held.version or storage(leaf) in edited
+            for held in self._held.values()
+            if held.mixed and (leaf := held.tensor()) is not None
+        )
+
+    def after(self, leaves: Iterable[torch.Tensor]) -> None:
+        """Remember how the call left the leaves."""
+        for leaf in leaves:
+            held = self._of(leaf)
+            mixed = held is not None and held.mixed
+            self._held[id(leaf)] = _Held(weakref.ref(leaf), leaf._version, mixed)
+
+    def _of(self, leaf: torch.Tensor) -> _Held | None:
+        held = self._held.get(id(leaf))
+        return held if held is not None and held.tensor() is leaf else None
+
+
+def storage(tensor: torch.Tensor) -> int:
+    """The address of a tensor's memory; 0 where it has none to speak of."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
+
+
+def _is_there(gradient: torch.Tensor | None) -> bool:
+    if gradient is None:
+        return False
+    if gradient.layout is not torch.strided or gradient.device.type == "meta":
+        return True
+    return bool(gradient.detach().any())

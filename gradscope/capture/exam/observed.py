@@ -1,0 +1,219 @@
+"""From what the parts of the examination remember to the plain Observations of a Report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import torch
+
+from gradscope.capture.exam.case import Case, Names, Origins, Owner
+from gradscope.capture.exam.changes import KnownChange
+from gradscope.capture.exam.tap import Tap
+from gradscope.capture.exam.watch import Watch
+from gradscope.capture.summary import metadata, number
+from gradscope.observations import (
+    Alteration,
+    Broadcast,
+    Carried,
+    Change,
+    Cut,
+    Failure,
+    Freed,
+    Intake,
+    Learner,
+    Observations,
+    Step,
+)
+from gradscope.plain import TensorInfo
+from gradscope.report import BackwardPass, Graph, Node
+
+
+def observations(
+    tap: Tap, case: Case, steps: Iterable[Step], failure: Failure | None
+) -> Observations:
+    """Everything there is to say, as of now."""
+    return Observations(
+        learners=tuple(_learners(tap, case)),
+        cuts=tuple(_cuts(tap, case)),
+        changes=case.changes,
+        broadcasts=tuple(_broadcasts(tap, case.origins)),
+        activities=case.activities,
+        saved=case.saved,
+        intakes=case.intakes,
+        freed=case.freed,
+        carried=tuple(_carried(tap, case.origins)),
+        alterations=(*case.alterations, *_clips(tap, case.origins)),
+        steps=tuple(steps),
+        mismatches=case.mismatches,
+        failure=failure,
+    )
+
+
+# ---------------------------------------------------------------- of the whole run
+
+
+def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
+    known = tap.learners
+    optimized = known.optimized()
+    told: set[int] = set()
+    for owner in case.owners:
+        living = [(tensor, name) for ref, name in owner.tensors if (tensor := ref()) is not None]
+        if not any(known.used(tensor) >= 0 or id(tensor) in optimized for tensor, _ in living):
+            continue
+        for tensor, name in living:
+            if id(tensor) not in told:
+                told.add(id(tensor))
+                yield _learner(tap, case, tensor, name, optimized, owner)
+    others = [tensor for tensor, _ in optimized.values()]
+    for tensor in [*others, *known.used_leaves()]:
+        if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
+            told.add(id(tensor))
+            yield _learner(tap, case, tensor, case.names.of(tensor), optimized, None)
+    for read in known.vain_reads.values():
+        tensor = read.tensor()
+        info = TensorInfo(read.shape, "float32") if tensor is None else metadata(tensor)
+        yield Learner(
+            name=read.name,
+            tensor=info,
+            requires_grad=True,
+            made=case.origins.of_place(read.made),
+            history=read.op,
+        )
+
+
+def _learner(
+    tap: Tap,
+    case: Case,
+    tensor: torch.Tensor,
+    name: str,
+    optimized: dict[int, tuple[torch.Tensor, bool]],
+    owner: Owner | None,
+) -> Learner:
+    known = tap.learners
+    held = optimized.get(id(tensor))
+    names = [name, *tap.leaf_names.of(tensor)]
+    made = known.born(tensor)
+    event = tap.events.made(tensor) if made < 0 else None
+    return Learner(
+        name=next((one for one in names if one), ""),
+        tensor=metadata(tensor),
+        requires_grad=tensor.requires_grad,
+        in_module=owner is not None,
+        in_optimizer=(held is not None) if known.has_optimizer else None,
+        leaf=case.leaf_number(tensor),
+        used=case.origins.of_place(known.used(tensor)),
+        made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
+        reached=id(tensor) in known.reached,
+        waiting=held is not None and not held[1] and known.any_stepped,
+        loose=owner is not None and owner.loose,
+    )
+
+
+def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
+    for cut in tap.cuts.known.values():
+        behind = [reference() for reference in cut.leaves.values()]
+        names = [case.names.of(leaf) or _used_name(tap, leaf) for leaf in behind]
+        yield Cut(
+            origin=case.origins.of_place(cut.place),
+            function=cut.function,
+            reason=cut.reason,
+            leaves=tuple(dict.fromkeys(name for name in names if name)),
+            feeds_graph=cut.fed,
+        )
+
+
+def _used_name(tap: Tap, leaf: torch.Tensor | None) -> str:
+    return "" if leaf is None else next(iter(tap.leaf_names.of(leaf)), "")
+
+
+def _broadcasts(tap: Tap, origins: Origins) -> Iterator[Broadcast]:
+    for place, (function, shapes, result) in tap.broadcasts.known.items():
+        yield Broadcast(origins.of_place(place), function, shapes, result)
+
+
+def _carried(tap: Tap, origins: Origins) -> Iterator[Carried]:
+    for place, known in tap.carries.known.items():
+        if known.times:
+            origin = origins.of_place(place)
+            yield Carried(origin, known.function, known.times, known.variable)
+
+
+def _clips(tap: Tap, origins: Origins) -> Iterator[Alteration]:
+    for place, clip in tap.alterations.clips.items():
+        before = None if clip.before is None else number(clip.before)
+        after = None if clip.after is None else number(clip.after)
+        yield Alteration(origins.of_place(place), clip.function, None, before, after)
+
+
+# ---------------------------------------------------------------- of one graph
+
+
+def with_counts(tap: Tap, graph: Graph, sequences: dict[int, int]) -> Graph:
+    """The graph, with the numbers of non-finite elements in the forward tensors."""
+    counts = tap.values_seen.counts
+    if not counts:
+        return graph
+    nodes = list(graph.nodes)
+    for (sequence, output), (nan, inf) in counts.items():
+        position = sequences.get(sequence)
+        if position is not None:
+            nodes[position] = _counted(nodes[position], output, nan, inf)
+    return msgspec.structs.replace(graph, nodes=tuple(nodes))
+
+
+def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
+    outputs = list(node.outputs)
+    info = outputs[output] if output < len(outputs) else None
+    if info is not None:
+        outputs[output] = msgspec.structs.replace(info, nan=nan, inf=inf)
+    return msgspec.structs.replace(node, outputs=tuple(outputs))
+
+
+def intakes(
+    tap: Tap, origins: Origins, names: Names, sequences: dict[int, int]
+) -> Iterator[Intake]:
+    """The operands without history that were not finite."""
+    for taken in tap.values_seen.taken:
+        position = sequences.get(taken.sequence)
+        if position is None:
+            continue
+        tensor = taken.tensor()
+        made = origins.of_place(taken.made)
+        if made is None and tensor is not None:
+            event = tap.events.made(tensor)
+            made = None if event is None else origins.of_site(event.site)
+        nan, inf = taken.counts
+        yield Intake(position, names.of(tensor), nan, inf, taken.size, made)
+
+
+def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:
+    """The tensors changed after they were saved."""
+    for change in known:
+        origin = origins.of_site(change.site)
+        yield Change(change.node, change.slot, origin, change.function, change.silent)
+
+
+def hooks(
+    tap: Tap, watch: Watch, graph: Graph, passed: BackwardPass, origins: Origins
+) -> Iterator[Alteration]:
+    """Hooks of the program that changed a gradient of this pass."""
+    for position in passed.altered:
+        live: Any = watch.walked.nodes[position]
+        leaf = getattr(live, "variable", None)
+        function, place = tap.alterations.hook_on(live._sequence_nr(), leaf)
+        arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
+        yield Alteration(
+            origin=origins.of_place(place),
+            function=function,
+            node=position,
+            before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
+            after=passed.at(position).norm,
+        )
+
+
+def freed(tap: Tap, watch: Watch, position: int, origins: Origins) -> Freed:
+    """The node whose buffers were gone, and who freed them."""
+    site = tap.freed.by(watch.walked.nodes[position]._sequence_nr())
+    return Freed(position, origins.of_site(site))

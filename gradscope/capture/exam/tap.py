@@ -1,0 +1,172 @@
+"""Every torch call of the program, handed to the parts of the examination that it concerns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Literal
+
+import torch
+
+from gradscope.capture.exam.alterations import Alterations
+from gradscope.capture.exam.changes import Changes
+from gradscope.capture.exam.cuts import Cuts, results_of
+from gradscope.capture.exam.learners import Learners
+from gradscope.capture.exam.loops import Carries
+from gradscope.capture.exam.seen import Seen, flat_tensors, name_of_call
+from gradscope.capture.exam.shapes import WATCHED, Broadcasts
+from gradscope.capture.exam.values import Values
+from gradscope.capture.recorder import BackwardHandler, Recorder
+from gradscope.capture.source import Sources
+
+Sort = Literal["none", "call", "grad", "switch", "hook"]
+
+_READ = frozenset("data T mT H mH real imag".split())
+"""Properties that give a tensor; of the others only ``grad`` matters."""
+
+_HOOKS = frozenset("register_hook register_post_accumulate_grad_hook".split())
+
+_NEVER = frozenset(
+    """dim size numel stride is_complex is_floating_point is_contiguous type element_size
+    data_ptr storage_offset untyped_storage retain_grad get_device has_names
+    _record_function_enter_new _record_function_exit""".split()
+)
+
+
+class Tap(Recorder):
+    """A recorder that also shows each call to the doctor.
+
+    Args:
+        on_refused: told of a backward call that raised, also before it began: exception, arguments,
+            frame.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        on_backward: BackwardHandler,
+        on_refused: Callable[[BaseException, tuple[Any, ...], FrameType], None],
+    ) -> None:
+        super().__init__(sources, on_backward, keep=0)
+        self.values_seen = Values()
+        self.cuts = Cuts()
+        self.broadcasts = Broadcasts()
+        self.carries = Carries(self)
+        self.learners = Learners(self)
+        self.alterations = Alterations()
+        self.changes = Changes(self)
+        self._on_refused = on_refused
+        self._sorts: dict[Any, Sort] = {}
+        self._names: dict[Any, str] = {}
+        self._functions: list[Any] = []
+
+    # ------------------------------------------------------------------ on and off
+
+    def start(self) -> Recorder:
+        """Begin to watch."""
+        super().start()
+        self.learners.start()
+        return self
+
+    def stop(self) -> None:
+        """Leave nothing behind."""
+        self.learners.stop()
+        super().stop()
+
+    # ------------------------------------------------------------------ the calls
+
+    def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
+        self._functions.append(cls)
+        try:
+            return super()._apply(cls, *args, **kwargs)
+        finally:
+            self._functions.pop()
+
+    def _backward(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        try:
+            return super()._backward(func, args, kwargs, frame)
+        except Exception as error:
+            self._on_refused(error, args, self.places.user_frame(frame) or frame)
+            raise
+
+    def _note(
+        self,
+        func: Any,
+        made: tuple[int, int],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        super()._note(func, made, args, kwargs, out)
+        sort = self._sorts.get(func)
+        if sort is None:
+            sort = self._sorts[func] = _sort_of(func)
+            self._names[func] = name_of_call(func)
+        if sort == "none" or self.learners.in_optimizer_step:
+            return
+        try:
+            self._show(func, sort, made, args, kwargs, out)
+        except Exception as error:
+            # Whatever is wrong with our looking, the program's call itself has succeeded.
+            self.fault = self.fault or error
+
+    def _show(
+        self,
+        func: Any,
+        sort: Sort,
+        made: tuple[int, int],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        name = self._names[func]
+        is_function = name == "apply" and bool(self._functions)
+        if is_function:
+            name = self._functions[-1].__name__
+        operands = flat_tensors(args, kwargs) if kwargs else flat_tensors(args)
+        frame = sys._getframe(3)
+        seen = Seen(name, made, operands, results_of(out), out, frame, self.places)
+        if len(self._functions) > is_function:
+            self.learners.note_use(seen)
+            self.cuts.note_inside(operands)
+        elif sort == "switch":
+            self.cuts.note_switch(args[0] if args else True, seen.place)
+        elif sort == "grad":
+            self.learners.note_grad_read(seen)
+        elif sort == "hook":
+            self.alterations.note_hook(seen)
+        else:
+            self._note_call(seen, is_function, self.events.changes(func, kwargs))
+
+    def _note_call(self, seen: Seen, is_function: bool, in_place: bool) -> None:
+        if in_place:
+            self.changes.note(seen)
+            self.alterations.note_clip(seen)
+        if not in_place or seen.in_graph:
+            self.learners.note_use(seen)
+        self.values_seen.note(seen)
+        if seen.in_graph:
+            self.carries.note(seen)
+            if seen.function in WATCHED:
+                self.broadcasts.note(seen)
+        if is_function:
+            self.cuts.note_function(seen)
+        else:
+            self.cuts.note(seen)
+
+
+def _sort_of(func: Any) -> Sort:
+    name = str(getattr(func, "__name__", func))
+    if name == "__get__":
+        read = name_of_call(func)
+        if read == "grad":
+            return "grad"
+        return "call" if read in _READ else "none"
+    if name == "__set__" or name in _NEVER:
+        return "none"
+    if func is torch._C._set_grad_enabled:
+        return "switch"
+    return "hook" if name in _HOOKS else "call"

@@ -1,0 +1,92 @@
+"""A case from a program that never came to a backward call: the graph of its last result."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from gradscope.capture.exam.case import Case, Names, Origins, owners_of
+from gradscope.capture.exam.observed import with_counts
+from gradscope.capture.exam.tap import Tap
+from gradscope.capture.flow import is_leaf
+from gradscope.capture.names import ModuleNames, Scopes
+from gradscope.capture.probe import Detail, Probe
+from gradscope.capture.roots import no_graph, only_result, result_root, tensors_inside
+from gradscope.capture.seed import implicit_gradient
+from gradscope.errors import CaptureError, SeedError
+from gradscope.report import BackwardPass, Graph
+
+_NEVER = "the program never called backward"
+
+
+def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> Case:
+    """The case of a program that ended without one.
+
+    Raises:
+        GradscopeError: when it left nothing to say.
+    """
+    root, note = _root(tap, scopes, value, error)
+    if root is None:
+        return _empty_case(tap, scopes, note)
+    probe = Probe([root], tap, scopes, Detail())
+    passes: list[BackwardPass] = []
+    try:
+        passes.append(probe.own_pass(implicit_gradient(root)))
+    except (SeedError, CaptureError) as problem:
+        note = f"{note}; no gradient was sent through it: {problem.what}"
+    report = probe.report(passes)
+    walked = probe.walked
+    sequences = {
+        node._sequence_nr(): position
+        for position, node in enumerate(walked.nodes)
+        if not is_leaf(node)
+    }
+    tap.cuts.mark(set(sequences))
+    leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
+    modules = ModuleNames(scopes, tap.modules.roots)
+    return Case(
+        graph=with_counts(tap, report.graph, sequences),
+        origins=Origins(report.graph.origins, tap.sources, tap.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, ()),
+        leaf_numbers={
+            id(leaf): (weakref.ref(leaf), number)
+            for number, leaf in enumerate(leaves)
+            if leaf is not None
+        },
+        passes=report.passes,
+        notes=[note],
+    )
+
+
+def _root(
+    tap: Tap, scopes: Scopes, value: object, error: BaseException | None
+) -> tuple[Any, str]:
+    if error is not None:
+        found = [t for _, t in tensors_inside(tap.last, "_") if t.grad_fn is not None]
+        note = f"the program ended with {type(error).__name__} before any backward call"
+        if found:
+            return found[-1], f"{note}; this is the graph of the last result it had made by then"
+        return None, note
+    if isinstance(value, torch.Tensor):
+        root: Any = value if value.requires_grad else None
+    else:
+        root = result_root(value, "the target")
+    root = only_result(tap, scopes) if root is None else root
+    if root is None:
+        raise no_graph(tap)
+    return root, f"{_NEVER}; this is the graph of the result that it left"
+
+
+def _empty_case(tap: Tap, scopes: Scopes, note: str) -> Case:
+    modules = ModuleNames(scopes, tap.modules.roots)
+    return Case(
+        graph=Graph((), (), (), ()),
+        origins=Origins((), tap.sources, tap.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, ()),
+        leaf_numbers={},
+        notes=[note],
+    )

@@ -1,0 +1,153 @@
+"""NaN and infinity in forward: which results hold them, and where they came in from outside.
+
+On the CPU a result is summed as soon as it is there, and counted only where the sum is not finite;
+on other devices the sums wait until the backward call.  Knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from dataclasses import dataclass, field
+
+import torch
+
+from gradscope.capture.exam.seen import Seen
+from gradscope.capture.summary import readable
+
+MAX_PLAIN = 2_000
+"""Results without history that are checked between two backward calls."""
+
+MAX_KEPT = 20_000
+"""Results that are remembered."""
+
+Counts = tuple[int, int]
+
+
+@dataclass
+class Taken:
+    """An operand without history that held NaN or infinity when a call in the graph took it."""
+
+    sequence: int
+    place: int
+    tensor: weakref.ref[torch.Tensor]
+    made: int
+    counts: Counts
+    size: int
+
+
+@dataclass
+class Values:
+    """What is known of non-finite values since the last backward call."""
+
+    counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
+    taken: list[Taken] = field(default_factory=list)
+    _plain: dict[int, tuple[weakref.ref[torch.Tensor], int, Counts]] = field(default_factory=dict)
+    _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
+    _left: int = MAX_PLAIN
+
+    def note(self, seen: Seen) -> None:
+        """Check the results of a call."""
+        for out in seen.results:
+            if not (out.is_floating_point() or out.is_complex()):
+                continue
+            if out.requires_grad and seen.in_graph:
+                self._note_made(seen, out)
+            elif self._left > 0 and not out.requires_grad:
+                self._note_plain(seen, out)
+
+
+    def resolve(self) -> None:
+        """Read what waits on other devices; one wait in all."""
+        if not self._waiting:
+            return
+        sums = torch.stack([total.detach().double().cpu() for _, _, total in self._waiting])
+        for (sequence, output, _), total in zip(self._waiting, sums.tolist(), strict=True):
+            if not math.isfinite(total):
+                self.counts[sequence, output] = (int(math.isnan(total)), int(math.isinf(total)))
+        self._waiting.clear()
+
+    def start_step(self) -> None:
+        """A backward call has been made: forget the step, keep what the data held before it."""
+        self.counts.clear()
+        self.taken.clear()
+        self._waiting.clear()
+        self._left = MAX_PLAIN
+        self._plain = {key: kept for key, kept in self._plain.items() if kept[0]() is not None}
+
+    def _note_made(self, seen: Seen, out: torch.Tensor) -> None:
+        # A view holds what was checked when it was made; it matters only on the way of a NaN.
+        if out._is_view() and not self.counts:
+            return
+        if out.device.type != "cpu":
+            self._wait(out)
+            return
+        counts = count(out)
+        if counts is None or len(self.counts) >= MAX_KEPT:
+            return
+        node = out.grad_fn
+        if node is None:
+            return
+        sequence = node._sequence_nr()
+        self.counts[sequence, out.output_nr] = counts
+        self._note_operands(seen, sequence)
+
+    def _wait(self, out: torch.Tensor) -> None:
+        if out.device.type != "meta" and out.grad_fn is not None and readable(out):
+            if len(self._waiting) < MAX_KEPT:
+                sequence = out.grad_fn._sequence_nr()
+                self._waiting.append((sequence, out.output_nr, out.detach().sum()))
+
+    def _note_operands(self, seen: Seen, sequence: int) -> None:
+        for tensor in seen.operands:
+            if tensor.grad_fn is not None or not tensor.is_floating_point():
+                continue
+            counts = count(tensor)
+            if counts is not None and len(self.taken) < MAX_KEPT:
+                made = self._source(tensor)
+                self.taken.append(
+                    Taken(
+                        sequence,
+                        seen.place,
+                        weakref.ref(tensor),
+                        -1 if made is None else made,
+                        counts,
+                        tensor.numel(),
+                    )
+                )
+
+    def _note_plain(self, seen: Seen, out: torch.Tensor) -> None:
+        source = next(
+            (found for found in map(self._source, seen.operands) if found is not None), None
+        )
+        if source is None and out._is_view():
+            return
+        self._left -= 1
+        counts = count(out)
+        if counts is not None and len(self._plain) < MAX_KEPT:
+            made = seen.place if source is None else source
+            self._plain[id(out)] = (weakref.ref(out), made, counts)
+
+    def _source(self, tensor: torch.Tensor) -> int | None:
+        """The place where the first non-finite value in a tensor without history was made."""
+        for candidate in (tensor, tensor._base):
+            if candidate is None:
+                continue
+            known = self._plain.get(id(candidate))
+            if known is not None and known[0]() is candidate:
+                return known[1]
+        return None
+
+
+def count(tensor: torch.Tensor) -> Counts | None:
+    """How many elements are NaN and infinite; None where all are finite or cannot be read."""
+    if not readable(tensor):
+        return None
+    still = tensor.detach()
+    total = still.sum().item()
+    if isinstance(total, complex):
+        total = abs(total)
+    if math.isfinite(total):
+        return None
+    nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
+    return (nan, inf) if nan or inf else None  # the sum alone may overflow
