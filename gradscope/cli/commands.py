@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gradscope.cli.options import look_options, output_options, target_options
+from gradscope.cli.options import doctor_options, look_options, output_options, target_options
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
 
@@ -15,6 +15,12 @@ EXIT_STATUSES = """
 \b
 Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
 3 a tool is missing.
+"""
+
+FINDING_STATUSES = """
+\b
+Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
+2 wrong usage; 3 a tool is missing.
 """
 
 TARGETS = """
@@ -80,7 +86,22 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_command(options, gradients=True, arguments=arguments)
 
 
-for _command in (trace, backward):
+@gradscope.command(epilog=FINDING_STATUSES)
+@target_options
+@doctor_options
+@click.pass_obj
+def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Say what is wrong with the gradients, and on which line.
+
+    Runs the program, watches its backward calls, and tells what it found: the line, the
+    evidence, why, and what to do.  TARGET may also be a saved report, FILE.json.
+    """
+    from gradscope.cli.doctor import run_doctor
+
+    return run_doctor(options, arguments)
+
+
+for _command in (trace, backward, doctor):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 
@@ -99,4 +120,17 @@ def show(file: str, **options: Any) -> Result:
 
     output = Output.take(options)
     output.write(storage.load(file))
+    return Result()
+
+
+@gradscope.command(epilog="Without CODE: all rules.")
+@click.argument("code", metavar="[CODE]", required=False)
+def rule(code: str | None) -> Result:
+    """Explain a rule of the doctor: what it means, how it is recognised, what to do.
+
+    CODE is a rule's code or name, such as GS303 or history-cut.
+    """
+    from gradscope.cli.rules import explain
+
+    click.echo(explain(code), nl=False)
     return Result()

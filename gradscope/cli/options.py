@@ -105,6 +105,49 @@ output_options = _all_of(
 )
 """Where the result goes and what it looks like."""
 
+doctor_options = _all_of(
+    click.option(
+        "--steps",
+        metavar="N|all",
+        default="5",
+        show_default=True,
+        help="Watch this many backward calls, then stop the program; all: let it run to its end.",
+    ),
+    click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
+    click.option(
+        "--check",
+        is_flag=True,
+        help="Compare every custom Function with finite differences, not only those with few "
+        "inputs.",
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["information", "warning", "error"]),
+        default="warning",
+        show_default=True,
+        help="Exit with status 1 from this severity on.",
+    ),
+    click.option(
+        "--ignore", metavar="CODE", multiple=True, help="Leave this rule out; may be repeated."
+    ),
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(["text", "json", "github"]),
+        default="text",
+        show_default=True,
+        help="How findings are told.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Also write the report with its findings to FILE, whose suffix chooses the format.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks on stderr."),
+)
+"""What a doctor is asked to do, and how the findings are told."""
+
 
 def target_from(options: dict[str, Any], arguments: tuple[str, ...]) -> Target | None:
     """Take the program out of the options; None when they name none.

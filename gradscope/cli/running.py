@@ -32,7 +32,7 @@ def run_command(options: dict[str, Any], gradients: bool, arguments: tuple[str, 
     target = target_from(options, arguments)
     output = Output.take(options)
     if target is None:
-        target = _again(arguments)
+        target = remembered_target(arguments)
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
     memory.remember(target)
@@ -43,7 +43,12 @@ def run_command(options: dict[str, Any], gradients: bool, arguments: tuple[str, 
     return _conclude(outcome, output, request)
 
 
-def _again(arguments: tuple[str, ...]) -> Target:
+def remembered_target(arguments: tuple[str, ...]) -> Target:
+    """The target run last in this directory, with these arguments if there are any.
+
+    Raises:
+        TargetError: when none was run here.
+    """
     target = memory.recall()
     if not arguments:
         return target

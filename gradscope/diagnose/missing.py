@@ -166,9 +166,9 @@ def unused_parameter(facts: Facts) -> Iterable[Finding]:
             "information" if may_be_meant else "warning",
             (
                 "was never used in the watched steps, so no gradient reaches it.",
-                "It is defined, and no operation takes it: often the call was forgotten, or another "
-                "layer is called in its place.",
-                "Call it in forward, or delete it. If it is used only now and then (a branch, an "
+                "It is defined, and no operation takes it: often the call was forgotten, or "
+                "another layer is called in its place.",
+                "Call it in forward, or delete it. If it is used now and then (a branch, an "
                 "expert), nothing is wrong.",
             ),
         )
@@ -190,8 +190,8 @@ def result_unused(facts: Facts) -> Iterable[Finding]:
             used,
             "warning" if learners[0].in_optimizer else "information",
             (
-                f"is used in {facts.expression(used) or 'forward'}, but the result never reaches the "
-                "loss.",
+                f"is used in {facts.expression(used) or 'forward'}, but the result never reaches "
+                "the loss.",
                 "The result is computed and then dropped: overwritten, returned and not read, or "
                 "left out of the loss.",
                 "Let the loss depend on it, or do not compute it.",

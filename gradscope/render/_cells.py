@@ -11,6 +11,8 @@ from typing import Literal
 
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
+from gradscope.render._findings import BADGES
+from gradscope.render._findings import INKS as INKS_OF
 from gradscope.render._notes import Note, notes_of
 from gradscope.render._rows import ROOT, Row
 from gradscope.render._scale import INKS
@@ -106,7 +108,13 @@ class Cells:
         name = Part(self.glyphs.text(self._title(row, item)), style, cut)
         kind = self.scene.type(item)
         more = (Part(self.glyphs.text(f" {kind}"), "dim", "whole"),) if kind else ()
-        return (lead, Part(f"{sign} ", style, "never"), name, *more)
+        return (lead, *self._badge(row, item), Part(f"{sign} ", style, "never"), name, *more)
+
+    def _badge(self, row: Row, item: Item) -> tuple[Part, ...]:
+        severity = None if row.kind == "reference" else self.scene.badge(item)
+        if severity is None:
+            return ()
+        return (Part(self.glyphs.text(f"{BADGES[severity]} "), INKS_OF[severity], "never"),)
 
     def _title(self, row: Row, item: Item) -> str:
         variable = self.scene.graph.nodes[item.members[0]].variable

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
+from gradscope.render._findings import BADGES
 from gradscope.render._scale import INKS, STEPS, tint
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._text import markup, shorten, visible
@@ -15,6 +16,8 @@ from gradscope.simplify import Item
 
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
+
+BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
 
 LONGEST = 44
 """Characters of an expression or name in a box; the tooltip has all of it."""
@@ -67,7 +70,7 @@ class Labels:
     def operation(self, item: Item, info: GradientInfo | None, root: str) -> str:
         """A backward node: what it is, what the user wrote, where, and the size of its gradient."""
         scene = self.scene
-        head = text(short(scene.title(item)), bold=True)
+        head = self._badge(item) + text(short(scene.title(item)), bold=True)
         expression = scene.expression(item)
         words = root if root and not expression else expression
         if words:
@@ -87,7 +90,8 @@ class Labels:
         words = f"leaf {numbers.shape(tensor.shape)}" if tensor else "leaf"
         if uses > 1:
             words += f" · used ×{uses:,}"
-        head = text(short(item.title, keep_end=True), bold=True) + text(f"  {words}", GREY, 10)
+        title = text(short(item.title, keep_end=True), bold=True)
+        head = self._badge(item) + title + text(f"  {words}", GREY, 10)
         if info is None:
             return box([head])
         total = self.gradient(info, tensor)
@@ -98,7 +102,7 @@ class Labels:
     def module(self, item: Item, info: GradientInfo | None) -> str:
         """A closed module: path and class, what is inside, a bar for the gradient entering it."""
         scene = self.scene
-        head = text(short(scene.title(item), keep_end=True), bold=True)
+        head = self._badge(item) + text(short(scene.title(item), keep_end=True), bold=True)
         if scene.type(item):
             head += text(f"  {short(scene.type(item))}", GREY, 10)
         inside = text(short(scene.expression(item)), TEAL, 10)
@@ -106,6 +110,13 @@ class Labels:
         if parameters:
             inside += text(f" · {parameters}", FAINT, 10)
         return box([head, inside, self._bar(info)] if info else [head, inside])
+
+    def _badge(self, item: Item) -> str:
+        """The sign of the worst finding about an item."""
+        severity = self.scene.badge(item)
+        if severity is None:
+            return ""
+        return text(f"{BADGES[severity]} ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:

@@ -11,9 +11,11 @@ from functools import cached_property
 from pathlib import PurePath
 
 from gradscope.errors import ReportError
+from gradscope.observations import Severity
 from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
 from gradscope.render import numbers
+from gradscope.render._findings import badges, head, worst
 from gradscope.render._scale import Scale
 from gradscope.render._text import one_line, visible
 from gradscope.render.options import Options
@@ -142,11 +144,25 @@ class Scene:
 
     def alarm(self) -> str:
         """A sentence on the first gradient that is not finite, or ""."""
-        if self.first_bad is None:
-            return ""
+        if self.first_bad is None or self.report.findings:
+            return ""  # findings say it better
         node, made_here = self.first_bad
         what = "makes" if made_here else "receives"
         return f"{self.name_node(node)} {what} the first NaN or infinity in backward order"
+
+    @cached_property
+    def _badges(self) -> dict[int, Severity]:
+        return badges(self.report.findings)
+
+    def badge(self, item: Item) -> Severity | None:
+        """The severity of the worst finding about a node in this item."""
+        if not self._badges:
+            return None
+        return worst(self._badges[node] for node in item.members if node in self._badges)
+
+    def findings(self) -> list[tuple[Severity, str]]:
+        """The head lines of the report's findings, each with its severity."""
+        return [(f.severity, head(f, self._files)) for f in self.report.findings]
 
     def folded(self) -> str:
         """What the view does not show one by one, and how to see it, or ""."""

@@ -90,7 +90,18 @@ class Glyphs:
         return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-_PLAIN = {"‖": "|", "·": "-", "×": "x", "…": "...", "→": "->", "∂": "d", "∅": "-", "✖": "!"}
+_PLAIN = {
+    "‖": "|",
+    "·": "-",
+    "×": "x",
+    "…": "...",
+    "→": "->",
+    "∂": "d",
+    "∅": "-",
+    "✖": "!",
+    "▲": "!",
+    "ⓘ": "i",
+}
 
 UNICODE = Glyphs()
 ASCII = Glyphs(

@@ -9,7 +9,9 @@ import graphviz
 
 from gradscope.errors import GradscopeError
 from gradscope.render import numbers
+from gradscope.render._findings import BADGES
 from gradscope.render._labels import (
+    BADGE_INKS,
     BORDER,
     FAINT,
     INK,
@@ -33,6 +35,8 @@ MOST_ITEMS = 2_000
 MANY_ITEMS = 60
 """Above this, every use of a shared leaf gets its own copy: one copy would tie all ranks
 together."""
+
+MOST_FINDINGS = 5
 
 MOST_LABELS = 150
 """With more arrows than this, their gradients stand in tooltips only."""
@@ -118,6 +122,8 @@ class _Drawing:
         lines = [head + text("   " + " · ".join(word for word in words if word), FAINT)]
         if scene.alarm():
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
+        for severity, line in scene.findings()[:MOST_FINDINGS]:
+            lines.append(text(f"{BADGES[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
         lines.extend(text(note, FAINT, 10) for note in scene.report.notes)
         if scene.reading is not None:
             lines.append(self.labels.legend())
@@ -173,6 +179,11 @@ class _Drawing:
                 visible(scene.graph.module_of(node)),
                 f"{numbers.shape(tensor.shape)} {tensor.dtype}" if tensor else "",
             ]
+        lines += [
+            f"{finding.rule} {finding.name}: {visible(finding.message)}"
+            for finding in scene.report.findings
+            if finding.node is not None and finding.node.id in item.members
+        ]
         return " · ".join(line for line in lines if line)
 
     def _draw_seed(self, root: int) -> None:

@@ -12,6 +12,7 @@ from itertools import islice
 
 from gradscope.render import numbers
 from gradscope.render._cells import BAD_INK, Cells
+from gradscope.render._findings import BADGES, INKS
 from gradscope.render._leaves import LeafTable
 from gradscope.render._notes import notes_of
 from gradscope.render._rows import Row, Walk
@@ -23,6 +24,8 @@ from gradscope.report import Report
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
+
+MOST_FINDINGS = 5
 
 LEAF_LINES = 10
 """Lines the leaves may take from a tree that has more rows than fit."""
@@ -73,6 +76,11 @@ class _Tree:
         # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
         if scene.alarm():
             yield from self._wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
+        for severity, line in list(scene.findings())[:MOST_FINDINGS]:
+            yield self._fitted(f"{BADGES[severity]} {line}", INKS[severity])
+        more = len(scene.report.findings) - MOST_FINDINGS
+        if more > 0:
+            yield self.glyphs.text(f"… {more:,} more findings: gradscope doctor FILE.json")
         for note in scene.report.notes:
             yield from self._wrapped(visible(note))
         if scene.folded():

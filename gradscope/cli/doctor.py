@@ -1,0 +1,176 @@
+"""The doctor: a run that is watched, or a saved report, and what is wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gradscope import render, storage
+from gradscope.cli import terminal
+from gradscope.cli.messages import say, tell_error
+from gradscope.cli.options import target_from
+from gradscope.cli.result import Result
+from gradscope.cli.rules import find
+from gradscope.cli.running import remembered_target
+from gradscope.diagnose import at_least, diagnose, is_serious
+from gradscope.errors import ExitStatus, GradscopeError, TargetError
+from gradscope.observations import Severity, Step
+from gradscope.render import diagnosis
+from gradscope.render.output import STDOUT
+from gradscope.report import Report
+from gradscope.target import Program, Target
+
+if TYPE_CHECKING:
+    from gradscope.capture.session import Outcome
+
+
+def parse_steps(text: str) -> int | None:
+    """How many backward calls to watch; None for all.
+
+    Raises:
+        TargetError: it is neither a number from 1 nor ``all``.
+    """
+    if text == "all":
+        return None
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    raise TargetError(f"--steps {text} is no number from 1", "write --steps 5, or --steps all")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of findings: which are told, how, where to, and which of them matter."""
+
+    format: str
+    path: str | None
+    ignore: tuple[str, ...]
+    fail_on: Severity
+    quiet: bool
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> Verdict:
+        """Take these options out of all options; find out early what could not be written.
+
+        Raises:
+            OutputError: the file could not be written, or its suffix names no format.
+        """
+        path = options.pop("output")
+        if path is not None and path != STDOUT:
+            render.format_for(path)
+            render.output.check_writable(path)
+        return cls(
+            options.pop("format_name"),
+            path,
+            tuple(find(code).code for code in options.pop("ignore")),
+            options.pop("fail_on"),
+            options.pop("quiet"),
+        )
+
+    def deliver(self, report: Report) -> int:
+        """Diagnose, tell, write; the exit status that follows."""
+        found = diagnose(report, self.ignore)
+        report = msgspec.structs.replace(report, findings=found)
+        drawing = render.Options(
+            width=terminal.width(),
+            color=terminal.color("auto") and self.format == "text",
+            unicode=terminal.has_unicode(),
+        )
+        told = diagnosis.FORMATS[self.format](report, drawing)
+        render.output.write(STDOUT, told)
+        if self.path is not None and self.path != STDOUT:
+            saved = render.Options(width=terminal.PIPED_WIDTH)
+            render.save(report, self.path, render.format_for(self.path), saved)
+            self.remark(f"wrote {self.path}")
+        return ExitStatus.FINDINGS if at_least(found, self.fail_on) else ExitStatus.OK
+
+    def remark(self, text: str) -> None:
+        """Say something on stderr that is neither finding nor error."""
+        if not self.quiet:
+            say(text)
+
+
+def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
+    """The whole of ``doctor``.
+
+    Raises:
+        GradscopeError: before the program ran.
+    """
+    verdict = Verdict.take(options)
+    options["steps"] = parse_steps(options["steps"])
+    named = options["target"]
+    if named is not None and _is_saved(named):
+        return Result(verdict.deliver(storage.load(named)))
+    target = target_from(options, arguments)
+    if target is None:
+        target = remembered_target(arguments)
+        verdict.remark(f"running {target.describe()} again")
+    return _examined(target, options, verdict)
+
+
+def _is_saved(name: str) -> bool:
+    return name.endswith((".json", ".json.gz")) and Path(name).is_file()
+
+
+def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:
+    from gradscope.capture.exam.request import Examination
+    from gradscope.capture.session import examine
+    from gradscope.cli import memory
+
+    program = Program.prepare(target)
+    memory.remember(target)
+    with terminal.stdout_reserved(verdict.format != "text"), _progress(verdict.quiet) as tell:
+        examination = Examination(
+            steps=options["steps"],
+            keep_going=options["keep_going"],
+            check_all=options["check"],
+            serious=is_serious,
+            on_step=tell,
+        )
+        outcome = examine(target, program, examination)
+        outcome.ending.show()
+    return _conclude(outcome, verdict)
+
+
+def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
+    """The program's own status comes first; then ours."""
+    error, status = outcome.error, 0
+    if outcome.report is not None:
+        try:
+            status = verdict.deliver(outcome.report)
+        except GradscopeError as failure:
+            error = failure
+    if error is not None:
+        tell_error(error)
+        status = status or error.status
+    return Result(0 if outcome.ending.status else status, outcome.ending)
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[Step], None] | None]:
+    """What shows a line a step on stderr, if that is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.control import Control
+    from rich.segment import ControlType
+
+    console = Console(stderr=True, highlight=False)
+    wipe = Control((ControlType.ERASE_IN_LINE, 2), ControlType.CARRIAGE_RETURN)
+
+    def tell(step: Step) -> None:
+        # The cursor stays at the start of the line, so that the program's own lines replace it.
+        console.control(wipe)
+        facts = [f"step {step.number:,}"]
+        facts += [f"loss {float(step.loss):.4g}"] if step.loss is not None else []
+        facts += [f"‖g‖ {float(step.norm):.3g}"] if step.norm is not None else []
+        console.print(" · ".join(facts), end="\r", style="dim", markup=False)
+
+    yield tell
+    console.control(wipe)
