@@ -40,7 +40,7 @@ def find_missing(facts: Facts) -> Missing:
     for learner in facts.seen.learners:
         if not _is_missing(facts, learner):
             continue
-        cut = _cut_of(facts, learner.name)
+        cut = _cut_of(facts, learner)
         if cut is not None:
             missing.by_cut.setdefault(cut, []).append(learner)
         elif learner.used is None:
@@ -62,9 +62,14 @@ def _is_missing(facts: Facts, learner: Learner) -> bool:
     return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
 
 
-def _cut_of(facts: Facts, name: str) -> int | None:
+def _cut_of(facts: Facts, learner: Learner) -> int | None:
     """The cut that explains best why this leaf is not reached."""
-    candidates = [index for index, cut in enumerate(facts.seen.cuts) if name in cut.leaves]
+    candidates = [
+        index
+        for index, cut in enumerate(facts.seen.cuts)
+        # One line in a loop cuts off many, of which not all need to have been followed.
+        if learner.name in cut.leaves or _is_same_line(facts, cut.origin, learner.used)
+    ]
     if not candidates:
         return None
     cuts = facts.seen.cuts
@@ -73,6 +78,13 @@ def _cut_of(facts: Facts, name: str) -> int | None:
     return min(
         candidates, key=lambda index: (not cuts[index].feeds_graph, _weight(cuts[index]), index)
     )
+
+
+def _is_same_line(facts: Facts, one: int | None, other: int | None) -> bool:
+    if one is None or other is None:
+        return False
+    places = facts.graph.origins[one], facts.graph.origins[other]
+    return places[0].file == places[1].file and places[0].line == places[1].line
 
 
 def _weight(cut: Cut) -> int:

@@ -104,26 +104,26 @@ TWICE = (
 )
 HOOKS = (
     Reading(
-        "hook has changed the size of value",
+        r"hook .*has changed the size of value",
         "A hook returns something of another shape than the gradient it was given.",
         "What a hook returns takes the gradient's place; a hook that only looks must return None.",
         "Return nothing from a hook that logs (beware of lambdas, which always return); a module's "
         "hook returns a tuple, `(grad,)`.",
     ),
     Reading(
-        "hook has changed the type of value",
+        r"hook .*has changed the type of value",
         "A hook returns something that is not a gradient of the same type.",
         "What a hook returns takes the gradient's place.",
         "Return None, or a tensor of the same shape, dtype and device.",
     ),
     Reading(
-        "hooks returned an incorrect number",
+        r"ooks? returned an (?:incorrect|invalid) number",
         "A module's hook returns the wrong number of gradients.",
         "It returns one for each gradient it was given, as a tuple.",
         "Return None, or a tuple as long as grad_input.",
     ),
     Reading(
-        "hook should return",
+        r"hook should|expected .*hook.* to return",
         "A hook returns something that is not a gradient.",
         "What a hook returns takes the gradient's place.",
         "Return None, or a tensor of the same shape, dtype and device.",

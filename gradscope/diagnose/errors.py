@@ -35,7 +35,7 @@ def _read(facts: Facts, readings: Iterable[Reading]) -> Iterable[tuple[Failure, 
     """The failure, if one of these is what torch said, with a finding on it."""
     failure = facts.seen.failure
     for reading in readings:
-        if failure is not None and reading.text in failure.message:
+        if failure is not None and re.search(reading.text, failure.message):
             yield failure, _explained(facts, failure, reading)
             return
 
@@ -226,7 +226,12 @@ def not_twice_differentiable(facts: Facts) -> Iterable[Finding]:
 
 def hook_returns_wrong(facts: Facts) -> Iterable[Finding]:
     """GS408: a hook whose result cannot take the place of a gradient."""
-    return (finding for _, finding in _read(facts, HOOKS))
+    placed = [entry for entry in facts.seen.alterations if entry.function.startswith("register")]
+    for _, finding in _read(facts, HOOKS):
+        if placed:
+            where = facts.location(placed[-1].origin) or finding.location
+            finding = msgspec.structs.replace(finding, location=where)
+        yield finding
 
 
 def no_history(facts: Facts) -> Iterable[Finding]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gradscope.diagnose._facts import Facts, listed, plural, short
+from gradscope.diagnose._facts import Facts, plural, short
 from gradscope.diagnose._ops import REDUCING
 from gradscope.observations import Alteration, Broadcast, Finding, Step
 
@@ -23,13 +23,10 @@ CLIPPED = 0.01
 def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
     """GS501: nothing zeroes the gradients between two steps of the optimizer."""
     steps = facts.seen.steps
-    # Twice in a row: where two optimizers take turns, each finds what the other has left.
-    pairs = [
-        (one, two) for one, two in itertools.pairwise(steps) if _piles_up(one) and _piles_up(two)
-    ]
-    if not pairs:
+    piled = [step for step in steps if step.reused]
+    if not piled:
         return
-    step = pairs[0][0]
+    step = piled[0]
     yield Finding(
         rule="",
         name="",
@@ -37,8 +34,8 @@ def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
         message="Gradients pile up: nothing zeroes them between two steps.",
         location=facts.location(step.origin),
         evidence=(
-            f"at backward calls {listed([str(two.number) for _, two in pairs])} the .grad of "
-            f"{plural(step.kept, 'parameter')} still held what the step before had used",
+            f"{plural(step.reused, 'parameter')} changed by a gradient that still held what the "
+            f"change before had used; seen at {plural(len(piled), 'backward call')}",
             *_norms(steps),
         ),
         why="backward adds to .grad. Each step therefore goes along the sum of all gradients so "
@@ -46,10 +43,6 @@ def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
         remedy="Call `optimizer.zero_grad()` once for every `optimizer.step()`.",
         step=step.number,
     )
-
-
-def _piles_up(step: Step) -> bool:
-    return step.stepped and step.kept > 0
 
 
 def _norms(steps: Sequence[Step]) -> Iterable[str]:
@@ -177,14 +170,15 @@ def _variable(facts: Facts, origin: int | None) -> str:
 
 def gradient_altered(facts: Facts) -> Iterable[Finding]:
     """GS504: a hook or clipping changes a gradient on its way."""
+    if facts.seen.failure is not None and facts.seen.failure.in_backward:
+        return  # then a hook, if it is to blame, has a finding of its own
     told: set[int | None] = set()
     for entry in facts.seen.alterations:
         if entry.origin not in told and _matters(entry):
             told.add(entry.origin)
             yield _altered(facts, entry)
-    known = {entry.node for entry in facts.seen.alterations}
     altered = facts.backward.altered if facts.backward else ()
-    for node in [node for node in altered if node not in known][:1]:
+    for node in altered[:1] if not told else ():
         yield msgspec.structs.replace(
             facts.about(
                 node, "information", f"A hook changes the gradient of {facts.words(node)}."

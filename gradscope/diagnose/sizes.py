@@ -18,7 +18,9 @@ EXPLODED = 1e4
 LARGE = 1e3
 """An exploding gradient is also large in itself, in some leaf."""
 
-SATURATED = 0.95
+FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
+
+SATURATED = 0.85
 DEAD = 0.9
 FEWEST_SAMPLES, FEWEST_UNITS, FEWEST_ELEMENTS = 8, 4, 16
 """With fewer, chance alone makes units dead and elements saturated."""
@@ -118,6 +120,8 @@ def saturated_activation(facts: Facts) -> Iterable[Finding]:
     for nodes, share in _shares(facts, "saturated"):
         node = nodes[0]
         output = facts.graph.nodes[node].outputs[0]
+        if not facts.op(node).endswith(FLAT_ENDED):
+            continue
         if share < SATURATED or output is None or elements(output.shape) < FEWEST_ELEMENTS:
             continue
         rows = "rows" if "Softmax" in facts.op(node) else "elements"

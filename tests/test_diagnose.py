@@ -1,0 +1,403 @@
+"""The rules on reports built by hand: what each must see, and what must leave it silent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from gradscope.diagnose import RULES, at_least, diagnose, is_serious
+from gradscope.observations import (
+    Activity,
+    Alteration,
+    Broadcast,
+    Carried,
+    Change,
+    Cut,
+    Failure,
+    Finding,
+    Freed,
+    Intake,
+    Learner,
+    Mismatch,
+    Observations,
+    Saved,
+    Step,
+)
+from gradscope.plain import TensorInfo
+from gradscope.report import Origin, Report
+from tests import reports
+from tests.program import Program
+
+SCALAR = TensorInfo((), "float32")
+
+
+def observed(report: Report, **seen: Any) -> Report:
+    """The report with observations."""
+    return msgspec.structs.replace(report, observations=Observations(**seen))
+
+
+def placed(report: Report, *lines: int) -> Report:
+    """The report with further origins, one for each line; their indices follow those there are."""
+    more = tuple(Origin("demo.py", line, f"call{line}()") for line in lines)
+    graph = msgspec.structs.replace(report.graph, origins=(*report.graph.origins, *more))
+    return msgspec.structs.replace(report, graph=graph)
+
+
+def plain() -> Report:
+    """``loss = w*2`` of line 3, with places for observations at lines 7, 8 and 9: the last
+    three origins."""
+    program = Program()
+    w = program.leaf("w")
+    program.line = 3
+    return placed(
+        program.report((program.op("MulBackward0", [(w, 2)], (2,), "w*2"), (1.0,))), 7, 8, 9
+    )
+
+
+def told(report: Report) -> list[tuple[str, str, int]]:
+    """Rule, severity and line of every finding."""
+    return [
+        (finding.rule, finding.severity, finding.location.line if finding.location else 0)
+        for finding in diagnose(report)
+    ]
+
+
+def spoilt(report: Report, op: str, nan: int = 0, inf: int = 0, dtype: str = "float32") -> Report:
+    """The report with a node of this op whose forward result is not finite."""
+    nodes = []
+    for node in report.graph.nodes:
+        outputs = node.outputs
+        if node.op == op:
+            outputs = tuple(
+                msgspec.structs.replace(out, nan=nan, inf=inf, dtype=dtype, values=None)
+                for out in outputs
+                if out is not None
+            )
+        nodes.append(msgspec.structs.replace(node, outputs=outputs))
+    graph = msgspec.structs.replace(report.graph, nodes=tuple(nodes))
+    return msgspec.structs.replace(report, graph=graph)
+
+
+def ladder(op: str, factor: float, levels: int = 20) -> Report:
+    """A loop of layers, each with its own weight, that multiplies the gradient by a factor."""
+    program = Program()
+    x = program.leaf("start", data=(1.0,), shape=(4,))
+    for level in range(levels):
+        weight = program.leaf(f"layers.{level}.weight", data=(1.0,), shape=(4,))
+        program.line = 5
+        x = program.op("MulBackward0", [(x, 1.0), (weight, 1.0)], (1.0,), "layer(x)")
+        x = program.op(op, [(x, factor)], (1.0,), "act(layer(x))", "x")
+    return program.report((x, (1.0,)))
+
+
+def logs() -> Report:
+    """``loss = log(w*2)``: lines 3 and 4."""
+    program = Program()
+    w = program.leaf("w")
+    program.line = 3
+    doubled = program.op("MulBackward0", [(w, 2)], (2,), "w*2")
+    program.line = 4
+    loss = program.op("LogBackward0", [(doubled, 0.5)], (1,), "log(w*2)")
+    return program.report((loss, (1.0,)))
+
+
+def test_healthy_reports_have_no_findings() -> None:
+    for name in ("small", "traced", "scalars", "transformer", "several-outputs", "two-roots"):
+        assert diagnose(reports.CASES[name]()) == ()
+
+
+def test_forward_is_blamed_where_finite_numbers_go_in() -> None:
+    report = spoilt(logs(), "LogBackward0", inf=1)
+    (finding,) = diagnose(report)
+    assert (finding.rule, finding.name) == ("GS101", "nonfinite-forward")
+    assert finding.node is not None and finding.node.op == "LogBackward0"
+    assert finding.location is not None and finding.location.line == 4
+    assert is_serious(report)
+    both = spoilt(report, "MulBackward0", nan=1)
+    assert told(both) == [("GS101", "error", 3)]
+
+
+def test_half_precision_overflows_under_its_own_rule() -> None:
+    report = spoilt(spoilt(logs(), "LogBackward0", inf=1), "MulBackward0", inf=1, dtype="float16")
+    assert told(report) == [("GS103", "error", 3)]
+
+
+def test_an_operand_that_was_bad_before() -> None:
+    report = placed(spoilt(logs(), "LogBackward0", nan=1), 9)
+    origin = len(report.graph.origins) - 1
+    node = next(node.id for node in report.graph.nodes if node.op == "LogBackward0")
+    intake = Intake(node, "data", nan=1, count=4, made=origin)
+    assert told(observed(report, intakes=(intake,))) == [("GS105", "error", 9)]
+
+
+def test_infinity_that_the_program_wrote_is_a_mask() -> None:
+    def masked(nan: int) -> Report:
+        program = Program()
+        w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+        program.line = 2
+        filled = program.op("MaskedFillBackward0", [(w, 1)], (1, 2), "w.masked_fill(m, -inf)")
+        program.line = 3
+        weights = program.op("SoftmaxBackward0", [(filled, 0.5)], (1, 0), "softmax(w)")
+        report = program.report((weights, (1.0, 1.0)))
+        return spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "SoftmaxBackward0", nan=nan)
+
+    assert told(masked(0)) == []
+    assert told(masked(2)) == [("GS101", "error", 3)]
+
+
+def test_backward_is_blamed_with_what_it_had_saved() -> None:
+    report = reports.broken()
+    saved = Saved(1, "self", 0.0, 2.0, zeros=1, nan=0, inf=0, count=3)
+    (finding,) = diagnose(observed(report, saved=(saved,)))
+    assert (finding.rule, finding.location and finding.location.line) == ("GS102", 6)
+    assert any("1 of 3 are 0" in line for line in finding.evidence)
+    assert any("w, scale" in line for line in finding.evidence)
+
+
+def test_a_branch_not_taken_is_recognised() -> None:
+    program = Program()
+    x = program.leaf("x", data=(0.0, 1.0), shape=(2,))
+    y = program.op("SqrtBackward0", [(x, (math.nan, 0.5))], (0, 1), "sqrt(x)")
+    z = program.op("WhereBackward0", [(y, (0.0, 1.0))], (0, 1), "where(x > 0, sqrt(x), 0)")
+    (finding,) = diagnose(program.report((z, (1.0, 1.0))))
+    assert finding.rule == "GS102"
+    assert "where(x > 0, sqrt(x), 0)" in finding.why
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (ladder("SigmoidBackward0", 0.2), [("GS201", "warning", 5)]),
+        (ladder("MulBackward0", 2.0), [("GS202", "warning", 5)]),
+        (ladder("TanhBackward0", 0.8), []),
+        (ladder("SigmoidBackward0", 0.2, levels=3), []),
+    ],
+    ids=["vanishes", "explodes", "shrinks a little", "shallow"],
+)
+def test_sizes_along_depth(report: Report, expected: list[tuple[str, str, int]]) -> None:
+    assert told(report) == expected
+
+
+def test_zero_where_a_step_function_is_and_not_where_it_is_meant() -> None:
+    def zeroed(op: str, loss: float = 1.0) -> Report:
+        program = Program()
+        w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+        y = program.op(op, [(w, 0.0)], (1, 2), "f(w)")
+        report = program.report((y, (1.0, 1.0)))
+        passes = (msgspec.structs.replace(report.passes[0], number=1),)
+        report = msgspec.structs.replace(report, passes=passes)
+        return observed(report, steps=(Step(1, loss=loss),))
+
+    assert told(zeroed("RoundBackward0")) == [("GS205", "warning", 1)]
+    assert told(zeroed("ClampBackward1")) == [("GS205", "warning", 1)]
+    assert told(zeroed("ClampBackward1", loss=0.0)) == []
+    assert told(zeroed("EmbeddingBackward0")) == []
+
+
+def learner(name: str, **more: Any) -> Learner:
+    """A parameter of a module that an optimizer holds."""
+    given = {"requires_grad": True, "in_module": True, "in_optimizer": True, **more}
+    return Learner(name, SCALAR, **given)
+
+
+REACHED = learner("w", leaf=0, reached=True)
+STEPS = (Step(1, nodes=2), Step(2, nodes=2))
+A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
+OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
+    "unused": ({"learners": (REACHED, learner("b", made=A))}, [("GS301", "warning", 7)]),
+    "unused, of no optimizer": (
+        {"learners": (REACHED, learner("b", made=A, in_optimizer=False))},
+        [],
+    ),
+    "unused expert": (
+        {"learners": (learner("e.0.w", reached=True), learner("e.1.w", made=A))},
+        [("GS301", "information", 7)],
+    ),
+    "its turn comes later": ({"learners": (REACHED, learner("b", waiting=True, used=A))}, []),
+    "result unused": (
+        {"learners": (REACHED, learner("b", made=A, used=B))},
+        [("GS302", "warning", 8)],
+    ),
+    "cut": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (Cut(B, "detach", "function", ("b",)),),
+        },
+        [("GS303", "warning", 8)],
+    ),
+    "a target": (
+        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",)),)},
+        [],
+    ),
+    "the cut that feeds the graph": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (
+                Cut(B, "item", "function", ("b",)),
+                Cut(C, "detach", "function", ("b",), feeds_graph=True),
+            ),
+        },
+        [("GS303", "warning", 9)],
+    ),
+    "no_grad": (
+        {"learners": (learner("b", used=A),), "cuts": (Cut(B, "linear", "no_grad", ("b",)),)},
+        [("GS304", "warning", 8)],
+    ),
+    "checkpoint": (
+        {"learners": (learner("b"),), "cuts": (Cut(C, "checkpoint", "checkpoint", ("b",)),)},
+        [("GS309", "warning", 9)],
+    ),
+    "frozen": (
+        {"learners": (REACHED, learner("b", requires_grad=False, made=A))},
+        [("GS305", "information", 7)],
+    ),
+    "not a leaf": ({"learners": (learner("x", history="mul", made=B),)}, [("GS306", "warning", 8)]),
+    "plain list": (
+        {
+            "learners": (
+                REACHED,
+                learner(
+                    "l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True
+                ),
+            )
+        },
+        [("GS307", "warning", 7)],
+    ),
+    "only an input is learned": (
+        {
+            "learners": (
+                learner("image", in_module=False, reached=True),
+                learner("net.w", in_optimizer=False, reached=True),
+            )
+        },
+        [],
+    ),
+    "silent change": (
+        {"changes": (Change(0, "self", B, "mul_", silent=True),)},
+        [("GS308", "warning", 8)],
+    ),
+    "loud change": ({"changes": (Change(0, "self", B, "mul_"),)}, [("GS401", "error", 8)]),
+    "freed": (
+        {
+            "failure": Failure(
+                "RuntimeError", "Trying to backward through the graph a second time", A, True
+            ),
+            "freed": (Freed(0, B),),
+        },
+        [("GS402", "error", 3)],
+    ),
+    "no history": (
+        {
+            "failure": Failure(
+                "RuntimeError",
+                "element 0 of tensors does not require grad and does not have a grad_fn",
+                A,
+                True,
+            )
+        },
+        [("GS409", "error", 7)],
+    ),
+    "no history because of a cut": (
+        {
+            "learners": (learner("b", used=A),),
+            "cuts": (Cut(B, "argmax", "function", ("b",)),),
+            "failure": Failure(
+                "RuntimeError",
+                "element 0 of tensors does not require grad and does not have a grad_fn",
+                A,
+                True,
+            ),
+        },
+        [("GS303", "error", 8)],
+    ),
+    "an error of the program's own": ({"failure": Failure("ValueError", "no such file", A)}, []),
+    "piling up": (
+        {"steps": (Step(1, origin=A), Step(2, stepped=True, kept=3, reused=3, origin=A))},
+        [("GS501", "warning", 7)],
+    ),
+    "two optimizers": ({"steps": (Step(1), Step(2, stepped=True, kept=3), Step(3))}, []),
+    "carried": ({"carried": (Carried(B, "add", 3, "total"),)}, [("GS502", "warning", 8)]),
+    "carried once": ({"carried": (Carried(B, "add", 1, "total"),)}, []),
+    "growing": (
+        {"steps": tuple(Step(n, nodes=10 * n, origin=A) for n in range(1, 6))},
+        [("GS502", "warning", 7)],
+    ),
+    "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
+    "broadcast": (
+        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
+        [("GS503", "warning", 3)],
+    ),
+    "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
+    "hook": (
+        {"alterations": (Alteration(A, "register_hook", 0, 1.0, 2.0),)},
+        [("GS504", "information", 7)],
+    ),
+    "clipped": (
+        {"alterations": (Alteration(A, "clip_grad_norm_", None, 100.0, 0.1),)},
+        [("GS504", "information", 7)],
+    ),
+    "clipped a little": ({"alterations": (Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)}, []),
+    "wrong derivative": ({"mismatches": (Mismatch(0, 1, 2.0, 3.0),)}, [("GS601", "warning", 3)]),
+    "straight through": ({"mismatches": (Mismatch(0, 1, 1.0, 0.0),)}, []),
+    "dead": ({"activities": (Activity(0, dead=1.0),)}, []),
+}
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_observations(name: str) -> None:
+    seen, expected = OBSERVED[name]
+    assert told(observed(plain(), **{"steps": STEPS, **seen})) == expected
+
+
+MESSAGES = {
+    "GS403": "grad can be implicitly created only for scalar outputs",
+    "GS404": "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a",
+    "GS405": "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+    "GS406": "function ScaleBackward returned an incorrect number of gradients (expected 2, got 1)",
+    "GS407": "derivative for aten::grid_sampler_2d_backward is not implemented",
+    "GS408": "hook '<lambda>' has changed the size of value",
+}
+
+
+@pytest.mark.parametrize("code", MESSAGES)
+def test_what_torch_says_is_explained(code: str) -> None:
+    failure = Failure("RuntimeError", MESSAGES[code], A, in_backward=True)
+    assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
+
+
+def test_units_that_no_sample_activates() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0,), shape=(16, 8))
+    y = program.op("ReluBackward0", [(w, 0.5)], (0.0,), "relu(x)")
+    report = program.report((y, (1.0,)))
+    assert told(observed(report, activities=(Activity(0, dead=0.95),))) == [("GS204", "warning", 1)]
+    assert told(observed(report, activities=(Activity(0, dead=0.5),))) == []
+
+
+def test_parameters_of_one_module_are_one_finding() -> None:
+    learners = (REACHED, learner("norm.weight", made=A), learner("norm.bias", made=A))
+    (finding,) = diagnose(observed(plain(), learners=learners))
+    assert finding.subject == "norm"
+    assert any("norm.weight, norm.bias" in line for line in finding.evidence)
+
+
+def test_worst_first_and_ignored_ones_left_out() -> None:
+    report = observed(
+        spoilt(plain(), "MulBackward0", nan=1),
+        alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),),
+    )
+    found = diagnose(report)
+    assert [finding.rule for finding in found] == ["GS101", "GS504"]
+    assert at_least(found, "error")
+    ignored = diagnose(report, ignore=("GS101",))
+    assert [finding.rule for finding in ignored] == ["GS504"]
+    assert not at_least(ignored, "warning")
+
+
+def test_codes_and_names_are_distinct() -> None:
+    assert list(RULES) == sorted(RULES)
+    assert len({rule.name for rule in RULES.values()}) == len(RULES)
+    assert all(isinstance(finding, Finding) for finding in diagnose(reports.broken()))

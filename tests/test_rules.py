@@ -1,0 +1,78 @@
+"""Every rule's page: complete, printed by ``gradscope rule``, and its two programs diagnosed."""
+
+from __future__ import annotations
+
+import gc
+import re
+
+import pytest
+
+from gradscope import storage
+from gradscope.cli.rules import page
+from gradscope.diagnose import RULES
+from gradscope.observations import Finding
+from tests.looking import Session
+from tests.transcripts import ROOT
+
+CODES = list(RULES)
+
+
+def program(code: str, kind: str) -> str:
+    """The program of this kind on a rule's page."""
+    found = re.findall(rf"^```python {kind}\n(.*?)^```$", page(code), re.DOTALL | re.MULTILINE)
+    assert len(found) == 1, f"{code} has {len(found)} programs marked {kind}"
+    return str(found[0])
+
+
+def findings(session: Session, text: str) -> tuple[Finding, ...]:
+    """What the doctor finds in a program."""
+    path, saved = session.write(text), session.folder / "report.json"
+    # What an earlier program in this process left in cycles is not this program's.
+    gc.collect()
+    done = session.cli("doctor", str(path), "-q", "-o", str(saved))
+    assert saved.exists(), done.err
+    return storage.load(saved).findings
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_failing_program_is_diagnosed(session: Session, code: str) -> None:
+    found = findings(session, program(code, "fail"))
+    assert code in [finding.rule for finding in found], found
+    (own, *_) = [finding for finding in found if finding.rule == code]
+    assert own.name == RULES[code].name
+    assert own.location is not None, own
+    others = [finding for finding in found if finding.rule != code]
+    assert all(finding.severity == "information" for finding in others), others
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_healed_program_is_clean(session: Session, code: str) -> None:
+    found = findings(session, program(code, "fixed"))
+    assert [f for f in found if f.rule == code or f.severity != "information"] == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_page_says_all_that_is_to_be_said(session: Session, code: str) -> None:
+    text = page(code)
+    assert text.startswith(f"# {code} {RULES[code].name}\n")
+    for heading in ("How it is recognised", "A program that has it", "When to ignore it"):
+        assert f"\n## {heading}\n" in text
+    assert session.cli("rule", code).out == text
+    assert session.cli("rule", RULES[code].name).out == text
+    assert f"[{code}]({code}.md)" in (ROOT / "docs" / "rules" / "README.md").read_text("utf-8")
+
+
+def test_rules_are_listed_and_unknown_ones_refused(session: Session) -> None:
+    assert session.cli("rule").out.splitlines() == [f"{c}  {RULES[c].name}" for c in CODES]
+    done = session.cli("rule", "GS999")
+    assert done.status == 2
+    assert "GS999 is no rule" in done.err
+
+
+def test_an_ignored_rule_stays_silent(session: Session) -> None:
+    path = str(session.write(program("GS205", "fail")))
+    assert session.cli("doctor", path).status == 1
+    assert session.cli("doctor", path, "--ignore", "gs205").status == 0
+    assert session.cli("doctor", path, "--fail-on", "error").status == 0
+    assert session.cli("doctor", path, "--ignore", "nothing").status == 2
+    assert session.cli("doctor", path, "--steps", "0").status == 2
