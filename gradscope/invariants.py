@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
+import msgspec
+
 from gradscope.errors import ReportError
 from gradscope.plain import Number, TensorInfo
 from gradscope.report import BackwardPass, GradientInfo, Graph, Report
@@ -28,6 +30,7 @@ def check(report: Report) -> None:
     _check_calls(graph)
     _check_edges(graph)
     _check_leaves(graph)
+    _check_observations(report)
     for index, backward in enumerate(report.passes):
         place = f"passes[{index}]"
         _check_tables(graph, backward, place)
@@ -121,6 +124,27 @@ def _check_leaves(graph: Graph) -> None:
     for position, edge in enumerate(graph.edges):
         if edge.source in expected:
             _fail(f"graph.edges[{position}]", f"starts at node {edge.source}, which is a leaf")
+
+
+def _check_observations(report: Report) -> None:
+    """What was seen, and the findings, point into the graph's tables."""
+    graph = report.graph
+    for position, finding in enumerate(report.findings):
+        if finding.node is not None:
+            place = f"findings[{position}].node.id"
+            _in_range([finding.node.id], len(graph.nodes), place, "graph.nodes")
+    if report.observations is None:
+        return
+    tables = (
+        (("node",), len(graph.nodes), "graph.nodes"),
+        (("origin", "used", "made"), len(graph.origins), "graph.origins"),
+        (("leaf",), len(graph.leaves), "graph.leaves"),
+    )
+    for name, entries in msgspec.structs.asdict(report.observations).items():
+        for position, entry in enumerate(entries if isinstance(entries, tuple) else [entries]):
+            for fields, size, table in tables:
+                indices = [getattr(entry, field, None) for field in fields]
+                _in_range(indices, size, f"observations.{name}[{position}]", table)
 
 
 def _check_tensor(tensor: TensorInfo, place: str) -> None:

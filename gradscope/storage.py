@@ -33,6 +33,10 @@ def encode(report: Report) -> bytes:
     The version comes first and is always there, though fields that hold their default are left out.
     """
     fields = msgspec.structs.asdict(report)
+    for late in ("observations", "findings"):
+        # Where nobody asked for a diagnosis, the saved form says nothing of one.
+        if not fields[late]:
+            del fields[late]
     return msgspec.json.encode({"format": report.format, **fields})
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import msgspec
 import pytest
 
+from gradscope import storage
 from gradscope.diagnose import RULES, at_least, diagnose, is_serious
+from gradscope.errors import ReportError
+from gradscope.invariants import check
 from gradscope.observations import (
     Activity,
     Alteration,
@@ -27,6 +31,7 @@ from gradscope.observations import (
     Step,
 )
 from gradscope.plain import TensorInfo
+from gradscope.render import Options, diagnosis, render
 from gradscope.report import Origin, Report
 from tests import reports
 from tests.program import Program
@@ -401,3 +406,53 @@ def test_codes_and_names_are_distinct() -> None:
     assert list(RULES) == sorted(RULES)
     assert len({rule.name for rule in RULES.values()}) == len(RULES)
     assert all(isinstance(finding, Finding) for finding in diagnose(reports.broken()))
+
+
+def test_observations_that_point_nowhere_are_refused() -> None:
+    bad: dict[str, Any] = {
+        "activities": (Activity(99),),
+        "cuts": (Cut(99, "detach", "function"),),
+        "learners": (learner("w", leaf=99),),
+        "failure": Failure("Error", "", 99),
+    }
+    for name, entry in bad.items():
+        with pytest.raises(ReportError, match=rf"observations\.{name}\[0\]: 99"):
+            check(observed(plain(), **{name: entry}))
+    check(observed(plain(), activities=(Activity(0),)))
+
+
+def test_findings_are_drawn_and_told() -> None:
+    report = reports.broken()
+    report = msgspec.structs.replace(report, findings=diagnose(report))
+    tree = render(report, "tree")
+    assert isinstance(tree, str)
+    assert "✖ GS102 nonfinite-backward · error · nan.py:6 · torch.log(p)" in tree
+    assert "✖ ○ Log" in tree
+    assert "GS102" in str(render(report, "dot"))
+    text = diagnosis.text(report, Options())
+    assert text.startswith("✖ GS102 nonfinite-backward · error · nan.py:6")
+    assert "\n    why   " in text
+    assert text.endswith("1 error · more: gradscope rule GS102\n")
+    (line,) = diagnosis.github(report, Options()).splitlines()
+    assert line.startswith("::error file=nan.py,line=6,title=GS102 nonfinite-backward::Backward of")
+    (finding,) = json.loads(diagnosis.json(report, Options()))["findings"]
+    assert finding["location"] == {"file": "nan.py", "line": 6, "expression": "torch.log(p)"}
+    assert finding["node"] == {"id": 1, "op": "LogBackward0"}
+    assert storage.decode(storage.encode(report)) == report
+
+
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_names_cannot_act(form: str) -> None:
+    hostile = reports.hostile()
+    node = msgspec.structs.replace(hostile.graph.nodes[0], op="RoundBackward0")
+    graph = msgspec.structs.replace(hostile.graph, nodes=(node, *hostile.graph.nodes[1:]))
+    report = observed(
+        msgspec.structs.replace(hostile, graph=graph), mismatches=(Mismatch(0, 0, 1.0, 2.0),)
+    )
+    report = msgspec.structs.replace(report, findings=diagnose(report))
+    assert report.findings
+    told = diagnosis.FORMATS[form](report, Options())
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    if form == "github":
+        assert len(told.splitlines()) == len(report.findings)

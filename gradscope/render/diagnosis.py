@@ -15,7 +15,7 @@ import msgspec
 from gradscope.observations import Finding
 from gradscope.render._findings import BADGES, INKS, body, counted, head
 from gradscope.render._table import painter, plain
-from gradscope.render._text import ASCII, UNICODE, visible
+from gradscope.render._text import ASCII, UNICODE, one_line, visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 
@@ -103,12 +103,12 @@ def _annotation(finding: Finding) -> str:
     properties = {"title": title}
     if finding.location is not None:
         properties = {
-            "file": _relative(finding.location.file),
+            "file": visible(_relative(finding.location.file)),
             "line": str(finding.location.line),
             **properties,
         }
     given = ",".join(f"{key}={_escaped(value, True)}" for key, value in properties.items())
-    message = _escaped("\n".join(part for part in parts if part), False)
+    message = _escaped("\n".join(visible(one_line(part)) for part in parts if part), False)
     return f"::{_LEVELS[finding.severity]} {given}::{message}"
 
 
