@@ -222,6 +222,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS301", "information", 7)],
     ),
     "its turn comes later": ({"learners": (REACHED, learner("b", waiting=True, used=A))}, []),
+    "failed before it could be used": (
+        {
+            "learners": (learner("b", made=A), learner("c", used=B)),
+            "steps": (),
+            "failure": Failure("ValueError", "no such file", A),
+        },
+        [],
+    ),
     "result unused": (
         {"learners": (REACHED, learner("b", made=A, used=B))},
         [("GS302", "warning", 8)],
