@@ -84,7 +84,9 @@ class Cut(Struct, frozen=True):
 
     ``leaves`` are the names of the leaves behind its inputs.  ``reason`` tells whether the function
     itself cuts (detach, item, argmax) or the mode it ran under.  ``feeds_graph``: its result went
-    into the graph.
+    into the graph, or was the root of a backward call that failed for want of history.
+    ``switched``: where the program had switched history off (``with torch.no_grad()``,
+    ``set_grad_enabled(False)``).
     """
 
     origin: int | None
@@ -92,6 +94,7 @@ class Cut(Struct, frozen=True):
     reason: CutReason
     leaves: tuple[str, ...] = ()
     feeds_graph: bool = False
+    switched: int | None = None
 
 
 class Change(Struct, frozen=True):

@@ -47,6 +47,11 @@ class Alterations:
         elif tensor.requires_grad:
             self._on_leaves[id(tensor)] = (weakref.ref(tensor), seen.function, seen.place)
 
+    @property
+    def has_hooks(self) -> bool:
+        """Whether any hook was seen."""
+        return bool(self._on_nodes or self._on_leaves)
+
     def hook_on(self, sequence: int, leaf: torch.Tensor | None) -> tuple[str, int]:
         """The hook on a node or leaf, by name and place; "hook" and -1 where none was seen."""
         if leaf is not None:

@@ -127,13 +127,9 @@ def loose_modules(
     modules: ModuleNames, met: Iterable[tuple[nn.Module, str]]
 ) -> list[tuple[nn.Module, str]]:
     """Modules that were called, and that no module in sight holds; named by who keeps them."""
-    held = {
-        id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)
-    }
+    held = {id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)}
     kept = _kept_plainly(modules)
-    return [
-        (module, kept.get(id(module), path)) for module, path in met if id(module) not in held
-    ]
+    return [(module, kept.get(id(module), path)) for module, path in met if id(module) not in held]
 
 
 def _kept_plainly(modules: ModuleNames) -> dict[int, str]:

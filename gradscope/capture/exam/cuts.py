@@ -25,12 +25,39 @@ MAX_BEHIND = 4_000
 MAX_FOLLOWED = 20_000
 """Results without history that are followed on their way."""
 
-_NUMBERS = frozenset("item tolist numpy float int bool complex index array".split())
+_NUMBERS = frozenset(
+    ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
+)
 _HARMLESS = frozenset(
-    """grad requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook
-    zeros_like ones_like empty_like full_like rand_like randn_like randint_like
-    new_zeros new_ones new_empty new_full new_empty_strided shape size repr format str len hash
-    set_ __reduce_ex__ deepcopy""".split()
+    [
+        "grad",
+        "requires_grad_",
+        "retain_grad",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "full_like",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "new_empty_strided",
+        "shape",
+        "size",
+        "repr",
+        "format",
+        "str",
+        "len",
+        "hash",
+        "set_",
+        "__reduce_ex__",
+        "deepcopy",
+    ]
 )
 
 
@@ -148,10 +175,15 @@ def _reason() -> CutReason:
 
 def _gives_values(seen: Seen) -> bool:
     """Whether the result depends on the elements of its operands, and has no history."""
-    if seen.results:
-        # The very operand back, or views of a leaf in no_grad: nothing was computed.
-        return not any(tensor.requires_grad for tensor in seen.results)
-    return seen.function in _NUMBERS
+    if not seen.results:
+        return seen.function in _NUMBERS
+    # A new leaf made of tensors with history (torch.tensor(list, requires_grad=True)) is cut too;
+    # the very operand back is not.
+    operands = {id(tensor) for tensor in seen.operands}
+    return not any(
+        tensor.requires_grad and (id(tensor) in operands or not tensor.is_leaf)
+        for tensor in seen.results
+    )
 
 
 def leaves_behind(tensors: Iterable[torch.Tensor]) -> dict[int, weakref.ref[torch.Tensor]]:

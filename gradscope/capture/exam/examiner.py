@@ -6,7 +6,9 @@ at the end of the run (which parameters never got a gradient) is told then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -26,12 +28,12 @@ from gradscope.capture.exam.watch import Watch
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import meta
 from gradscope.capture.quiet import unseen
-from gradscope.capture.source import Sources
+from gradscope.capture.source import Site, Sources
 from gradscope.capture.summary import number
 from gradscope.capture.watcher import frames_from
 from gradscope.errors import GradscopeError
 from gradscope.invariants import check
-from gradscope.observations import Activity, Failure, Step
+from gradscope.observations import Activity, Failure, Mismatch, Step
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
@@ -42,6 +44,19 @@ ACTIVE_STEPS = 3
 """Backward calls before which the activations are looked at."""
 
 _sequence = torch._C._autograd._get_sequence_nr
+
+
+@contextmanager
+def collection_put_off() -> Iterator[None]:
+    """No garbage collection while we look: what we allocate is gone soon, and would only make the
+    collector go through everything that torch has imported."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Examiner:
@@ -55,12 +70,14 @@ class Examiner:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
         self.fault: Exception | None = None
-        self.recorder = Tap(sources, self._on_backward, self._on_refused)
+        self.recorder = Tap(sources, self._on_backward, self._on_refused, examination.check_all)
         self._examination = examination
         self._steps: list[Step] = []
+        self._sites: list[Site | None] = []
         self._calls = 0
         self._stops = 0
         self._last_sequence = 0
+        self._mismatches: list[Mismatch] = []
         self._accumulating = Accumulating()
         self._case: Case | None = None
         self._case_is_final = False
@@ -74,27 +91,36 @@ class Examiner:
             self._stops += 1
             raise StopProgram
         self._calls += 1
-        watch: Watch | None = None
-        try:
-            with unseen():
-                if not self._calls > 1:
-                    self.recorder.learners.find_optimizers()
-                watch = Watch(call, self.recorder, self._calls)
-                before = self._look_before(watch)
-        except Exception as error:
-            self.fault = self.fault or error
-        if watch is None or self.fault is not None:
+        with collection_put_off():
+            watch, serious = self._watch(call)
+        if watch is None:
             return self.recorder.let_run(call)
-        watch.run()
-        try:
-            with unseen():
-                serious = self._look_after(watch, *before)
-        except Exception as error:
-            self.fault, serious = self.fault or error, False
         if serious and watch.failure is None and self._may_stop():
             self._stops += 1
             raise StopProgram
         return watch.conclude()
+
+    def _watch(self, call: BackwardCall) -> tuple[Watch | None, bool]:
+        """Make a call and look at it; no watch when it was not made, and whether to stop."""
+        tap = self.recorder
+        try:
+            if self.fault is not None:
+                return None, False
+            with unseen():
+                if self._calls == 1:
+                    tap.learners.find_optimizers()
+                watch = Watch(call, tap, self._calls, tap.alterations.has_hooks)
+                before = self._look_before(watch)
+        except Exception as error:
+            self.fault = error
+            return None, False
+        watch.run()
+        try:
+            with unseen():
+                return watch, self._look_after(watch, *before)
+        except Exception as error:
+            self.fault = error
+            return watch, False
 
     def _is_enough(self) -> bool:
         steps = self._examination.steps
@@ -110,6 +136,7 @@ class Examiner:
         tap.values_seen.resolve()
         edited = tap.changes.edited_since(self._last_sequence)
         self._finish_last_step(edited)
+        self._sites.append(tap.places.site_of(watch.call.frame))
         updates = self._accumulating.before(watch.leaves if watch.call.accumulates else [], edited)
         self._steps.append(
             Step(
@@ -121,6 +148,7 @@ class Examiner:
             )
         )
         tap.cuts.mark(set(watch.sequences))
+        self._mismatches = list(tap.derivatives.mismatches(watch.sequences))
         looks = self._calls <= ACTIVE_STEPS and not self._case_is_final
         return tap.changes.in_graph(watch.walked), list(activities(watch.walked)) if looks else []
 
@@ -130,9 +158,7 @@ class Examiner:
             reused = self._accumulating.mixed_and_used(edited)
             self._steps[-1] = msgspec.structs.replace(self._steps[-1], reused=reused)
 
-    def _look_after(
-        self, watch: Watch, changed: list[KnownChange], active: list[Activity]
-    ) -> bool:
+    def _look_after(self, watch: Watch, changed: list[KnownChange], active: list[Activity]) -> bool:
         """Note what came of a call; returns whether the program should be stopped."""
         tap = self.recorder
         watch.measured()
@@ -144,7 +170,13 @@ class Examiner:
             self._accumulating.after(watch.leaves)
         if watch.failure is not None:
             self._note_failure(watch.failure, watch.call.frame)
-        trouble = bool(changed or watch.failure or not watch.is_finite or _is_bad(step.loss))
+        trouble = bool(
+            changed
+            or self._mismatches
+            or watch.failure
+            or not watch.is_finite
+            or _is_bad(step.loss)
+        )
         serious = self._keep(watch, changed, active, trouble)
         self._start_step(watch.call)
         if self._examination.on_step is not None:
@@ -160,8 +192,6 @@ class Examiner:
             return False
         case = self._new_case(watch, changed, active)
         self._case, self._case_accumulates = case, watch.call.accumulates
-        origin = case.passes[0].origin
-        self._steps[-1] = msgspec.structs.replace(self._steps[-1], origin=origin)
         if not trouble:
             return False
         judge = self._examination.serious
@@ -177,9 +207,7 @@ class Examiner:
             tap.carries.start_step(now)
         self._last_sequence = now
 
-    def _on_refused(
-        self, error: BaseException, args: tuple[Any, ...], frame: FrameType
-    ) -> None:
+    def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
         self.recorder.cuts.feeds(args)
         if self._failure is None or self._failure[0] is not error:
@@ -192,9 +220,7 @@ class Examiner:
 
     # ------------------------------------------------------------------ one case
 
-    def _new_case(
-        self, watch: Watch, changed: list[KnownChange], active: list[Activity]
-    ) -> Case:
+    def _new_case(self, watch: Watch, changed: list[KnownChange], active: list[Activity]) -> Case:
         tap = self.recorder
         scopes = Scopes.of_frames(frames_from(watch.call.frame, tap.places))
         assembler, graph = watch.described(scopes)
@@ -204,14 +230,14 @@ class Examiner:
         if watch.failure is not None and not changed:
             changed = tap.changes.in_graph(watch.walked, thorough=True)
         met = ((module, assembler.module_names.path(place)) for module, place in tap.modules.met())
-        gone = freed_slots(watch.walked) if watch.failure is not None else None
+        gone = None
+        if "a second time" in str(watch.failure):
+            gone = freed_slots(watch.walked, tap.freed.before_the_last())
         return Case(
             graph=observed.with_counts(tap, graph, watch.sequences),
             origins=origins,
             names=names,
-            owners=owners_of(
-                assembler.module_names, loose_modules(assembler.module_names, met)
-            ),
+            owners=owners_of(assembler.module_names, loose_modules(assembler.module_names, met)),
             leaf_numbers=watch.leaf_numbers(),
             passes=(passed,),
             changes=tuple(observed.changes(changed, origins)),
@@ -219,6 +245,7 @@ class Examiner:
             saved=tuple(watch.flow.saved),
             intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
             freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
+            mismatches=tuple(self._mismatches),
             alterations=tuple(observed.hooks(tap, watch, graph, passed, origins)),
         )
 
@@ -250,12 +277,13 @@ class Examiner:
 
     def _made_report(self, case: Case, error: BaseException | None = None) -> Report:
         failure = self._told_failure(case, error)
-        seen = observed.observations(self.recorder, case, self._steps, failure)
-        passes = tuple(
-            msgspec.structs.replace(one, origin=one.origin) for one in case.passes
-        )
+        steps = [
+            msgspec.structs.replace(step, origin=case.origins.of_site(site))
+            for step, site in zip(self._steps, self._sites, strict=False)
+        ]
+        seen = observed.observations(self.recorder, case, steps, failure)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        report = Report(graph, meta(), passes, tuple(case.notes), seen)
+        report = Report(graph, meta(), case.passes, tuple(case.notes), seen)
         check(report)
         return report
 

@@ -121,6 +121,7 @@ def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
             reason=cut.reason,
             leaves=tuple(dict.fromkeys(name for name in names if name)),
             feeds_graph=cut.fed,
+            switched=case.origins.of_place(cut.switched_at),
         )
 
 
@@ -199,10 +200,14 @@ def hooks(
     tap: Tap, watch: Watch, graph: Graph, passed: BackwardPass, origins: Origins
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
-    for position in passed.altered:
+    for position in sorted({*passed.altered, *watch.flow.replaced}):
         live: Any = watch.walked.nodes[position]
         leaf = getattr(live, "variable", None)
         function, place = tap.alterations.hook_on(live._sequence_nr(), leaf)
+        # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
+        # that was seen, or a sum that does not add up, tells of the program's doing.
+        if place < 0 and (watch.failure is not None or position not in passed.altered):
+            continue
         arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
         yield Alteration(
             origin=origins.of_place(place),

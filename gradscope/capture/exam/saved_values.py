@@ -196,9 +196,16 @@ _LOOKS = {
 }
 
 
-def freed_slots(walked: Walked) -> int | None:
-    """The first node in backward order whose saved tensors are gone; None where none is."""
+def freed_slots(walked: Walked, freed_before: set[int]) -> int | None:
+    """The first node in backward order whose saved tensors an earlier call freed; None where none
+    was.
+
+    Args:
+        freed_before: sequence numbers of nodes that earlier calls went through.
+    """
     for position, node in enumerate(walked.nodes):
+        if node._sequence_nr() not in freed_before:
+            continue
         for _, value in read_slots(node):
             if isinstance(value, RuntimeError) and "freed" in str(value):
                 return position

@@ -10,12 +10,38 @@ MAX_PLACES = 1_000
 """Places that are remembered."""
 
 LOSSES = frozenset(
-    """mse_loss l1_loss smooth_l1_loss huber_loss kl_div gaussian_nll_loss poisson_nll_loss
-    soft_margin_loss""".split()
+    [
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "kl_div",
+        "gaussian_nll_loss",
+        "poisson_nll_loss",
+        "soft_margin_loss",
+    ]
 )
 _ELEMENTWISE = frozenset(
-    """add sub mul div truediv rsub radd rmul rtruediv subtract multiply divide true_divide pow
-    rpow maximum minimum squared_difference""".split()
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "truediv",
+        "rsub",
+        "radd",
+        "rmul",
+        "rtruediv",
+        "subtract",
+        "multiply",
+        "divide",
+        "true_divide",
+        "pow",
+        "rpow",
+        "maximum",
+        "minimum",
+        "squared_difference",
+    ]
 )
 WATCHED = LOSSES | _ELEMENTWISE
 

@@ -12,6 +12,7 @@ import torch
 from gradscope.capture.exam.alterations import Alterations
 from gradscope.capture.exam.changes import Changes
 from gradscope.capture.exam.cuts import Cuts, results_of
+from gradscope.capture.exam.derivatives import Derivatives
 from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
 from gradscope.capture.exam.seen import Seen, flat_tensors, name_of_call
@@ -20,17 +21,33 @@ from gradscope.capture.exam.values import Values
 from gradscope.capture.recorder import BackwardHandler, Recorder
 from gradscope.capture.source import Sources
 
-Sort = Literal["none", "call", "grad", "switch", "hook"]
+Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
 
-_READ = frozenset("data T mT H mH real imag".split())
+_READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
 """Properties that give a tensor; of the others only ``grad`` matters."""
 
-_HOOKS = frozenset("register_hook register_post_accumulate_grad_hook".split())
+_HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook"])
 
 _NEVER = frozenset(
-    """dim size numel stride is_complex is_floating_point is_contiguous type element_size
-    data_ptr storage_offset untyped_storage retain_grad get_device has_names
-    _record_function_enter_new _record_function_exit""".split()
+    [
+        "dim",
+        "size",
+        "numel",
+        "stride",
+        "is_complex",
+        "is_floating_point",
+        "is_contiguous",
+        "type",
+        "element_size",
+        "data_ptr",
+        "storage_offset",
+        "untyped_storage",
+        "retain_grad",
+        "get_device",
+        "has_names",
+        "_record_function_enter_new",
+        "_record_function_exit",
+    ]
 )
 
 
@@ -40,6 +57,7 @@ class Tap(Recorder):
     Args:
         on_refused: told of a backward call that raised, also before it began: exception, arguments,
             frame.
+        check_all: compare custom Functions with finite differences whatever their size.
     """
 
     def __init__(
@@ -47,6 +65,7 @@ class Tap(Recorder):
         sources: Sources,
         on_backward: BackwardHandler,
         on_refused: Callable[[BaseException, tuple[Any, ...], FrameType], None],
+        check_all: bool = False,
     ) -> None:
         super().__init__(sources, on_backward, keep=0)
         self.values_seen = Values()
@@ -56,6 +75,7 @@ class Tap(Recorder):
         self.learners = Learners(self)
         self.alterations = Alterations()
         self.changes = Changes(self)
+        self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
         self._sorts: dict[Any, Sort] = {}
         self._names: dict[Any, str] = {}
@@ -75,6 +95,32 @@ class Tap(Recorder):
         super().stop()
 
     # ------------------------------------------------------------------ the calls
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """One torch call; most ask for a shape or belong to an optimizer, and cost next to
+        nothing."""
+        sort = self._sorts.get(func)
+        if sort is None:
+            sort = self._sorts[func] = _sort_of(func)
+            self._names[func] = name_of_call(func)
+        if sort == "none" or (self.learners.in_optimizer_step and not self._edits(func, args)):
+            return func(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _edits(self, func: Any, args: tuple[Any, ...]) -> bool:
+        """Whether an optimizer's call changes a parameter, not only what it remembers itself."""
+        if func in self._backward_functions:
+            return True
+        if not args or not self.events.changes(func, {}):
+            return False
+        first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else args[0]
+        return isinstance(first, torch.Tensor) and first.requires_grad
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         self._functions.append(cls)
@@ -101,11 +147,10 @@ class Tap(Recorder):
         out: Any,
     ) -> None:
         super()._note(func, made, args, kwargs, out)
-        sort = self._sorts.get(func)
-        if sort is None:
-            sort = self._sorts[func] = _sort_of(func)
-            self._names[func] = name_of_call(func)
-        if sort == "none" or self.learners.in_optimizer_step:
+        if func not in self._sorts:  # the apply of custom Functions comes past the mode
+            self._sorts[func], self._names[func] = "call", name_of_call(func)
+        sort = self._sorts[func]
+        if sort == "event" or self.learners.in_optimizer_step:
             return
         try:
             self._show(func, sort, made, args, kwargs, out)
@@ -128,7 +173,10 @@ class Tap(Recorder):
             name = self._functions[-1].__name__
         operands = flat_tensors(args, kwargs) if kwargs else flat_tensors(args)
         frame = sys._getframe(3)
-        seen = Seen(name, made, operands, results_of(out), out, frame, self.places)
+        results = results_of(out)
+        if is_function and not any(tensor.requires_grad for tensor in results):
+            made = (made[1], made[1])  # torch makes its node before it knows that nobody needs it
+        seen = Seen(name, made, operands, results, out, frame, self.places)
         if len(self._functions) > is_function:
             self.learners.note_use(seen)
             self.cuts.note_inside(operands)
@@ -139,13 +187,16 @@ class Tap(Recorder):
         elif sort == "hook":
             self.alterations.note_hook(seen)
         else:
-            self._note_call(seen, is_function, self.events.changes(func, kwargs))
+            self._note_call(seen, args, is_function, self.events.changes(func, kwargs))
 
-    def _note_call(self, seen: Seen, is_function: bool, in_place: bool) -> None:
+    def _note_call(
+        self, seen: Seen, args: tuple[Any, ...], is_function: bool, in_place: bool
+    ) -> None:
         if in_place:
             self.changes.note(seen)
             self.alterations.note_clip(seen)
-        if not in_place or seen.in_graph:
+        # What an initialiser, a copy or an average does under no_grad is no use in forward.
+        if seen.in_graph or (self.modules.is_running and not in_place):
             self.learners.note_use(seen)
         self.values_seen.note(seen)
         if seen.in_graph:
@@ -154,6 +205,9 @@ class Tap(Recorder):
                 self.broadcasts.note(seen)
         if is_function:
             self.cuts.note_function(seen)
+            if seen.in_graph:
+                last = seen.made[1] - 1
+                self.derivatives.note(self._functions[-1], args, seen.place, last)
         else:
             self.cuts.note(seen)
 
@@ -165,7 +219,9 @@ def _sort_of(func: Any) -> Sort:
         if read == "grad":
             return "grad"
         return "call" if read in _READ else "none"
-    if name == "__set__" or name in _NEVER:
+    if name == "__set__":
+        return "event"
+    if name in _NEVER:
         return "none"
     if func is torch._C._set_grad_enabled:
         return "switch"

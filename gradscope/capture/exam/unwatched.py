@@ -45,7 +45,7 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
     }
     tap.cuts.mark(set(sequences))
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
-    modules = ModuleNames(scopes, tap.modules.roots)
+    modules = ModuleNames(scopes, tap.modules)
     return Case(
         graph=with_counts(tap, report.graph, sequences),
         origins=Origins(report.graph.origins, tap.sources, tap.places),
@@ -61,9 +61,7 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
     )
 
 
-def _root(
-    tap: Tap, scopes: Scopes, value: object, error: BaseException | None
-) -> tuple[Any, str]:
+def _root(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> tuple[Any, str]:
     if error is not None:
         found = [t for _, t in tensors_inside(tap.last, "_") if t.grad_fn is not None]
         note = f"the program ended with {type(error).__name__} before any backward call"
@@ -81,7 +79,7 @@ def _root(
 
 
 def _empty_case(tap: Tap, scopes: Scopes, note: str) -> Case:
-    modules = ModuleNames(scopes, tap.modules.roots)
+    modules = ModuleNames(scopes, tap.modules)
     return Case(
         graph=Graph((), (), (), ()),
         origins=Origins((), tap.sources, tap.places),

@@ -21,6 +21,18 @@ MAX_PLAIN = 2_000
 MAX_KEPT = 20_000
 """Results that are remembered."""
 
+MAX_OPERANDS = 16
+"""Operands of one call that are looked at for where a NaN came from."""
+
+_PASSING = frozenset(
+    """dropout relu leaky_relu hardtanh clamp clamp_min clamp_max maximum minimum max min
+    masked_fill masked_fill_ where cat concat stack gather index_select index getitem embedding pad
+    repeat expand clone contiguous detach flip roll chunk split unbind transpose permute reshape
+    view unsqueeze squeeze flatten tril triu neg abs T float double""".split()
+)
+"""Functions whose results are finite where their operands are, but for infinities put in on
+purpose; they are looked at only on the way of a NaN."""
+
 Counts = tuple[int, int]
 
 
@@ -48,6 +60,8 @@ class Values:
 
     def note(self, seen: Seen) -> None:
         """Check the results of a call."""
+        if seen.function in _PASSING and not self.counts and not self._plain:
+            return
         for out in seen.results:
             if not (out.is_floating_point() or out.is_complex()):
                 continue
@@ -55,7 +69,6 @@ class Values:
                 self._note_made(seen, out)
             elif self._left > 0 and not out.requires_grad:
                 self._note_plain(seen, out)
-
 
     def resolve(self) -> None:
         """Read what waits on other devices; one wait in all."""
@@ -117,9 +130,7 @@ class Values:
                 )
 
     def _note_plain(self, seen: Seen, out: torch.Tensor) -> None:
-        source = next(
-            (found for found in map(self._source, seen.operands) if found is not None), None
-        )
+        source = self._first_source(seen.operands[:MAX_OPERANDS]) if self._plain else None
         if source is None and out._is_view():
             return
         self._left -= 1
@@ -127,6 +138,9 @@ class Values:
         if counts is not None and len(self._plain) < MAX_KEPT:
             made = seen.place if source is None else source
             self._plain[id(out)] = (weakref.ref(out), made, counts)
+
+    def _first_source(self, operands: list[torch.Tensor]) -> int | None:
+        return next((found for found in map(self._source, operands) if found is not None), None)
 
     def _source(self, tensor: torch.Tensor) -> int | None:
         """The place where the first non-finite value in a tensor without history was made."""

@@ -22,10 +22,13 @@ from gradscope.capture.names import Scopes
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.observations import Saved
-from gradscope.report import Accumulation, BackwardPass, Graph
+from gradscope.report import Accumulation, BackwardPass, GradientInfo, Graph
 
 MAX_BIRTHS = 8
 """Nodes whose saved tensors are described, because they made a gradient that is not finite."""
+
+
+_WIDE = {torch.float32: "float32", torch.float64: "float64"}
 
 
 class DoctorsFlow(Flow):
@@ -34,7 +37,19 @@ class DoctorsFlow(Flow):
     def __init__(self, walked: Walked, meter: Meter) -> None:
         super().__init__(walked, meter)
         self.saved: list[Saved] = []
+        self.replaced: set[int] = set()
+        self.has_hooks = False
         self._births = 0
+
+    def _received(self, number: int, output: int, gradient: torch.Tensor | None) -> int:
+        if not self.has_hooks:
+            return super()._received(number, output, gradient)
+        arriving = [edge for to, edge in self._arriving[number] if to == output]
+        if gradient is not None and len(arriving) == 1:
+            sent = self._sent[arriving[0]]
+            if sent is not None and sent.tensor() is not gradient:
+                self.replaced.add(number)
+        return super()._received(number, output, gradient)
 
     def _after(self, number: int, sent: Gradients, received: Gradients) -> None:
         super()._after(number, sent, received)
@@ -58,16 +73,46 @@ class DoctorsMeter(Meter):
 
     def add(self, gradient: torch.Tensor | None) -> int:
         """Measure one gradient and return its index in the table."""
-        entry = super().add(gradient)
-        if self._table[entry].state == "non-finite":
-            self.bad.add(entry)
+        if gradient is None:
+            return NONE
+        entry = self._add_ordinary(gradient)
+        if entry is None:
+            entry = super().add(gradient)
+            if self._table[entry].state == "non-finite":
+                self.bad.add(entry)
         return entry
+
+    def _add_ordinary(self, gradient: torch.Tensor) -> int | None:
+        """The way of nearly all gradients: dense, on the CPU, finite and not zero."""
+        if type(gradient) is not torch.Tensor or gradient.dtype not in _WIDE:
+            return None
+        if gradient.device.type != "cpu" or gradient.layout is not torch.strided:
+            return None
+        if torch._C._len_torch_dispatch_stack() or gradient.is_nested:
+            return None
+        with torch._C.DisableTorchFunction():
+            still = gradient.detach() if gradient.requires_grad else gradient
+            norm = torch.linalg.vector_norm(still).item()
+        if not 0 < norm < math.inf:
+            return None
+        with self._lock:
+            self._table.append(GradientInfo("finite", norm=norm, dtype=_WIDE[gradient.dtype]))
+            return len(self._table) - 1
 
 
 class Watch:
-    """A backward call that is about to be made."""
+    """A backward call that is about to be made.
 
-    def __init__(self, call: BackwardCall, recorder: Recorder, number: int) -> None:
+    Args:
+        call: the call.
+        recorder: what is known of how the graph was made.
+        number: counts the program's calls from 1.
+        has_hooks: the program has hung hooks on tensors, so that gradients may be replaced.
+    """
+
+    def __init__(
+        self, call: BackwardCall, recorder: Recorder, number: int, has_hooks: bool
+    ) -> None:
         self.call = call
         self.number = number
         self.failure: BaseException | None = None
@@ -84,6 +129,7 @@ class Watch:
         self._leaf_positions = [n for n, node in enumerate(self.walked.nodes) if is_leaf(node)]
         self._meter = DoctorsMeter()
         self.flow = DoctorsFlow(self.walked, self._meter)
+        self.flow.has_hooks = has_hooks
         self._before: list[int | None] = []
         self._after: list[int | None] = []
         self._seeds: list[int] = []
