@@ -171,7 +171,7 @@ def test_the_leaf_of_a_path_is_drawn_though_its_module_is_closed() -> None:
 def test_an_unknown_leaf_is_answered_with_the_nearest_names() -> None:
     with pytest.raises(UnknownLeaf) as caught:
         simplify(transformer().graph, Folding(path="gpt.h.3.attn.c_fc.wieght"))
-    assert caught.value.hint.startswith("Leaves, nearest first: gpt.h.3.attn.c_fc.weight,")
+    assert caught.value.hint.startswith("leaves, nearest first: gpt.h.3.attn.c_fc.weight,")
 
 
 @given(st.lists(st.integers(0, 3), max_size=200))

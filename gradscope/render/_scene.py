@@ -212,4 +212,4 @@ def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:
             return backward
     known = ", ".join(str(backward.number) for backward in report.passes) or "none"
     what = f"the report holds no backward call {options.call}"
-    raise ReportError(what, f"Calls it holds: {known}")
+    raise ReportError(what, f"calls it holds: {known}")
