@@ -45,10 +45,11 @@ def test_a_transformer_is_closed_down_to_its_blocks() -> None:
     assert len(view.items) <= 30
 
 
-def test_a_deep_network_is_closed_altogether() -> None:
+def test_a_deep_network_is_not_closed_to_a_single_box() -> None:
     view = simplify(transformer(48).graph)
-    assert view.depth == 1
-    assert "gpt" in titles(view)
+    assert view.depth == 2
+    assert "gpt.h.47" in titles(view)
+    assert "gpt" in titles(simplify(transformer(480).graph))
 
 
 def test_depth_counts_calls_from_the_outermost() -> None:
