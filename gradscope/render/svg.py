@@ -1,4 +1,4 @@
-"""The drawing as SVG: scalable, with a title on every part, for the mouse and for screen readers."""
+"""The drawing as SVG: it scales, and every part has a title for mouse and screen reader."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def render(report: Report, options: Options) -> bytes:
             title.text = link.get(f"{{{XLINK}}}title")
         elif title is not None:
             title.text = visible(report.meta.target) if part.get("class") == "graph" else ""
-    return ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True)
+    return bytes(ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True))
