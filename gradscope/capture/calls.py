@@ -45,6 +45,9 @@ class BackwardCall:
             bound = inspect.signature(function).bind(*args, **kwargs)
         except TypeError:
             return None
+        # Inside torch.func a backward is a detail of a transform, on tensors nobody can walk.
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return None
         bound.apply_defaults()
         given = bound.arguments
         accumulates = "inputs" not in given or "outputs" not in given

@@ -12,7 +12,7 @@ import threading
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,15 @@ class RootModule:
 
 
 class ModuleTracker:
-    """Records the module calls of one thread while started."""
+    """Records the module calls of one thread while started.
+
+    ``roots`` are the modules called while no other was running, ``strays`` those that were called
+    in another one without being registered in it.
+    """
 
     def __init__(self) -> None:
         self.roots: list[RootModule] = []
+        self.strays: list[tuple[weakref.ref[nn.Module], Place]] = []
         self._places: dict[int, tuple[weakref.ref[nn.Module], Place]] = {}
         self._stack: list[int] = []
         self._running: list[nn.Module] = []
@@ -138,10 +143,9 @@ class ModuleTracker:
             return self._add_root(module)
         # Not registered below the root when that was entered: added since, or held in a plain list.
         parent = self._running[-1]
-        for name, child in parent.named_modules():
-            if child is module:
-                return self._remember(module, _join(self._place_of(parent), name, module))
-        return self._remember(module, _join(self._place_of(parent), type(module).__name__, module))
+        place = _join(self._place_of(parent), _name_within(parent, module), module)
+        self.strays.append((weakref.ref(module), place))
+        return self._remember(module, place)
 
     def _known(self, module: nn.Module) -> Place | None:
         known = self._places.get(id(module))
@@ -159,6 +163,24 @@ class ModuleTracker:
     def _remember(self, module: nn.Module, place: Place) -> Place:
         self._places[id(module)] = (weakref.ref(module), place)
         return place
+
+
+def _name_within(parent: nn.Module, module: nn.Module) -> str:
+    """How a running module would write another one: ``blocks[0]``; its class where it cannot."""
+    registered = nn.Module.named_modules(parent)
+    for name, child in (*registered, *_unregistered(parent)):
+        if child is module:
+            return str(name)
+    return type(module).__name__
+
+
+def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(parent).items():
+        yield name, value
+        if isinstance(value, (list, tuple)):
+            yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
+        elif type(value) is dict and not name.startswith("_"):
+            yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
 
 
 def _join(parent: Place, name: str, module: nn.Module) -> Place:

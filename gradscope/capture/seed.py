@@ -93,7 +93,8 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
     try:
         tree = ast.parse(text, "<gradient>", "eval")
         _refuse_overflow(tree, text, what)
-        return eval(compile(tree, "<gradient>", "eval"), {**_NUMBERS, **namespace})
+        with torch.enable_grad():  # wherever the program stands
+            return eval(compile(tree, "<gradient>", "eval"), {**_NUMBERS, **namespace})
     except SeedError:
         raise
     except SyntaxError as error:
@@ -147,7 +148,8 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     one = gradient.dim() == 0 and root.numel() == 1
     if gradient.shape != root.shape and not one:
         raise SeedError(
-            f"the gradient has shape {list(gradient.shape)}, but the root has shape {list(root.shape)}",
+            f"the gradient has shape {list(gradient.shape)}, "
+            f"but the root has shape {list(root.shape)}",
             _suggestion(gradient, root),
         )
     if gradient.is_complex() and not root.is_complex():
@@ -159,7 +161,8 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     if bool(overflowed.any()):
         raise SeedError(
             f"a number in the gradient is too large for {_name(root.dtype)}",
-            "the root's dtype sets what its gradient can hold; use a smaller number, or inf if it is meant",
+            "the root's dtype sets what its gradient can hold; "
+            "use a smaller number, or inf if it is meant",
         )
     return seed.contiguous()
 
@@ -169,7 +172,7 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
 
 def _randn(root: torch.Tensor) -> torch.Tensor:
     own = torch.Generator().manual_seed(0)  # the program's random state must not move
-    drawn = torch.randn(root.shape, generator=own, dtype=torch.float32)
+    drawn = torch.randn(root.shape, generator=own, dtype=torch.float32, device="cpu")
     return drawn.to(dtype=root.dtype, device=root.device)
 
 
@@ -243,7 +246,8 @@ def _flatten(value: Any, what: str) -> tuple[list[Any], list[int]]:
 def _ragged(what: str, place: str, item: Any, first: str, length: int) -> tuple[str, str]:
     found = f"has {len(item)}" if isinstance(item, (list, tuple)) else "is a single value"
     return (
-        f"{what} stops being a tensor at {place or 'its start'}: it {found}, but {first} has {length} elements",
+        f"{what} stops being a tensor at {place or 'its start'}: "
+        f"it {found}, but {first} has {length} elements",
         "every row of a tensor has the same length",
     )
 
@@ -272,7 +276,8 @@ def _refuse_overflow(tree: ast.Expression, text: str, what: str) -> None:
         if isinstance(node, ast.Constant) and node.value in (math.inf, complex(0, math.inf)):
             number = ast.get_source_segment(text, node)
             raise SeedError(
-                f"{what} stops being a tensor at character {node.col_offset + 1}: {number} is too large",
+                f"{what} stops being a tensor at character {node.col_offset + 1}: "
+                f"{number} is too large",
                 "the largest float64 is about 1.8e308; write inf if infinity is meant",
             )
 

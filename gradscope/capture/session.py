@@ -71,7 +71,7 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
-        watcher.finish_failed(frames, _failure_sentence(ending.exception, frames))
+        watcher.finish_failed(frames, _failure_sentence(ending.exception))
     else:
         watcher.finish(ending.namespace, ending.value)
     if watcher.failure is not None:
@@ -89,10 +89,10 @@ def _frames_of(error: BaseException) -> Iterator[FrameType]:
     return reversed(frames)
 
 
-def _failure_sentence(error: BaseException, frames: list[FrameType]) -> str:
-    name = type(error).__name__
+def _failure_sentence(error: BaseException) -> str:
     return (
-        f"the program ended with {name}; this is the graph of the last result it had made by then"
+        f"the program ended with {type(error).__name__}; "
+        "this is the graph of the last result it had made by then"
     )
 
 

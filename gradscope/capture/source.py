@@ -35,8 +35,9 @@ class _File:
 
     lines: list[str]
     variables: dict[Span, str] = field(default_factory=dict)
-    whole: dict[Span, Span] = field(default_factory=dict)
-    """Spans that stand for a larger one: ``x[0]`` in ``x[0] = 3`` means the whole statement."""
+    statements: dict[Span, Span] = field(default_factory=dict)
+    """Spans that stand for a statement: ``x[0]`` in ``x[0] = 3`` means all of it, and what a loop
+    does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
 
@@ -65,10 +66,15 @@ class Sources:
         function = site.code.co_qualname
         if span is None:
             return Origin(name, site.code.co_firstlineno, function=function)
-        shown = file.whole.get(span, span)
+        shown = file.statements.get(span, span)
         return Origin(
             name, shown[0], text_of(file.lines, shown), file.variables.get(span, ""), function
         )
+
+    def is_statement(self, site: Site) -> bool:
+        """Whether the shown text is a statement, which says itself what it assigns to."""
+        span = self.span(site)
+        return span is not None and span in self._file(site.code.co_filename).statements
 
     def operands(self, site: Site) -> list[str]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
@@ -141,7 +147,7 @@ def _index_statements(file: _File) -> None:
     try:
         tree = ast.parse("".join(file.lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # not python (a template, a notebook magic): expressions still work, variables do not
+        return  # a template, a notebook magic: expressions still work, variables do not
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[*targets], value=value):
@@ -154,8 +160,10 @@ def _index_statements(file: _File) -> None:
                 file.variables[_span(value)] = target.id
             case ast.AugAssign(target=target):
                 file.variables[_span(node)] = _target_name(target)
+                file.statements[_span(node)] = _span(node)
             case ast.For(target=target, iter=iterated):
-                file.variables[_span(iterated)] = _target_name(target)
+                file.variables[_span(node)] = _target_name(target)
+                file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
 
 
 def _index_assignment(
@@ -166,7 +174,7 @@ def _index_assignment(
     for target, name in zip(targets, names, strict=True):
         if isinstance(target, ast.Subscript):
             file.variables[_span(target)] = name
-            file.whole[_span(target)] = _span(statement)
+            file.statements[_span(target)] = _span(statement)
 
 
 def _target_name(target: ast.expr) -> str:
