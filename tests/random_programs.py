@@ -19,12 +19,12 @@ class Twice(torch.autograd.Function):
     """Keeps nothing, and makes its gradient by a tensor of its own."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+    def forward(_: Any, x: torch.Tensor) -> torch.Tensor:
         """2 x."""
         return x * 2
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+    def backward(_: Any, *grads: torch.Tensor) -> torch.Tensor:
         """2 g."""
         return grads[0] * 2
 
@@ -33,12 +33,12 @@ class FirstOnly(torch.autograd.Function):
     """Takes two tensors and has no gradient for the second."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def forward(_: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """x + 0 y."""
         return x + 0 * y.sum()
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(_: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
         """g and nothing."""
         return grads[0], None
 
@@ -56,21 +56,21 @@ class Both(torch.autograd.Function):
     def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
         """Adds up what came."""
         (x,) = ctx.saved_tensors
-        return 2 * x.conj() * grads[0] - grads[1]
+        return 2 * x.conj() * grads[0] - grads[1]  # type: ignore[no-any-return]
 
 
 Tensors = list[torch.Tensor]
 
 
 def _in_place(x: torch.Tensor) -> torch.Tensor:
-    y = x.clone()
+    y = x.clone(memory_format=torch.contiguous_format)
     y.mul_(3)
     y.view(-1)[:1].add_(1)
     return y
 
 
 def _set_item(x: torch.Tensor) -> torch.Tensor:
-    y = x * 1
+    y = x.contiguous() * 1
     y.view(-1)[0] = x.sum() * 2
     return y
 
@@ -92,15 +92,15 @@ UNARY: dict[str, Callable[[torch.Tensor], Sequence[torch.Tensor]]] = {
     "slice": lambda x: [_last(x)[:2], _last(x)[::2]],
     "expand": lambda x: [_last(x)[:1].expand(4)],
     "unbind": lambda x: list(_last(x)[:3].unbind()),
-    "split": lambda x: list(_last(x)[:4].split(2)),
+    "split": lambda x: list(_last(x)[:4].split(2)),  # type: ignore[no-untyped-call]
     "sum": lambda x: [x.sum(), x.mean()],
     "scan": lambda x: [_last(x).cumsum(0)],
     "in place": lambda x: [_in_place(x)],
     "set item": lambda x: [_set_item(x)],
     "constant": lambda x: [x.detach() * x],
-    "twice": lambda x: [Twice.apply(x)],
-    "both": lambda x: list(Both.apply(x)),
-    "one of both": lambda x: [Both.apply(x)[1]],
+    "twice": lambda x: [Twice.apply(x)],  # type: ignore[no-untyped-call]
+    "both": lambda x: list(Both.apply(x)),  # type: ignore[no-untyped-call]
+    "one of both": lambda x: [Both.apply(x)[1]],  # type: ignore[no-untyped-call]
     "checkpoint": lambda x: [_recomputed(x)],
 }
 REAL_ONLY: dict[str, Callable[[torch.Tensor], Sequence[torch.Tensor]]] = {
@@ -116,7 +116,7 @@ BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "matmul": lambda x, y: _last(x)[:4].repeat(4)[:4].reshape(2, 2) @ y.mean().expand(2, 2),
     "broadcast": lambda x, y: _last(x)[:3].reshape(-1, 1) * _last(y)[:3],
     "cat": lambda x, y: torch.cat([_last(x)[:4], _last(y)[:4]]),
-    "first only": lambda x, y: FirstOnly.apply(x, y),
+    "first only": lambda x, y: FirstOnly.apply(x, y),  # type: ignore[no-untyped-call]
 }
 
 

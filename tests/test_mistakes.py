@@ -245,7 +245,7 @@ class Product(torch.autograd.Function):
             "`torch.optim.SGD([w], lr=0.1).step()` at program.py:6",
         ),
         (
-            "p, q = x * 1, x * 2\nunrelated = torch.ones(3)\nPRODUCT\nunrelated.add_(1)\nq.mul_(2)\n",
+            "p, q = x * 1, x * 2\nother = torch.ones(3)\nPRODUCT\nother.add_(1)\nq.mul_(2)\n",
             "`y = Product.apply(p, q)` at",
             "`q.mul_(2)` at",
         ),

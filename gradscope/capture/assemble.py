@@ -121,6 +121,7 @@ class Assembler:
     def _node(self, number: int, live: LiveNode) -> Node:
         sequence = live._sequence_nr()
         if is_leaf(live) or sequence >= NO_SEQUENCE:
+            # No call made it, so no expression and no module is its own.
             kind: Kind = "leaf" if is_leaf(live) else "op"
             return Node(number, op_name(live), kind, self._outputs(live, None))
         span = self.recorder.span_of(sequence)
@@ -155,9 +156,11 @@ class Assembler:
     ) -> TensorInfo | None:
         variable = getattr(live, "variable", None)
         if variable is not None:
+            # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
             return self._leaf_info(variable)
         shape = () if described.is_nested_tensor else tuple(int(size) for size in described.shape)
         key = (shape, described.dtype, described.device)
+        # Most nodes of a large graph share a few shapes, and the saved report shares them too.
         info = self._infos.get(key)
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), str(described.device))
@@ -182,6 +185,7 @@ class Assembler:
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:
             return None
+        # Outer calls get their numbers first; the chain replaces a recursion over nested modules.
         chain = []
         while call != OUTSIDE and call not in self._call_numbers:
             chain.append(call)

@@ -55,8 +55,11 @@ def _freed(walked: Walked, recorder: Recorder) -> list[str]:
 
 
 def _changed(broken: _Broken, recorder: Recorder) -> str:
-    changes = _changes_of(broken, recorder.events.in_place)
-    told = [f"{_where(change.site, recorder)} changed it in place" for change in changes]
+    memory = {storage_of(tensor) for tensor in _raw(broken)}
+    changes = _changes_of(broken, memory, recorder.events.in_place)
+    # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
+    surely = "" if memory else "probably "
+    told = [f"{surely}{_where(change.site, recorder)} changed it in place" for change in changes]
     changed = told[0] if told else "it was changed in place by a call that was not seen"
     return (
         f"{op_name(broken.node)} saved {' and '.join(broken.slots)} for backward "
@@ -76,17 +79,21 @@ def _broken(walked: Walked, reason: str) -> Iterator[_Broken]:
             yield _Broken(node, slots)
 
 
-def _changes_of(broken: _Broken, changes: Iterable[InPlace]) -> Iterator[InPlace]:
-    """The changes of this memory after the node was made, the first one first."""
-    memory = {storage_of(tensor) for tensor in _raw(broken)}
+def _changes_of(
+    broken: _Broken, memory: set[int], changes: Iterable[InPlace]
+) -> Iterator[InPlace]:
+    """The changes of this memory (of any, if none is known) after the node was made, in order."""
+    # A view shares its base's memory, so a change of either is a change of both.
     made = broken.node._sequence_nr()
-    return (one for one in changes if one.sequence > made and one.storage in memory)
+    later = (one for one in changes if one.sequence > made)
+    return (one for one in later if not memory or one.storage in memory)
 
 
 def _raw(broken: _Broken) -> list[torch.Tensor]:
     """The tensors behind the slots as they are now, without torch's check of their version."""
     node: Any = broken.node
     if isinstance(node, BackwardCFunction):
+        # Torch says only that some of them changed, not which.
         saved = list(node._raw_saved_tensors)
     else:
         saved = [getattr(node, f"_raw_saved_{slot}", None) for slot in broken.slots]

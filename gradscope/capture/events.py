@@ -57,6 +57,7 @@ class Events:
 
     def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
         """Whether a call changes a tensor in place; for most calls this is one dict lookup."""
+        # Keyed by the function itself: asking each for its name would cost more than the lookup.
         known = self._changes.get(func)
         if known is None:
             known = self._changes[func] = func not in _MAKES_LEAF and _is_in_place(_name(func))
@@ -66,6 +67,7 @@ class Events:
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
     ) -> None:
         """Remember the tensors that a call has changed."""
+        # By torch's convention a function whose name ends in _ changes its first argument.
         changed = (kwargs["out"],) if kwargs.get("out") is not None else args[:1]
         now = _sequence()
         for tensor in tensors_in(changed):
@@ -90,6 +92,7 @@ class Events:
 
     def made(self, tensor: torch.Tensor) -> Made | None:
         """How a tensor without a grad_fn came to be, the latest first."""
+        # An id may have been given to another object since; the weak reference tells.
         leaf = self._leaves.get(id(tensor))
         if leaf is not None and leaf.tensor() is tensor:
             return leaf
@@ -114,6 +117,7 @@ class Events:
         if known is None or known.tensor() is not tensor:
             self._leaves[id(tensor)] = Made(weakref.ref(tensor), site, _name(func), True, False)
         if len(self._leaves) > MAX_EVENTS:
+            # Dictionaries keep their order, so the first key is the oldest.
             del self._leaves[next(iter(self._leaves))]
 
 

@@ -30,6 +30,7 @@ class Freed:
 
     def note(self, site: Site | None, roots: Iterable[LiveNode]) -> None:
         """Remember that the call at this place is about to free all nodes below these roots."""
+        # Unsigned, because an AccumulateGrad carries the largest number there is.
         self._calls.append((site, array("Q", _sequences(roots))))
 
     def by(self, sequence: int) -> Site | None:
@@ -39,6 +40,7 @@ class Freed:
 
 def _sequences(roots: Iterable[LiveNode]) -> Iterable[int]:
     """Sequence numbers of the nodes nearest to the roots."""
+    # Breadth first, so that where the limit bites it is the far end that stays unknown.
     seen = dict.fromkeys(roots)
     queue = deque(seen)
     while queue and len(seen) < MAX_NODES:

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.literal import to_tensor
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import Detail, Probe
 from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.roots import usable_root
-from gradscope.capture.seed import fit, implicit_gradient, parse_gradient, to_tensor
+from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
 from gradscope.capture.watcher import frames_from
 from gradscope.report import Report
 
@@ -31,6 +32,7 @@ def look(
     Raises:
         SeedError: when the root or the gradient does not fit.
     """
+    # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
     with unseen():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))

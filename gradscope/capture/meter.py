@@ -65,6 +65,7 @@ class Meter:
     def _read(self, gradient: torch.Tensor) -> GradientInfo:
         try:
             keep = self._keep if gradient.numel() <= self._left else 0
+            # Reading makes an accelerator wait, and a sparse tensor is read in several steps anyway.
             if gradient.device.type in ("cpu", "meta") or not is_plain(gradient):
                 return measure(gradient, keep)
             return self._queue(gradient, keep)
@@ -79,6 +80,7 @@ class Meter:
         for entry in self._pending:
             by_device.setdefault(entry[1].device, []).append(entry)
         for entries in by_device.values():
+            # One stack and one read a device, however many gradients it has.
             rows = torch.stack([statistics for _, statistics, _ in entries]).tolist()
             for (index, _, values), row in zip(entries, rows, strict=True):
                 self._table[index] = _filled(self._table[index], row, values)
@@ -87,6 +89,7 @@ class Meter:
 
     def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
         still = gradient.detach()
+        # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
         statistics = torch.stack(
             [

@@ -103,6 +103,7 @@ class ModuleTracker:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
         place = self._place_of(module)
+        # Numbers go on counting when the oldest calls are forgotten.
         call = self._first_call + len(self._call_places)
         self._call_places.append(place)
         self._parents.append(self._stack[-1] if self._stack else OUTSIDE)
@@ -121,6 +122,7 @@ class ModuleTracker:
         self._note_change(self._stack[-1] if self._stack else OUTSIDE)
 
     def _note_change(self, call: int) -> None:
+        # The next node will get this number: it and those after it belong to this call.
         self._changes.append(_sequence())
         self._changed_to.append(call)
         if len(self._call_places) > MAX_CALLS:
@@ -152,6 +154,7 @@ class ModuleTracker:
         return known[1] if known is not None and known[0]() is module else None
 
     def _add_root(self, module: nn.Module) -> Place:
+        # All modules below are named at once: asking each for its path would be quadratic.
         number = len(self.roots)
         has_parameters = next(module.parameters(), None) is not None
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))

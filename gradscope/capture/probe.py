@@ -116,6 +116,7 @@ class Probe:
         """Let the program make its call, and see what flows."""
         with unseen():
             flow, seeds = self._seeded(map(_given, call.roots, call.gradients))
+        # Measured and not kept: the call may add to this very tensor.
         before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
         failure: BaseException | None = None
         result: Any = None
@@ -153,6 +154,7 @@ class Probe:
         return flow, seeds
 
     def _send(self, flow: Flow, gradient: torch.Tensor) -> None:
+        # Asking for all leaves as inputs leaves every ``.grad`` alone.
         leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
         inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
         # Reentrant checkpointing calls backward inside backward, which torch allows only where
@@ -170,6 +172,7 @@ class Probe:
     def _explained(self, error: Exception) -> CaptureError:
         notes = explain_failure(error, self.walked, self._recorder)
         raised = self._recorder.places.site_of_error(error)
+        # A custom Function's backward is the program's own code, and can be pointed at.
         if not notes and raised is not None:
             origin = self._recorder.sources.origin(raised)
             notes = [f"raised by `{origin.expression}` at {origin.file}:{origin.line}"]

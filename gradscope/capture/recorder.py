@@ -134,11 +134,12 @@ class Recorder(TorchFunctionMode):
         return out
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        original = self._originals["apply"].__func__
+        # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
+        original = self._originals["apply"].__get__(None, cls)
         if torch.compiler.is_compiling() or not self._is_watching():
-            return original(cls, *args, **kwargs)
+            return original(*args, **kwargs)
         before = _sequence()
-        out = original(cls, *args, **kwargs)
+        out = original(*args, **kwargs)
         after = _sequence()
         with _unseen():
             self._note(original, (before, after), args, kwargs, out)

@@ -86,6 +86,7 @@ class LeafNames:
         site = places.site(place)
         if visits >= NAMED_VISITS or site is None:
             return
+        # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
         for tensor in tensors_in(args):
             if tensor.requires_grad and tensor.is_leaf:

@@ -11,10 +11,10 @@ import torch
 
 from gradscope.capture.calls import edge_of
 from gradscope.capture.events import Made
+from gradscope.capture.literal import evaluate
 from gradscope.capture.names import Scopes
 from gradscope.capture.quiet import living_tensors
 from gradscope.capture.recorder import Recorder
-from gradscope.capture.seed import evaluate
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, SeedError
 
@@ -32,6 +32,7 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
         try:
             value = evaluate(text, namespace, what="--root")
         except SeedError as error:
+            # A name that is missing in an inner function may be found further out, or later.
             if "no variable is called" not in error.what:
                 raise
             continue
@@ -42,6 +43,7 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
 def unknown_root(text: str, scopes: Scopes) -> SeedError:
     """The error for a ``--root`` that never existed: the names that do, nearest first."""
     names = list(dict.fromkeys(scopes.variable_names()))
+    # No cutoff: where nothing is near, all names are still the best help there is.
     near = get_close_matches(text, names, MAX_LISTED, cutoff=0.0)
     rest = [name for name in names if name not in near]
     listed = ", ".join([*near, *rest][:MAX_LISTED])
@@ -70,6 +72,7 @@ def usable_root(value: Any, text: str, recorder: Recorder) -> torch.Tensor:
 def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors with history in nested lists, tuples and dicts, with the expression that leads to
     each."""
+    # A stack, last in first out, so children are pushed in reverse to come in order.
     stack: list[tuple[str, Any, int]] = [(path, value, 0)]
     while stack:
         name, item, depth = stack.pop()
@@ -111,6 +114,7 @@ def last_results(recorder: Recorder) -> list[torch.Tensor]:
     found = [tensor for tensor in living_tensors() if recorder.has_seen(tensor.grad_fn)]
     if not found:
         return []
+    # One walk over everything that lives: whatever an edge leads to was used by something.
     walked = walk(edge_of(tensor)[0] for tensor in found)
     make_release_safe(walked)
     used = {target for _, _, target, _ in walked.edges}
@@ -144,6 +148,7 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
 
 def no_graph(recorder: Recorder) -> NoGraph:
     """The error for a program that left nothing to walk."""
+    # A program that trained inside a function leaves nothing, and yet nothing is wrong with it.
     leaves = recorder.events.has_leaves()
     if recorder.last is None and not leaves and not recorder.modules.roots:
         return NoGraph(

@@ -16,6 +16,7 @@ def op_name(live: LiveNode) -> str:
     """Torch's name of a node; the class of a custom Function as its author wrote it."""
     forward = getattr(live, "_forward_cls", None)
     if forward is not None:
+        # Where the class was defined inside a function is of no interest.
         return str(forward.__qualname__).rpartition("<locals>.")[2]
     return live.name().rpartition("::")[2].rstrip(")")
 
@@ -28,6 +29,7 @@ def saved_tensors(node: LiveNode) -> Iterable[tuple[str, Any]]:
         except RuntimeError as error:
             yield "saved_tensors", error
         return
+    # Torch generates one attribute for each saved thing; there is no list of them.
     for name in dir(type(node)):
         if name.startswith("_saved_"):
             try:

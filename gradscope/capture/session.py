@@ -38,6 +38,7 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
+    # A list, because it is filled in the middle of the program, when torch has been imported.
     watchers: list[Watcher] = []
 
     def on_torch() -> None:

@@ -46,8 +46,8 @@ class Sources:
     """Source text by file name, each file parsed once, when it is first asked about.
 
     Args:
-        texts: source of pseudo files that :mod:`linecache` does not know, as ``{"<string>":
-        code}``. directory: files below it are named relative to it.
+        texts: source of pseudo files that :mod:`linecache` does not know: ``{"<string>": code}``.
+        directory: files below it are named relative to it.
     """
 
     def __init__(self, texts: dict[str, str] | None = None, directory: str = "") -> None:
@@ -91,6 +91,7 @@ class Sources:
 
     def span(self, site: Site) -> Span | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
+        # All positions of a code object are read at once: they can only be had in order.
         spans = self._spans.get(id(site.code))
         if spans is None:
             spans = list(_instruction_spans(site.code))
@@ -128,6 +129,7 @@ def text_of(lines: list[str], span: Span) -> str:
     first, start, last, end = span
     if first < 1 or last > len(lines):
         return ""
+    # Columns count bytes, so a line is cut as bytes.
     raw = [line.encode() for line in lines[first - 1 : last]]
     raw[-1] = raw[-1][:end]
     raw[0] = raw[0][start:]
@@ -158,6 +160,7 @@ def _index_statements(file: _File) -> None:
                 file.grad_reads.append((node.lineno, ast.unparse(owner)))
             case ast.NamedExpr(target=target, value=value):
                 file.variables[_span(value)] = target.id
+            # ``x += 1`` is one instruction for both the sum and the assignment.
             case ast.AugAssign(target=target):
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = _span(node)

@@ -39,6 +39,7 @@ class Spans:
         Calls that were made inside it, and are known already, keep their nodes.  ``is_backward``:
         the call was a backward pass that ran with ``create_graph``.
         """
+        # A call ends after those it made, so inner ones come first and order is kept this way.
         if self._ends:
             first = max(first, self._ends[-1])
         if first >= end:

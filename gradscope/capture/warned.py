@@ -54,7 +54,7 @@ class WarningPlaces:
             frame.f_lineno,
             module=frame.f_globals.get("__name__"),
             registry=frame.f_globals.setdefault("__warningregistry__", {}),
-            source=message.source,
+            source=message.source,  # which tracemalloc uses to tell where it was allocated
         )
 
 

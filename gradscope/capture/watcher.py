@@ -70,6 +70,7 @@ class Watcher:
                 self.error = error
             except Exception as error:
                 self.failure = error
+        # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()
         if self._may_go_on():
@@ -120,6 +121,7 @@ class Watcher:
         lines: dict[str, list[int]] = {}
         for line, path in self.recorder.sources.grad_reads(frame.f_code):
             tensor = value_in_frame(path, frame)
+            # Only where the variable is such a tensor now: before this line it may be another.
             if isinstance(tensor, torch.Tensor) and tensor.grad_fn and not tensor.retains_grad:
                 lines.setdefault(path, []).append(line)
         return [
@@ -130,8 +132,10 @@ class Watcher:
         ]
 
     def _let_run(self, call: BackwardCall) -> Any:
+        if self.answered:
+            return call.run()
         # A root that has not come up yet may be part of this graph, whose buffers it will need.
-        waiting = self._request.root is not None and not self.answered
+        waiting = self._request.root is not None
         return self.recorder.let_run(call, retain_graph=True if waiting else None)
 
     # ------------------------------------------------------------------ when it has ended
