@@ -1,7 +1,7 @@
 """Left of the Report: everything that touches live torch objects.
 
     session ─► watcher ─► recorder          run a program, see its calls
-                  │          └─► places, spans, modules, events, remembered, freed: what it remembers
+                  │          └─► places, spans, modules, events, remembered, freed: its memory
                   ├────► roots, seed, literal        --root and --gradient, text to tensors
     look ─────────┴────► probe ─► walk, flow, meter, summary     one pass over one graph
                            ├────► assemble ─► names, source      in the user's words ─► Report

@@ -4,7 +4,7 @@ Report."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,14 +84,17 @@ class Assembler:
 
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
-        nodes = tuple(self._node(number, node) for number, node in enumerate(self.walked.nodes))
+        nodes = [self._node(number, node) for number, node in enumerate(self.walked.nodes)]
+        for number in self._inner_results(nodes):
+            name = self._live_names.get(number, "")
+            nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
         leaves = tuple(
             self._leaf(number, node)
             for number, node in enumerate(self.walked.nodes)
             if is_leaf(node)
         )
         return Graph(
-            nodes=nodes,
+            nodes=tuple(nodes),
             edges=tuple(Edge(*edge) for edge in self.walked.edges),
             leaves=leaves,
             roots=tuple(self._root(root) for root in roots),
@@ -144,6 +147,20 @@ class Assembler:
         is_result = span is not None and sequence == span.end - 1
         assigned = self._variables[origin] if is_result and origin is not None else ""
         return assigned or self._live_names.get(number, "")
+
+    def _inner_results(self, nodes: Sequence[Node]) -> Iterator[int]:
+        """Nodes that look like the value of `y = model(x)`, but went into another layer of it."""
+        modules = self.recorder.modules
+        for source, _, target, _ in self.walked.edges:
+            origin = nodes[target].origin
+            if not nodes[target].variable or origin is None or origin != nodes[source].origin:
+                continue
+            calls = (
+                modules.library_call(modules.call_of(self.walked.nodes[node]._sequence_nr()))
+                for node in (source, target)
+            )
+            if next(calls) == next(calls) != OUTSIDE:
+                yield target
 
     def _outputs(self, live: LiveNode, sequence: int | None) -> tuple[TensorInfo | None, ...]:
         return tuple(

@@ -79,9 +79,7 @@ def _broken(walked: Walked, reason: str) -> Iterator[_Broken]:
             yield _Broken(node, slots)
 
 
-def _changes_of(
-    broken: _Broken, memory: set[int], changes: Iterable[InPlace]
-) -> Iterator[InPlace]:
+def _changes_of(broken: _Broken, memory: set[int], changes: Iterable[InPlace]) -> Iterator[InPlace]:
     """The changes of this memory (of any, if none is known) after the node was made, in order."""
     # A view shares its base's memory, so a change of either is a change of both.
     made = broken.node._sequence_nr()

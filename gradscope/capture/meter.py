@@ -65,7 +65,7 @@ class Meter:
     def _read(self, gradient: torch.Tensor) -> GradientInfo:
         try:
             keep = self._keep if gradient.numel() <= self._left else 0
-            # Reading makes an accelerator wait, and a sparse tensor is read in several steps anyway.
+            # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
             if gradient.device.type in ("cpu", "meta") or not is_plain(gradient):
                 return measure(gradient, keep)
             return self._queue(gradient, keep)

@@ -31,11 +31,15 @@ OUTSIDE = -1
 
 @dataclass(frozen=True)
 class Place:
-    """Where a module sits: which root module it belongs to, and its dotted path from there."""
+    """Where a module sits: which root module it belongs to, and its dotted path from there.
+
+    ``is_library``: its forward is torch's own code, such as that of ``nn.Sequential``.
+    """
 
     root: int
     path: str
     type: str
+    is_library: bool
 
 
 @dataclass
@@ -99,6 +103,20 @@ class ModuleTracker:
         index = call - self._first_call
         return self._parents[index] if 0 <= index < len(self._parents) else OUTSIDE
 
+    def library_call(self, call: int) -> int:
+        """The outermost call of this one and those around it that runs torch's code only.
+
+        That is the one which the program's own code made: ``model(x)`` for every layer inside an
+        ``nn.Sequential``.  :data:`OUTSIDE` when the call runs code of the program itself.
+        """
+        found = OUTSIDE
+        while call != OUTSIDE:
+            place = self.place(call)
+            if place is None or not place.is_library:
+                break
+            found, call = call, self.parent(call)
+        return found
+
     def _enter(self, module: nn.Module, _inputs: object) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
@@ -160,7 +178,7 @@ class ModuleTracker:
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
         for name, child in module.named_modules():
             if self._known(child) is None:
-                self._remember(child, Place(number, name, type(child).__name__))
+                self._remember(child, _place(number, name, child))
         return self._places[id(module)][1]
 
     def _remember(self, module: nn.Module, place: Place) -> Place:
@@ -188,4 +206,9 @@ def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
 
 def _join(parent: Place, name: str, module: nn.Module) -> Place:
     path = f"{parent.path}.{name}" if parent.path else name
-    return Place(parent.root, path, type(module).__name__)
+    return _place(parent.root, path, module)
+
+
+def _place(root: int, path: str, module: nn.Module) -> Place:
+    kind = type(module)
+    return Place(root, path, kind.__name__, kind.forward.__module__.startswith("torch.nn."))

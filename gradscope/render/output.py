@@ -39,9 +39,7 @@ def check_writable(path: str) -> None:
             )
         exists = target.exists()
     except ValueError as error:
-        raise OutputError(
-            f"cannot write {path!r}: {error}", "choose another name for -o"
-        ) from None
+        raise OutputError(f"cannot write {path!r}: {error}", "choose another name for -o") from None
     except OSError as error:
         raise _refused(path, error) from None
     # Renaming would replace a write-protected file; its owner did not want that.
@@ -85,9 +83,7 @@ def _target(path: str) -> Path:
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
-        raise OutputError(
-            f"cannot write {path!r}: {error}", "choose another name for -o"
-        ) from None
+        raise OutputError(f"cannot write {path!r}: {error}", "choose another name for -o") from None
 
 
 def _is_special(target: Path) -> bool:
