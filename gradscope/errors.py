@@ -10,6 +10,7 @@ are shown.
     ├── CaptureError     the program ran, but left nothing that could be walked
     │   └── NoGraph      it made nothing that requires grad
     ├── ReportError      a saved report cannot be read, or breaks an invariant
+    ├── UnknownLeaf      --path names no leaf (defined in simplify/paths.py)
     ├── OutputError      the result cannot be written
     └── ToolMissing      a program or package that this format needs is not installed
 """

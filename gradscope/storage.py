@@ -18,7 +18,7 @@ from gradscope.report import FORMAT, Report
 
 GZIP_MAGIC = b"\x1f\x8b"
 
-_AGAIN = "Make it again with: gradscope backward TARGET -o FILE.json"
+_AGAIN = "make it again with: gradscope backward TARGET -o FILE.json"
 
 
 class _Head(msgspec.Struct):
@@ -66,7 +66,7 @@ def load(path: str | Path) -> Report:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ReportError(f"cannot read {path}: {reason}", "Name a file saved with -o.") from None
+        raise ReportError(f"cannot read {path}: {reason}", "name a file saved with -o") from None
     try:
         return decode(data)
     except ReportError as error:

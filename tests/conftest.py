@@ -32,7 +32,7 @@ def _fixed_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def _nothing_left_installed() -> Iterator[None]:
     """Fail when a test leaves a hook, patch, mode or thread behind."""
     before = _installed()
-    threads = set(threading.enumerate())
+    threads = _threads()
     torch = sys.modules.get("torch")
     state = torch.get_rng_state() if torch else None
     yield
@@ -42,12 +42,18 @@ def _nothing_left_installed() -> Iterator[None]:
     # A test that was the first to import torch has nothing to be compared with.
     left = {name: after[name] for name in before if before[name] != after[name]}
     assert not left, f"left installed: {left}"
-    assert not [thread for thread in threading.enumerate() if thread not in threads]
+    assert _threads() <= threads
+
+
+def _threads() -> set[threading.Thread]:
+    # Daemons are of others: tqdm starts one when torch.compile draws a progress bar.
+    return {thread for thread in threading.enumerate() if not thread.daemon}
 
 
 def _installed() -> dict[str, object]:
     found: dict[str, object] = {
         "showwarning": warnings.showwarning,
+        "show": vars(warnings).get("_showwarnmsg"),
         "meta path": list(sys.meta_path),
         "trace": sys.gettrace(),
     }
@@ -75,7 +81,7 @@ def process_preserved() -> Iterator[None]:
     modules, cwd = set(sys.modules), Path.cwd()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("default")
+            warnings.simplefilter("ignore")
             yield
     finally:
         sys.argv[:], sys.path[:] = argv, path
@@ -88,7 +94,16 @@ def process_preserved() -> Iterator[None]:
 
 def _is_of_a_program(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None) or ""
-    return "site-packages" not in file and not file.startswith((str(ROOT / "gradscope"), sys.prefix))
+    return "site-packages" not in file and not file.startswith(
+        (str(ROOT / "gradscope"), sys.prefix)
+    )
+
+
+def python_says(path: str) -> Done:
+    """The same program under plain python, in its own process."""
+    folder = Path(path).parent
+    done = subprocess.run([sys.executable, path], cwd=folder, capture_output=True, text=True)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

@@ -278,7 +278,9 @@ def test_a9_shows_both_edges_into_b_and_every_other_edge(how: str, session: Sess
     assert [is_close(info, [0.6, 8, 0.001]) for info in edges_into(report, b)] == [True, True]
     assert is_close(new_gradient(report, "b"), WEIGHTS["b"])
 
-    a, b_, c = (t.detach().requires_grad_() for t in leaves(a=[1, 2, 3], b=[3, 4, 5], c=[6, 7, 8]).values())
+    a, b_, c = (
+        t.detach().requires_grad_() for t in leaves(a=[1, 2, 3], b=[3, 4, 5], c=[6, 7, 8]).values()
+    )
     steps = {"3*a": 3 * a, "2*b": 2 * b_, log: torch.log(c)}
     steps["2*b*b"] = steps["2*b"] * b_
     steps["3*a + 2*b*b"] = steps["3*a"] + steps["2*b*b"]

@@ -141,7 +141,11 @@ def test_pictures_are_what_they_are_called_and_come_out_the_same(format: str, ma
     first = render(small(), format)
     assert isinstance(first, bytes)
     assert first.startswith(magic)
-    assert render(small(), format) == first
+    again = render(small(), format)
+    assert isinstance(again, bytes)
+    # Older versions of Graphviz's PDF library write the time of day.
+    date = re.compile(rb"/CreationDate \([^)]*\)")
+    assert date.sub(b"", again) == date.sub(b"", first)
 
 
 @pytest.mark.skipif(not HAS_PACKAGE, reason="pygraphviz is not installed")

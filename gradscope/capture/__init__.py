@@ -1,8 +1,12 @@
 """Left of the Report: everything that touches live torch objects.
 
-    session ─► watch ─► recorder          run a program, see its calls
-       └────► assemble ─► walk, flow, names, source, summary ─► Report
-       └────► seed                        --root and --gradient, text to tensors
+    session ─► watcher ─► recorder          run a program, see its calls
+                  │          └─► places, spans, modules, events, remembered, freed: its memory
+                  ├────► roots, seed, literal        --root and --gradient, text to tensors
+    look ─────────┴────► probe ─► walk, flow, meter, summary     one pass over one graph
+                           ├────► assemble ─► names, source      in the user's words ─► Report
+                           └────► blame ─► saved                 why backward failed
 
-Nothing outside this package imports torch; nothing in it knows how a report is drawn.
+``quiet`` holds what keeps a look from being noticed.  Nothing outside this package imports torch;
+nothing in it knows how a report is drawn.
 """

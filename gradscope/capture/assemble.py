@@ -3,7 +3,8 @@ Report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +17,12 @@ from gradscope.capture.calls import edge_of
 from gradscope.capture.flow import Flow, is_leaf, outputs_of
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
-from gradscope.capture.recorder import Recorder, Span
+from gradscope.capture.recorder import NO_SEQUENCE, Recorder
+from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
+from gradscope.capture.spans import Span
 from gradscope.capture.summary import (
     SMALL,
-    flat_values,
     metadata,
     name_of,
     plain,
@@ -46,8 +48,9 @@ from gradscope.sums import differences
 _OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
 """Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
 
-_NO_SEQUENCE = 2**63
-"""AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
+
+MAX_VALUES = 200_000
+"""Elements of small forward tensors whose values are kept, in all."""
 
 
 @dataclass
@@ -65,27 +68,32 @@ class Assembler:
     saved: bool = False
     _origins: dict[Origin, int] = field(default_factory=dict)
     _variables: list[str] = field(default_factory=list)
+    _statements: set[int] = field(default_factory=set)
     _sites: dict[Site, int] = field(default_factory=dict)
     _calls: list[ModuleCall] = field(default_factory=list)
     _call_numbers: dict[int, int] = field(default_factory=dict)
     _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.module_names = ModuleNames(self.scopes, self.recorder.modules.roots)
-        self._values = self.recorder.values()
+        self._values_left = max(MAX_VALUES, self.keep)
+        self.module_names = ModuleNames(self.scopes, self.recorder.modules)
+        self._values = self.recorder.values.by_node()
         self._leaf_sites = self.recorder.events.leaf_sites()
         self._live_names = self._names_of_results()
 
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
-        nodes = tuple(self._node(number, node) for number, node in enumerate(self.walked.nodes))
+        nodes = [self._node(number, node) for number, node in enumerate(self.walked.nodes)]
+        for number in self._inner_results(nodes):
+            name = self._live_names.get(number, "")
+            nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
         leaves = tuple(
             self._leaf(number, node)
             for number, node in enumerate(self.walked.nodes)
             if is_leaf(node)
         )
         return Graph(
-            nodes=nodes,
+            nodes=tuple(nodes),
             edges=tuple(Edge(*edge) for edge in self.walked.edges),
             leaves=leaves,
             roots=tuple(self._root(root) for root in roots),
@@ -95,13 +103,6 @@ class Assembler:
     def origins(self) -> tuple[Origin, ...]:
         """The table that all indices given out so far point into."""
         return tuple(self._origins)
-
-    def known_leaves(self) -> list[torch.Tensor]:
-        """Leaves in sight of the program that may lie inside a node we cannot see into."""
-        found = [tensor for tensor in self.scopes.held_tensors() if tensor.is_leaf]
-        modules = (module for _, module in self.module_names.owners)
-        found.extend(tensor for module in modules for tensor in module.parameters())
-        return list({id(tensor): tensor for tensor in found if tensor.requires_grad}.values())
 
     def origin(self, site: Site | None) -> int | None:
         """The index of a place in the graph's table of origins."""
@@ -113,17 +114,20 @@ class Assembler:
             known = self._sites[site] = self._origins.setdefault(place, len(self._origins))
             if known == len(self._variables):
                 self._variables.append(place.variable)
+            if self.recorder.sources.is_statement(site):
+                self._statements.add(known)
         return known
 
     # ------------------------------------------------------------------ nodes
 
     def _node(self, number: int, live: LiveNode) -> Node:
         sequence = live._sequence_nr()
-        if is_leaf(live) or sequence >= _NO_SEQUENCE:
+        if is_leaf(live) or sequence >= NO_SEQUENCE:
+            # No call made it, so no expression and no module is its own.
             kind: Kind = "leaf" if is_leaf(live) else "op"
             return Node(number, op_name(live), kind, self._outputs(live, None))
         span = self.recorder.span_of(sequence)
-        origin = self.origin(span.site) if span else None
+        origin = self.origin(self.recorder.site_of(sequence))
         return Node(
             id=number,
             op=op_name(live),
@@ -137,10 +141,25 @@ class Assembler:
         )
 
     def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
-        live = self._live_names.get(number, "")
-        if span is None or origin is None or sequence != span.end - 1:
-            return live
-        return self._variables[origin] or live
+        if origin in self._statements:
+            return ""  # `y[0] = 3` says itself what it changes
+        is_result = span is not None and sequence == span.end - 1
+        assigned = self._variables[origin] if is_result and origin is not None else ""
+        return assigned or self._live_names.get(number, "")
+
+    def _inner_results(self, nodes: Sequence[Node]) -> Iterator[int]:
+        """Nodes that look like the value of `y = model(x)`, but went into another layer of it."""
+        modules = self.recorder.modules
+        for source, _, target, _ in self.walked.edges:
+            origin = nodes[target].origin
+            if not nodes[target].variable or origin is None or origin != nodes[source].origin:
+                continue
+            calls = (
+                modules.library_call(modules.call_of(self.walked.nodes[node]._sequence_nr()))
+                for node in (source, target)
+            )
+            if next(calls) == next(calls) != OUTSIDE:
+                yield target
 
     def _outputs(self, live: LiveNode, sequence: int | None) -> tuple[TensorInfo | None, ...]:
         return tuple(
@@ -153,9 +172,11 @@ class Assembler:
     ) -> TensorInfo | None:
         variable = getattr(live, "variable", None)
         if variable is not None:
+            # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
             return self._leaf_info(variable)
         shape = () if described.is_nested_tensor else tuple(int(size) for size in described.shape)
         key = (shape, described.dtype, described.device)
+        # Most nodes of a large graph share a few shapes, and the saved report shares them too.
         info = self._infos.get(key)
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), str(described.device))
@@ -169,17 +190,18 @@ class Assembler:
         self, sequence: int | None, output: int, info: TensorInfo
     ) -> tuple[Number, ...] | None:
         value = None if sequence is None else self._values.get((sequence, output))
-        if value is None:
+        # A value is filed under the last node of its call; one of another kind is not this node's.
+        if value is None or (value.shape, value.dtype) != (info.shape, info.dtype):
             return None
-        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=None)
-        # A value is filed under the last node of its call; one of another shape is not this node's.
-        if tuple(tensor.shape) != info.shape:
+        self._values_left -= math.prod(info.shape)
+        if self._values_left < 0:
             return None
-        return plain(flat_values(tensor), info.dtype == "float32")
+        return plain(value.numbers(), info.dtype == "float32")
 
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:
             return None
+        # Outer calls get their numbers first; the chain replaces a recursion over nested modules.
         chain = []
         while call != OUTSIDE and call not in self._call_numbers:
             chain.append(call)
@@ -209,7 +231,7 @@ class Assembler:
         names = [
             *self.module_names.parameters.get(id(tensor), ()),
             *self.scopes.names(tensor),
-            *self.recorder.names_of_leaf(tensor),
+            *self.recorder.leaf_names.of(tensor),
         ]
         site = self._leaf_sites.get(id(tensor))
         if site is not None and not names:  # the line that made it may have made a whole module
@@ -239,7 +261,7 @@ class Assembler:
         return names
 
 
-def backward_pass(flow: Flow, walked: Walked, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
+def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
     """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
     flowed = BackwardPass(
         gradients=flow.meter.finish(),
@@ -253,32 +275,8 @@ def backward_pass(flow: Flow, walked: Walked, graph: Graph, seeds: Sequence[int]
     return msgspec.structs.replace(flowed, altered=tuple(altered))
 
 
-def op_name(live: LiveNode) -> str:
-    """Torch's name of a node; the class of a custom Function as its author wrote it."""
-    forward = getattr(live, "_forward_cls", None)
-    if forward is not None:
-        return str(forward.__qualname__)
-    return live.name().rpartition("::")[2].rstrip(")")
-
-
 def _kind(live: LiveNode) -> Kind:
     name = live.name()
     if any(part in name for part in _OPAQUE):
         return "opaque"
     return "custom" if isinstance(live, BackwardCFunction) else "op"
-
-
-def saved_tensors(live: LiveNode) -> Iterable[tuple[str, Any]]:
-    """What a node kept for backward, by slot; a slot that cannot be read gives its RuntimeError."""
-    if isinstance(live, BackwardCFunction):
-        try:
-            yield from ((f"saved_tensors[{i}]", t) for i, t in enumerate(live.saved_tensors))
-        except RuntimeError as error:
-            yield "saved_tensors", error
-        return
-    for name in dir(type(live)):
-        if name.startswith("_saved_"):
-            try:
-                yield name.removeprefix("_saved_"), getattr(live, name)
-            except RuntimeError as error:
-                yield name.removeprefix("_saved_"), error

@@ -1,21 +1,32 @@
-"""Why the program's own backward failed: buffers freed, or tensors changed after they were
-saved."""
+"""Why a backward failed: buffers freed, or tensors changed after they were saved.
+
+Reads what nodes saved and what the recorder remembers; knows nothing of the Report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.assemble import op_name, saved_tensors
-from gradscope.capture.events import InPlace
+from gradscope.capture.events import InPlace, storage_of
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
 from gradscope.capture.walk import Walked
 
 _FREED = "Trying to backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
+
+
+class _Broken(NamedTuple):
+    """A node that can no longer read some of what it saved."""
+
+    node: LiveNode
+    slots: list[str]
 
 
 def explain_failure(failure: BaseException, walked: Walked, recorder: Recorder) -> list[str]:
@@ -24,63 +35,73 @@ def explain_failure(failure: BaseException, walked: Walked, recorder: Recorder) 
     if _FREED in text:
         return _freed(walked, recorder)
     if _CHANGED in text:
-        return stale_notes(walked, recorder)
+        return [_changed(broken, recorder) for broken in _broken(walked, _CHANGED)]
     return []
 
 
-def stale_notes(walked: Walked, recorder: Recorder) -> list[str]:
-    """For each saved tensor that was changed in place: the line that saved it and the line that
-    changed it."""
-    notes = []
-    for node, slot, raw in _broken(walked, "modified by an inplace operation"):
-        saver = _made_at(node, recorder)
-        change = _change_of(node, raw, recorder)
-        if change is None:
-            changed = "it was changed in place by a call that was not seen"
-        else:
-            changed = f"{_where(change.site, recorder)} changed it in place ({change.function})"
-        notes.append(
-            f"{op_name(node)} saved its tensor {slot!r} for backward ({saver}), then {changed}. "
-            "Use an out-of-place operation there, or clone the tensor before it is changed."
-        )
-    return notes
-
-
 def _freed(walked: Walked, recorder: Recorder) -> list[str]:
-    broken = next(_broken(walked, "freed"), None)
-    if broken is None:
+    # What the failing call went through before it failed, it has freed itself.
+    shared = [broken.node for broken in _broken(walked, "freed")]
+    shared = [node for node in shared if recorder.freed.by(node._sequence_nr())] or shared
+    if not shared:
         return []
-    node = broken[0]
-    call = recorder.freed_by(node._sequence_nr())
+    call = recorder.freed.by(shared[0]._sequence_nr())
     by = _where(call, recorder) if call else "an earlier backward call"
     return [
-        f"the saved tensors of this graph were freed by {by}; the first node that both calls share is "
-        f"{op_name(node)} ({_made_at(node, recorder)}). Pass retain_graph=True to the earlier call, or "
-        "compute that part again."
+        f"the saved tensors of this graph were freed by {by}; the first node that both calls share "
+        f"is {op_name(shared[0])} ({_made_at(shared[0], recorder)}). Pass retain_graph=True to "
+        "the earlier call, or compute that part again."
     ]
 
 
-def _broken(walked: Walked, reason: str) -> Iterator[tuple[LiveNode, str, object]]:
+def _changed(broken: _Broken, recorder: Recorder) -> str:
+    memory = {storage_of(tensor) for tensor in _raw(broken)}
+    changes = _changes_of(broken, memory, recorder.events.in_place)
+    # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
+    surely = "" if memory else "probably "
+    told = [f"{surely}{_where(change.site, recorder)} changed it in place" for change in changes]
+    changed = told[0] if told else "it was changed in place by a call that was not seen"
+    return (
+        f"{op_name(broken.node)} saved {' and '.join(broken.slots)} for backward "
+        f"({_made_at(broken.node, recorder)}), then {changed}. Use an operation there that makes a "
+        "new tensor, or clone the tensor before it is changed."
+    )
+
+
+def _broken(walked: Walked, reason: str) -> Iterator[_Broken]:
     for node in walked.nodes:
-        for slot, value in saved_tensors(node):
-            if isinstance(value, RuntimeError) and reason in str(value):
-                yield node, slot, getattr(node, f"_raw_saved_{slot}", None)
+        slots = [
+            slot
+            for slot, value in saved_tensors(node)
+            if isinstance(value, RuntimeError) and reason in str(value)
+        ]
+        if slots:
+            yield _Broken(node, slots)
 
 
-def _change_of(node: LiveNode, raw: object, recorder: Recorder) -> InPlace | None:
-    """The first change of this memory after the node was made."""
-    data = getattr(raw, "data", None)
-    made = node._sequence_nr()
-    changes = [change for change in recorder.events.in_place if change.sequence > made]
-    if isinstance(data, torch.Tensor):
-        storage = data.untyped_storage().data_ptr()
-        changes = [change for change in changes if change.storage == storage]
-    return changes[0] if changes else None
+def _changes_of(broken: _Broken, memory: set[int], changes: Iterable[InPlace]) -> Iterator[InPlace]:
+    """The changes of this memory (of any, if none is known) after the node was made, in order."""
+    # A view shares its base's memory, so a change of either is a change of both.
+    made = broken.node._sequence_nr()
+    later = (one for one in changes if one.sequence > made)
+    return (one for one in later if not memory or one.storage in memory)
+
+
+def _raw(broken: _Broken) -> list[torch.Tensor]:
+    """The tensors behind the slots as they are now, without torch's check of their version."""
+    node: Any = broken.node
+    if isinstance(node, BackwardCFunction):
+        # Torch says only that some of them changed, not which.
+        saved = list(node._raw_saved_tensors)
+    else:
+        saved = [getattr(node, f"_raw_saved_{slot}", None) for slot in broken.slots]
+    tensors = [getattr(raw, "data", None) for raw in saved]
+    return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
 
 
 def _made_at(node: LiveNode, recorder: Recorder) -> str:
-    span = recorder.span_of(node._sequence_nr())
-    return _where(span.site, recorder) if span else "at a place that was not seen"
+    site = recorder.site_of(node._sequence_nr())
+    return _where(site, recorder) if site else "at a place that was not seen"
 
 
 def _where(site: Site | None, recorder: Recorder) -> str:

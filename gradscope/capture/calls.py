@@ -45,13 +45,19 @@ class BackwardCall:
             bound = inspect.signature(function).bind(*args, **kwargs)
         except TypeError:
             return None
+        # Inside torch.func a backward is a detail of a transform, on tensors nobody can walk.
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return None
         bound.apply_defaults()
         given = bound.arguments
-        accumulates = "inputs" not in given or "outputs" not in given
+        # Only ``torch.autograd.grad`` names its roots "outputs".
+        accumulates = "outputs" not in given
+        # The same three things, as the three functions name them.
         roots = _as_list(given.get("self", given.get("tensors", given.get("outputs"))))
         gradients = given.get("gradient", given.get("grad_tensors", given.get("grad_outputs")))
         create_graph = bool(given.get("create_graph"))
         retain = given.get("retain_graph")
+        # No gradient at all is allowed for every root of one element.
         seeds = _as_list(gradients) or [None] * len(roots)
         if len(seeds) != len(roots) or not all(map(_differentiable, roots)):
             return None

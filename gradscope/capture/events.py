@@ -1,7 +1,7 @@
-"""Torch calls that made no autograd node, but matter when a gradient is missing or wrong.
+"""Torch calls that made no autograd node, or changed a tensor in place.
 
-Bounded memories of: leaves made, results without history, and tensors changed in place.  Tensors
-are remembered weakly.  Knows nothing of graphs.
+They matter when a gradient is missing or wrong.  Bounded memories of: leaves made, results without
+history, and tensors changed in place.  Tensors are remembered weakly.  Knows nothing of graphs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,20 +20,16 @@ MAX_EVENTS = 20_000
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
-Sort = Literal["plain", "in place", "requires grad"]
-
-_SPECIAL: dict[Any, Sort] = {
-    torch.Tensor.requires_grad.__set__: "requires grad",  # type: ignore[attr-defined]
-    torch.Tensor.requires_grad_: "requires grad",
+_MAKES_LEAF = {
+    torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
+    torch.Tensor.requires_grad_,
 }
 
 
 class InPlace(NamedTuple):
-    """A tensor changed in place: its storage, its version after, when (sequence number), and
-    where."""
+    """A tensor changed in place: its storage, when (sequence number), by what and where."""
 
     storage: int
-    version: int
     sequence: int
     function: str
     site: Site | None
@@ -55,68 +51,74 @@ class Events:
 
     def __init__(self) -> None:
         self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
-        self.plain: deque[Made] = deque(maxlen=MAX_EVENTS)
-        self.leaves: dict[int, Made] = {}
-        self._sorts: dict[Any, Sort] = dict(_SPECIAL)
+        self._plain: deque[Made] = deque(maxlen=MAX_EVENTS)
+        self._leaves: dict[int, Made] = {}
+        self._changes: dict[Any, bool] = {}
 
-    def note(
+    def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether a call changes a tensor in place; for most calls this is one dict lookup."""
+        # Keyed by the function itself: asking each for its name would cost more than the lookup.
+        known = self._changes.get(func)
+        if known is None:
+            known = self._changes[func] = func not in _MAKES_LEAF and _is_in_place(_name(func))
+        return known or bool(kwargs and (kwargs.get("inplace") or kwargs.get("out") is not None))
+
+    def note_change(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+    ) -> None:
+        """Remember the tensors that a call has changed."""
+        # By torch's convention a function whose name ends in _ changes its first argument.
+        changed = (kwargs["out"],) if kwargs.get("out") is not None else args[:1]
+        now = _sequence()
+        for tensor in tensors_in(changed):
+            storage = storage_of(tensor)
+            if storage:
+                self.in_place.append(InPlace(storage, now, _name(func), site))
+
+    def note_result(
         self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]
     ) -> None:
-        """Look at one call that has just returned; most are of no interest and cost one dict
-        lookup."""
-        sort = self._sorts.get(func)
-        if sort is None:
-            sort = self._sorts[func] = _sort_of(func)
-        if sort == "plain":
-            if isinstance(out, torch.Tensor):
-                self._note_result(func, args, out, find_site())
-        elif sort == "in place":
-            self._note_in_place(func, args, find_site())
-        else:
+        """Look at the result of a call that made no node and changed nothing."""
+        if func in _MAKES_LEAF:
             self._note_leaf(func, args[0], find_site())
+        elif not isinstance(out, torch.Tensor):
+            return
+        elif not out.requires_grad:
+            history = any(tensor.requires_grad for tensor in tensors_in(args))
+            enabled = torch.is_grad_enabled()
+            self._plain.append(Made(weakref.ref(out), find_site(), _name(func), enabled, history))
+        elif out.is_leaf:
+            self._note_leaf(func, out, find_site())
 
     def made(self, tensor: torch.Tensor) -> Made | None:
         """How a tensor without a grad_fn came to be, the latest first."""
-        leaf = self.leaves.get(id(tensor))
+        # An id may have been given to another object since; the weak reference tells.
+        leaf = self._leaves.get(id(tensor))
         if leaf is not None and leaf.tensor() is tensor:
             return leaf
-        return next((made for made in reversed(self.plain) if made.tensor() is tensor), None)
+        return next((made for made in reversed(self._plain) if made.tensor() is tensor), None)
 
     def leaf_sites(self) -> dict[int, Site]:
         """Where each leaf that still lives was made, by ``id`` of the tensor."""
         return {
             key: made.site
-            for key, made in self.leaves.items()
+            for key, made in self._leaves.items()
             if made.site is not None and made.tensor() is not None
         }
 
-    def _note_result(
-        self, func: Any, args: tuple[Any, ...], out: torch.Tensor, site: Site | None
-    ) -> None:
-        if out.requires_grad and out.is_leaf:
-            self._note_leaf(func, out, site)
-        elif not out.requires_grad:
-            history = any(tensor.requires_grad for tensor in tensors_in(args))
-            self.plain.append(
-                Made(weakref.ref(out), site, _name(func), torch.is_grad_enabled(), history)
-            )
+    def has_leaves(self) -> bool:
+        """Whether a leaf that was made still lives."""
+        return any(made.tensor() is not None for made in self._leaves.values())
 
     def _note_leaf(self, func: Any, tensor: torch.Tensor, site: Site | None) -> None:
         if not (tensor.requires_grad and tensor.is_leaf):
             return
-        known = self.leaves.get(id(tensor))
+        known = self._leaves.get(id(tensor))
         if known is None or known.tensor() is not tensor:
-            self.leaves[id(tensor)] = Made(weakref.ref(tensor), site, _name(func), True, False)
-        if len(self.leaves) > MAX_EVENTS:
-            del self.leaves[next(iter(self.leaves))]
-
-    def _note_in_place(self, func: Any, args: tuple[Any, ...], site: Site | None) -> None:
-        now = _sequence()
-        for tensor in tensors_in(args[:1]):
-            if tensor.layout is torch.strided and not _wrapped(tensor):
-                storage = tensor.untyped_storage().data_ptr()
-                version = 0 if tensor.is_inference() else tensor._version
-                self.in_place.append(InPlace(storage, version, now, _name(func), site))
+            self._leaves[id(tensor)] = Made(weakref.ref(tensor), site, _name(func), True, False)
+        if len(self._leaves) > MAX_EVENTS:
+            # Dictionaries keep their order, so the first key is the oldest.
+            del self._leaves[next(iter(self._leaves))]
 
 
 def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
@@ -124,38 +126,28 @@ def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
     for argument in arguments:
         if isinstance(argument, torch.Tensor):
             yield argument
-        elif type(argument) in (list, tuple):
+        elif isinstance(argument, (list, tuple)):
             yield from (item for item in argument if isinstance(item, torch.Tensor))
 
 
-def _wrapped(tensor: torch.Tensor) -> bool:
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+def storage_of(tensor: torch.Tensor) -> int:
+    """The address of the memory behind a tensor; 0 where there is none to speak of."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return 0
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return 0
+    return tensor.untyped_storage().data_ptr()
 
 
-def _sort_of(func: Any) -> Sort:
-    name = _name(func)
-    changes = (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE_OPERATORS
-    return "in place" if changes else "plain"
+def _is_in_place(name: str) -> bool:
+    return (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE_OPERATORS
 
 
 _IN_PLACE_OPERATORS = frozenset(
     f"__{name}__"
     for name in (
-        [
-            "setitem",
-            "iadd",
-            "isub",
-            "imul",
-            "itruediv",
-            "ifloordiv",
-            "imod",
-            "ipow",
-            "iand",
-            "ior",
-            "ixor",
-            "ilshift",
-            "irshift",
-        ]
+        *("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"),
+        *("iand", "ior", "ixor", "ilshift", "irshift"),
     )
 )
 

@@ -7,36 +7,46 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
-from gradscope.capture.meter import Meter
+from gradscope.capture.meter import NONE, NOT_REACHED, Meter
 from gradscope.capture.walk import Walked
 
 Gradients = tuple[torch.Tensor | None, ...]
-Mark = tuple[int, int]
-"""The address and version of a tensor's memory: the same pair, alive, is the same content."""
 
-_NO_MARK: Mark = (0, -1)
+
+class Seen(NamedTuple):
+    """A gradient tensor that was measured: weakly, at which version, and its entry in the table."""
+
+    tensor: weakref.ref[torch.Tensor]
+    version: int
+    entry: int
+
+    def is_still(self, gradient: torch.Tensor) -> bool:
+        """Whether this is that very tensor, unchanged since."""
+        return self.tensor() is gradient and self.version == _version(gradient)
 
 
 class Flow:
     """Collects one pass over a walked graph.
 
-    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table; 0 means
-    that backward never came there.
+    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
     """
 
     def __init__(self, walked: Walked, meter: Meter) -> None:
         self.meter = meter
-        self.edges = [0] * len(walked.edges)
-        self.upstream = [[0] * max(1, len(outputs_of(node))) for node in walked.nodes]
+        self.edges = [NOT_REACHED] * len(walked.edges)
+        self.upstream = [[NOT_REACHED] * max(1, len(outputs_of(node))) for node in walked.nodes]
         self._walked = walked
-        self._marks: list[Mark] = [_NO_MARK] * len(walked.edges)
-        self._arrival_marks: list[list[Mark]] = [[_NO_MARK] * len(up) for up in self.upstream]
+        self._sent: list[Seen | None] = [None] * len(walked.edges)
+        self._arrived: list[list[Seen]] = [[] for _ in walked.nodes]
         self._leaving: list[list[tuple[int, int]]] = [[] for _ in walked.nodes]
         self._arriving: list[list[tuple[int, int]]] = [[] for _ in walked.nodes]
         self._seeded: set[tuple[int, int]] = set()
@@ -52,13 +62,10 @@ class Flow:
     @contextmanager
     def hooked(self) -> Iterator[None]:
         """Watch a backward pass that runs inside the block."""
-        seeded = {node for node, _ in self._seeded}
         handles = []
         try:
             for number, node in enumerate(self._walked.nodes):
-                # Where one gradient arrives it is the one that was sent, known already; a sum
-                # exists only on arrival, and the node itself may overwrite it.
-                if number in seeded or len(self._arriving[number]) > 1 or is_leaf(node):
+                if self._needs_a_look_before(number, node):
                     handles.append(node.register_prehook(partial(self._before, number)))
                 if not is_leaf(node):
                     handles.append(node.register_hook(partial(self._after, number)))
@@ -71,46 +78,54 @@ class Flow:
         """Tell what a node received when the pass ended there and no hook could see it."""
         self.upstream[node][output] = self._received(node, output, gradient)
 
+    def end(self) -> None:
+        """The pass went through: what was sent to nodes that were not asked to run reached
+        nobody."""
+        for edge, (_, _, target, output) in enumerate(self._walked.edges):
+            if self.upstream[target][output] == NOT_REACHED:
+                self.edges[edge] = NOT_REACHED
+
+    def _needs_a_look_before(self, number: int, node: object) -> bool:
+        # Where one gradient arrives it is the one that was sent, known already; a sum exists only
+        # on arrival, and a user's function may overwrite what it is given.
+        seeded = any((number, output) in self._seeded for output in range(len(outputs_of(node))))
+        is_sum = len(self._arriving[number]) > 1
+        return seeded or is_sum or is_leaf(node) or isinstance(node, BackwardCFunction)
+
     def _before(self, number: int, received: Gradients) -> None:
-        upstream, marks = self.upstream[number], self._arrival_marks[number]
+        upstream = self.upstream[number]
         for output, gradient in enumerate(received[: len(upstream)]):
             upstream[output] = self._received(number, output, gradient)
-            marks[output] = _mark(gradient)
 
     def _after(self, number: int, sent: Gradients, received: Gradients) -> None:
-        upstream, marks = self.upstream[number], self._arrival_marks[number]
+        upstream = self.upstream[number]
         for output, gradient in enumerate(received[: len(upstream)]):
-            if upstream[output] == 0:
+            if upstream[output] == NOT_REACHED:
                 upstream[output] = self._received(number, output, gradient)
-                marks[output] = self._mark_of_arrival(number, output, gradient)
         for slot, edge in self._leaving[number]:
             gradient = sent[slot] if slot < len(sent) else None
-            mark = self._marks[edge] = _mark(gradient)
-            # Passed through unchanged: the same memory at the same version was measured already.
-            known = mark != _NO_MARK and mark in marks and _same_kind(gradient, received)
-            self.edges[edge] = upstream[marks.index(mark)] if known else self.meter.add(gradient)
+            if gradient is None:
+                self.edges[edge] = NONE
+                continue
+            # Passed through unchanged: it was measured when it arrived.
+            seen = _find(self._arrived[number], gradient) or self._measure(gradient)
+            self._sent[edge], self.edges[edge] = seen, seen.entry
+        self._arrived[number].clear()
 
     def _received(self, number: int, output: int, gradient: torch.Tensor | None) -> int:
-        reached = self._reached(number, output)
+        reached = [edge for to, edge in self._arriving[number] if to == output and self.edges[edge]]
         seeded = (number, output) in self._seeded
         if gradient is None:
-            return 1 if reached or seeded else 0
-        # The tensor that was sent is alive until now, so the same address means the same tensor; a
-        # different one was put there by a hook of the program.
-        if (
-            len(reached) == 1
-            and not seeded
-            and self._marks[reached[0]][0] == _mark(gradient)[0] != 0
-        ):
-            return self.edges[reached[0]]
-        return self.meter.add(gradient)
+            return NONE if reached or seeded else NOT_REACHED
+        sent = self._sent[reached[0]] if len(reached) == 1 and not seeded else None
+        # One gradient arrives as it was sent; otherwise it is a sum, or a hook of the program
+        # put another one there.
+        seen = sent if sent is not None and sent.is_still(gradient) else self._measure(gradient)
+        self._arrived[number].append(seen)
+        return seen.entry
 
-    def _mark_of_arrival(self, number: int, output: int, gradient: torch.Tensor | None) -> Mark:
-        reached = self._reached(number, output)
-        return self._marks[reached[0]] if len(reached) == 1 else _mark(gradient)
-
-    def _reached(self, number: int, output: int) -> list[int]:
-        return [edge for to, edge in self._arriving[number] if to == output and self.edges[edge]]
+    def _measure(self, gradient: torch.Tensor) -> Seen:
+        return Seen(weakref.ref(gradient), _version(gradient), self.meter.add(gradient))
 
 
 def is_leaf(node: object) -> bool:
@@ -118,17 +133,14 @@ def is_leaf(node: object) -> bool:
     return hasattr(node, "variable")
 
 
-def outputs_of(node: object) -> Sequence[object]:
+def outputs_of(node: object) -> Sequence[Any]:
     """Torch's metadata of the forward tensors whose gradients a node receives."""
     return getattr(node, "_input_metadata", ())
 
 
-def _mark(gradient: torch.Tensor | None) -> Mark:
-    if gradient is None or gradient.layout is not torch.strided or gradient.is_nested:
-        return _NO_MARK
-    return gradient.data_ptr(), gradient._version
+def _find(seen: list[Seen], gradient: torch.Tensor) -> Seen | None:
+    return next((one for one in seen if one.is_still(gradient)), None)
 
 
-def _same_kind(gradient: torch.Tensor | None, received: Gradients) -> bool:
-    # A view at the same address (a slice of the first rows) is another gradient.
-    return any(candidate is gradient for candidate in received)
+def _version(gradient: torch.Tensor) -> int:
+    return -1 if gradient.is_inference() else gradient._version

@@ -30,15 +30,21 @@ class Freed:
 
     def note(self, site: Site | None, roots: Iterable[LiveNode]) -> None:
         """Remember that the call at this place is about to free all nodes below these roots."""
+        # Unsigned, because an AccumulateGrad carries the largest number there is.
         self._calls.append((site, array("Q", _sequences(roots))))
 
     def by(self, sequence: int) -> Site | None:
         """Where the node with this sequence number was first freed, or None when not seen."""
         return next((site for site, numbers in self._calls if sequence in numbers), None)
 
+    def before_the_last(self) -> set[int]:
+        """The sequence numbers of all nodes freed by calls before the last one."""
+        return {number for _, numbers in list(self._calls)[:-1] for number in numbers}
+
 
 def _sequences(roots: Iterable[LiveNode]) -> Iterable[int]:
     """Sequence numbers of the nodes nearest to the roots."""
+    # Breadth first, so that where the limit bites it is the far end that stays unknown.
     seen = dict.fromkeys(roots)
     queue = deque(seen)
     while queue and len(seen) < MAX_NODES:

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.literal import to_tensor
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import Detail, Probe
+from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.roots import usable_root
-from gradscope.capture.seed import fit, implicit_gradient, parse_gradient, to_tensor
+from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
 from gradscope.capture.watcher import frames_from
 from gradscope.report import Report
 
@@ -30,15 +32,16 @@ def look(
     Raises:
         SeedError: when the root or the gradient does not fit.
     """
+    # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
-    scopes = Scopes.of_frames(frames_from(frame))
-    names = scopes.names(root) if isinstance(root, torch.Tensor) else []
-    probe = Probe(
-        [usable_root(root, names[0] if names else "root", recorder)], recorder, scopes, Detail()
-    )
-    if gradient is None:
-        return probe.report()
-    return probe.report([probe.own_pass(_seed(gradient[0], root, scopes))])
+    with unseen():
+        scopes = Scopes.of_frames(frames_from(frame, recorder.places))
+        names = scopes.names(root) if isinstance(root, torch.Tensor) else []
+        root = usable_root(root, names[0] if names else "root", recorder)
+        probe = Probe([root], recorder, scopes, Detail())
+        if gradient is None:
+            return probe.report()
+        return probe.report([probe.own_pass(_seed(gradient[0], root, scopes))])
 
 
 def _seed(gradient: Any, root: torch.Tensor, scopes: Scopes) -> torch.Tensor:

@@ -12,35 +12,42 @@ import threading
 import msgspec
 import torch
 
+from gradscope.capture.quiet import dispatch_unseen
 from gradscope.capture.summary import (
-    NOT_REACHED,
     SMALL,
-    UNDEFINED,
     flat_values,
+    is_plain,
     measure,
     name_of,
     number,
     plain,
     state_of,
+    unreadable,
 )
 from gradscope.report import GradientInfo
+
+NOT_REACHED, NONE = 0, 1
+"""Entries that every table begins with: backward never came here; it came without a gradient."""
 
 MAX_VALUES = 65_536
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
 
 class Meter:
-    """Measures gradients into a table; index 0 is "not reached", 1 is "none".
+    """Measures gradients into a table.
 
     Args:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
+
+    ``fault`` is the first reason for which a gradient could not be read, if any.
     """
 
     def __init__(self, keep: int = SMALL, limit: int = MAX_VALUES) -> None:
-        self._table: list[GradientInfo] = [NOT_REACHED, UNDEFINED]
+        self._table: list[GradientInfo] = [GradientInfo("not reached"), GradientInfo("none")]
         self._keep = keep
         self._left = limit
+        self.fault: Exception | None = None
         self._pending: list[tuple[int, torch.Tensor, torch.Tensor | None]] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
@@ -48,16 +55,24 @@ class Meter:
     def add(self, gradient: torch.Tensor | None) -> int:
         """Measure one gradient and return its index in the table."""
         if gradient is None:
-            return 1
-        with self._lock:
-            keep = self._keep if gradient.numel() <= self._left else 0
-            if gradient.device.type in ("cpu", "meta") or gradient.layout is not torch.strided:
-                info = measure(gradient, keep)
-            else:
-                info = self._queue(gradient, keep)
+            return NONE
+        with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
+            info = self._read(gradient)
             self._left -= len(info.values or ())
             self._table.append(info)
             return len(self._table) - 1
+
+    def _read(self, gradient: torch.Tensor) -> GradientInfo:
+        try:
+            keep = self._keep if gradient.numel() <= self._left else 0
+            # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
+            if gradient.device.type in ("cpu", "meta") or not is_plain(gradient):
+                return measure(gradient, keep)
+            return self._queue(gradient, keep)
+        except Exception as error:
+            # This runs inside the program's backward, which must not fail because of us.
+            self.fault = self.fault or error
+            return unreadable(gradient)
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
@@ -65,6 +80,7 @@ class Meter:
         for entry in self._pending:
             by_device.setdefault(entry[1].device, []).append(entry)
         for entries in by_device.values():
+            # One stack and one read a device, however many gradients it has.
             rows = torch.stack([statistics for _, statistics, _ in entries]).tolist()
             for (index, _, values), row in zip(entries, rows, strict=True):
                 self._table[index] = _filled(self._table[index], row, values)
@@ -73,6 +89,7 @@ class Meter:
 
     def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
         still = gradient.detach()
+        # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
         statistics = torch.stack(
             [

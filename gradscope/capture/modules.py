@@ -12,7 +12,7 @@ import threading
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +31,15 @@ OUTSIDE = -1
 
 @dataclass(frozen=True)
 class Place:
-    """Where a module sits: which root module it belongs to, and its dotted path from there."""
+    """Where a module sits: which root module it belongs to, and its dotted path from there.
+
+    ``is_library``: its forward is torch's own code, such as that of ``nn.Sequential``.
+    """
 
     root: int
     path: str
     type: str
+    is_library: bool
 
 
 @dataclass
@@ -48,10 +52,15 @@ class RootModule:
 
 
 class ModuleTracker:
-    """Records the module calls of one thread while started."""
+    """Records the module calls of one thread while started.
+
+    ``roots`` are the modules called while no other was running, ``strays`` those that were called
+    in another one without being registered in it.
+    """
 
     def __init__(self) -> None:
         self.roots: list[RootModule] = []
+        self.strays: list[tuple[weakref.ref[nn.Module], Place]] = []
         self._places: dict[int, tuple[weakref.ref[nn.Module], Place]] = {}
         self._stack: list[int] = []
         self._running: list[nn.Module] = []
@@ -94,10 +103,37 @@ class ModuleTracker:
         index = call - self._first_call
         return self._parents[index] if 0 <= index < len(self._parents) else OUTSIDE
 
+    def library_call(self, call: int) -> int:
+        """The outermost call of this one and those around it that runs torch's code only.
+
+        That is the one which the program's own code made: ``model(x)`` for every layer inside an
+        ``nn.Sequential``.  :data:`OUTSIDE` when the call runs code of the program itself.
+        """
+        found = OUTSIDE
+        while call != OUTSIDE:
+            place = self.place(call)
+            if place is None or not place.is_library:
+                break
+            found, call = call, self.parent(call)
+        return found
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a module call is under way."""
+        return bool(self._running)
+
+    def met(self) -> Iterator[tuple[nn.Module, Place]]:
+        """The modules that still live, with their places."""
+        for reference, place in self._places.values():
+            module = reference()
+            if module is not None:
+                yield module, place
+
     def _enter(self, module: nn.Module, _inputs: object) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
         place = self._place_of(module)
+        # Numbers go on counting when the oldest calls are forgotten.
         call = self._first_call + len(self._call_places)
         self._call_places.append(place)
         self._parents.append(self._stack[-1] if self._stack else OUTSIDE)
@@ -116,6 +152,7 @@ class ModuleTracker:
         self._note_change(self._stack[-1] if self._stack else OUTSIDE)
 
     def _note_change(self, call: int) -> None:
+        # The next node will get this number: it and those after it belong to this call.
         self._changes.append(_sequence())
         self._changed_to.append(call)
         if len(self._call_places) > MAX_CALLS:
@@ -138,22 +175,22 @@ class ModuleTracker:
             return self._add_root(module)
         # Not registered below the root when that was entered: added since, or held in a plain list.
         parent = self._running[-1]
-        for name, child in parent.named_modules():
-            if child is module:
-                return self._remember(module, _join(self._place_of(parent), name, module))
-        return self._remember(module, _join(self._place_of(parent), type(module).__name__, module))
+        place = _join(self._place_of(parent), _name_within(parent, module), module)
+        self.strays.append((weakref.ref(module), place))
+        return self._remember(module, place)
 
     def _known(self, module: nn.Module) -> Place | None:
         known = self._places.get(id(module))
         return known[1] if known is not None and known[0]() is module else None
 
     def _add_root(self, module: nn.Module) -> Place:
+        # All modules below are named at once: asking each for its path would be quadratic.
         number = len(self.roots)
         has_parameters = next(module.parameters(), None) is not None
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
         for name, child in module.named_modules():
             if self._known(child) is None:
-                self._remember(child, Place(number, name, type(child).__name__))
+                self._remember(child, _place(number, name, child))
         return self._places[id(module)][1]
 
     def _remember(self, module: nn.Module, place: Place) -> Place:
@@ -161,6 +198,29 @@ class ModuleTracker:
         return place
 
 
+def _name_within(parent: nn.Module, module: nn.Module) -> str:
+    """How a running module would write another one: ``blocks[0]``; its class where it cannot."""
+    registered = nn.Module.named_modules(parent)
+    for name, child in (*registered, *_unregistered(parent)):
+        if child is module:
+            return str(name)
+    return type(module).__name__
+
+
+def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(parent).items():
+        yield name, value
+        if isinstance(value, (list, tuple)):
+            yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
+        elif type(value) is dict and not name.startswith("_"):
+            yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
+
+
 def _join(parent: Place, name: str, module: nn.Module) -> Place:
     path = f"{parent.path}.{name}" if parent.path else name
-    return Place(parent.root, path, type(module).__name__)
+    return _place(parent.root, path, module)
+
+
+def _place(root: int, path: str, module: nn.Module) -> Place:
+    kind = type(module)
+    return Place(root, path, kind.__name__, kind.forward.__module__.startswith("torch.nn."))

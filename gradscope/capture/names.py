@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.capture.modules import Place, RootModule
+from gradscope.capture.modules import ModuleTracker, Place, RootModule
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -99,7 +99,7 @@ def _item(owner: Any, key: Any) -> Any:
 
 
 def _own_attributes(owner: Any) -> dict[str, Any]:
-    if isinstance(owner, (type, ModuleType, torch.Tensor)):
+    if issubclass(type(owner), (type, ModuleType, torch.Tensor)):
         return {}
     own = getattr(owner, "__dict__", None) if _has_plain_dict(owner) else None
     return own if isinstance(own, dict) else {}
@@ -177,7 +177,7 @@ class Scopes:
         while queue and looked < MAX_ITEMS:
             looked += 1
             name, value, depth = queue.popleft()
-            if isinstance(value, torch.Tensor):
+            if issubclass(type(value), torch.Tensor):
                 known = self.tensors.setdefault(id(value), [])
                 if name not in known:
                     known.append(name)
@@ -185,7 +185,7 @@ class Scopes:
                 continue
             if id(value) in seen:
                 continue
-            if isinstance(value, nn.Module):
+            if issubclass(type(value), nn.Module):
                 self.modules.setdefault(id(value), (name, value))
             seen.add(id(value))
             if depth < MAX_DEPTH:
@@ -193,11 +193,11 @@ class Scopes:
 
 
 def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, nn.Module):
+    if issubclass(type(value), nn.Module):
         return  # its parameters are named by named_parameters
     if type(value) in (list, tuple):
         yield from ((f"{name}[{i}]", child) for i, child in enumerate(islice(value, MAX_ITEMS)))
-    elif isinstance(value, dict):
+    elif issubclass(type(value), dict):
         for key, child in islice(dict.items(value), MAX_ITEMS):
             if isinstance(key, (str, int)):
                 yield f"{name}[{key!r}]", child
@@ -215,15 +215,19 @@ class ModuleNames:
     with the variable that holds it (``student.fc1.weight``), or its class where no variable does.
     """
 
-    def __init__(self, scopes: Scopes, roots: list[RootModule]) -> None:
-        self._roots = roots
-        owners = self._find_owners(scopes, roots)
+    def __init__(self, scopes: Scopes, tracker: ModuleTracker) -> None:
+        self._roots = tracker.roots
+        owners = self._find_owners(scopes, tracker.roots)
         alone = sum(1 for _, module in owners if _has_parameters(module)) == 1
         self.paths: dict[int, str] = {}
         self.parameters: dict[int, list[str]] = {}
         self.owners = owners
         for name, module in owners:
             self._add(module, "" if alone and _has_parameters(module) else name)
+        for reference, place in tracker.strays:
+            stray = reference()
+            if stray is not None:
+                self._add(stray, self.path(place))
 
     def path(self, place: Place) -> str:
         """The dotted path of a recorded place; the class name where a root has no name."""

@@ -60,6 +60,16 @@ class Places:
         """The place with this number; None for a negative one."""
         return self._sites[number] if number >= 0 else None
 
+    def site_of_error(self, error: BaseException) -> Site | None:
+        """Where an exception was raised: the innermost place of the program in its traceback."""
+        found = None
+        step = error.__traceback__
+        while step is not None:
+            if not self.is_foreign(step.tb_frame.f_code):
+                found = Site(step.tb_frame.f_code, step.tb_lasti)
+            step = step.tb_next
+        return found
+
     def site_of(self, frame: FrameType | None) -> Site | None:
         """Where the program is now, seen from a frame."""
         user = self.user_frame(frame)

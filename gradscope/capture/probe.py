@@ -7,9 +7,9 @@ root was chosen.
 from __future__ import annotations
 
 import datetime
+import math
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,14 @@ import torch
 from gradscope.capture.assemble import Assembler, backward_pass
 from gradscope.capture.blame import explain_failure
 from gradscope.capture.calls import BackwardCall, edge_of
-from gradscope.capture.flow import Flow, is_leaf
-from gradscope.capture.meter import MAX_VALUES, Meter
+from gradscope.capture.flow import Flow, is_leaf, outputs_of
+from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
+from gradscope.capture.quiet import grads_preserved, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
+from gradscope.errors import CaptureError
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Meta, Report
 from gradscope.version import VERSION
@@ -44,6 +46,23 @@ class Detail:
     def keep(self) -> int:
         """Values of tensors with at most this many elements are kept."""
         return EVERYTHING if self.values else SMALL
+
+
+@dataclass
+class Watched:
+    """A backward call that the program made itself: its result or the exception it raised, what
+    flowed, and what there is to say of a failure."""
+
+    result: Any
+    failure: BaseException | None
+    flowed: BackwardPass
+    notes: list[str]
+
+    def conclude(self) -> Any:
+        """End the call as it ended: return its result or raise its exception."""
+        if self.failure is not None:
+            raise self.failure
+        return self.result
 
 
 class Probe:
@@ -71,7 +90,7 @@ class Probe:
     def report(self, passes: Sequence[BackwardPass] = (), notes: Sequence[str] = ()) -> Report:
         """The finished report, its invariants checked."""
         graph = msgspec.structs.replace(self.graph, origins=self._assembler.origins())
-        finished = Report(graph, meta(), tuple(passes), tuple(notes) + self._limits())
+        finished = Report(graph, meta(), tuple(passes), (*notes, *self._limits()))
         check(finished)
         return finished
 
@@ -79,78 +98,94 @@ class Probe:
         """Send a gradient through the graph from its one root.
 
         Buffers are kept, ``.grad`` and the random state stay as they are, and nothing is
-        accumulated. Hooks that the program put on tensors do run, as in any backward.
+        accumulated.  Hooks that the program put on tensors do run, as in any backward.
+
+        Raises:
+            CaptureError: when backward fails; says why.
         """
         flow, seeds = self._seeded([gradient])
-        leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
-        inputs = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
-        with flow.hooked():
-            if self._needs_accumulation() or not inputs:
-                self._backward_and_restore(gradient, inputs)
-            else:
-                found = torch.autograd.grad(
-                    self._roots, inputs, [gradient], retain_graph=True, allow_unused=True
-                )
-                for (number, _), arrived in zip(leaves, found, strict=True):
-                    flow.arrived(number, 0, arrived)
-        return backward_pass(flow, self.walked, self.graph, seeds)
+        try:
+            with flow.hooked(), grads_preserved():
+                self._send(flow, gradient)
+        except Exception as error:
+            raise self._explained(error) from error
+        flow.end()
+        return backward_pass(flow, self.graph, seeds)
 
-    def watch(self, call: BackwardCall, number: int) -> tuple[Any, BackwardPass, list[str]]:
-        """Let the program make its call, and see what flows.
-
-        Returns:
-            the call's result or the exception it raised, the pass, and what to say of a failure.
-        """
-        flow, seeds = self._seeded(
-            [_given(root, seed) for root, seed in zip(call.roots, call.gradients, strict=True)]
-        )
+    def watch(self, call: BackwardCall, number: int) -> Watched:
+        """Let the program make its call, and see what flows."""
+        with unseen():
+            flow, seeds = self._seeded(map(_given, call.roots, call.gradients))
+        # Measured and not kept: the call may add to this very tensor.
         before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
         failure: BaseException | None = None
         result: Any = None
         with flow.hooked():
             try:
                 result = call.run()
-            except Exception as error:  # the program's own; it is raised again by the caller
+            except (
+                Exception
+            ) as error:  # the program's own; whoever asked decides what becomes of it
                 failure = error
-        if failure is None and not call.accumulates:
-            self._note_results(flow, call, result)
-        flowed = backward_pass(flow, self.walked, self.graph, seeds)
-        site = self._recorder.site_of(call.frame)
+        if failure is None:
+            if not call.accumulates:
+                self._note_results(flow, call, result)
+            flow.end()
+        flowed = backward_pass(flow, self.graph, seeds)
         flowed = msgspec.structs.replace(
             flowed,
             number=number,
-            origin=self._assembler.origin(site),
+            origin=self._assembler.origin(self._recorder.places.site_of(call.frame)),
             accumulations=self._accumulations(flowed, before, call.accumulates),
             gradients=self._meter.finish(),
             error="" if failure is None else f"{type(failure).__name__}: {failure}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
-        return failure if failure is not None else result, flowed, notes
+        return Watched(result, failure, flowed, notes)
 
     # ------------------------------------------------------------------ inside
 
-    def _seeded(self, gradients: Sequence[torch.Tensor | None]) -> tuple[Flow, list[int]]:
+    def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[Flow, list[int]]:
         flow = Flow(self.walked, self._meter)
         seeds = [
-            1 if gradient is None else flow.seed(self.walked.index[node], output, gradient)
+            NONE if gradient is None else flow.seed(self.walked.index[node], output, gradient)
             for (node, output), gradient in zip(self._edges, gradients, strict=True)
         ]
         return flow, seeds
 
-    def _needs_accumulation(self) -> bool:
+    def _send(self, flow: Flow, gradient: torch.Tensor) -> None:
+        # Asking for all leaves as inputs leaves every ``.grad`` alone.
+        leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
+        inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
         # Reentrant checkpointing calls backward inside backward, which torch allows only where
         # gradients are accumulated.
-        return any(node.name() == "CheckpointFunctionBackward" for node in self.walked.nodes)
-
-    def _backward_and_restore(self, gradient: torch.Tensor, inputs: list[torch.Tensor]) -> None:
-        with _grads_preserved([*inputs, *self._assembler.known_leaves()]):
+        reentrant = any(node.name() == "CheckpointFunctionBackward" for node in self.walked.nodes)
+        if reentrant or not inputs:
             torch.autograd.backward(self._roots, [gradient], retain_graph=True)
+            return
+        found = torch.autograd.grad(
+            self._roots, inputs, [gradient], retain_graph=True, allow_unused=True
+        )
+        for (number, _), arrived in zip(leaves, found, strict=True):
+            flow.arrived(number, 0, arrived)
+
+    def _explained(self, error: Exception) -> CaptureError:
+        notes = explain_failure(error, self.walked, self._recorder)
+        raised = self._recorder.places.site_of_error(error)
+        # A custom Function's backward is the program's own code, and can be pointed at.
+        if not notes and raised is not None:
+            origin = self._recorder.sources.origin(raised)
+            notes = [f"raised by `{origin.expression}` at {origin.file}:{origin.line}"]
+        return CaptureError(
+            f"backward failed with {_first_line(error)}",
+            "\n".join(notes) or "the program's own backward would fail in the same way",
+        )
 
     def _note_results(self, flow: Flow, call: BackwardCall, result: Any) -> None:
         for tensor, gradient in zip(call.inputs, result, strict=False):
             node, output = edge_of(tensor)
             position = self.walked.index.get(node)
-            if position is not None and not call.batched:
+            if position is not None:
                 flow.arrived(position, output, gradient)
 
     def _grad_of(self, number: int) -> int | None:
@@ -169,27 +204,23 @@ class Probe:
 
     def _limits(self) -> tuple[str, ...]:
         opaque = sorted({node.op for node in self.graph.nodes if node.kind == "opaque"})
-        return tuple(
-            f"{op} hides the operations inside it; only its edges are shown" for op in opaque
-        )
-
-
-@contextmanager
-def _grads_preserved(leaves: Sequence[torch.Tensor]) -> Iterator[None]:
-    kept = [(leaf, leaf.grad) for leaf in leaves]
-    try:
-        for leaf, _ in kept:
-            leaf.grad = None
-        yield
-    finally:
-        for leaf, grad in reversed(kept):
-            leaf.grad = grad
+        limits = [f"{op} hides the operations inside it; only its edges are shown" for op in opaque]
+        if self._meter.fault is not None:
+            limits.append(f"not every gradient could be read: {_first_line(self._meter.fault)}")
+        if self._recorder.fault is not None:
+            limits.append(f"not every call could be followed: {_first_line(self._recorder.fault)}")
+        return tuple(limits)
 
 
 def _given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
-    if seed is not None or not isinstance(root, torch.Tensor):
+    """The gradient that a pass starts with: as given, or the 1 that torch fills in."""
+    if seed is not None:
         return seed
-    return torch.ones_like(root).detach() if root.numel() == 1 else None
+    node, output = edge_of(root)
+    described = outputs_of(node)[output] if outputs_of(node) else root
+    if math.prod(described.shape) != 1:
+        return None
+    return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)
 
 
 def meta(target: str = "") -> Meta:
@@ -203,4 +234,6 @@ def meta(target: str = "") -> Meta:
     )
 
 
-Look = Callable[[Probe], Report]
+def _first_line(error: Exception) -> str:
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text}"

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -24,6 +22,7 @@ from gradscope.capture.events import Events
 from gradscope.capture.freed import Freed
 from gradscope.capture.modules import ModuleTracker
 from gradscope.capture.places import Places
+from gradscope.capture.quiet import mode_removed, mode_stack, push_mode, take_out
 from gradscope.capture.remembered import LeafNames, Values
 from gradscope.capture.source import Site, Sources
 from gradscope.capture.spans import Span, Spans
@@ -73,9 +72,8 @@ class Recorder(TorchFunctionMode):
         self._warnings = WarningPlaces()
         self._on_backward = on_backward or self.let_run
         self._backward_functions = {torch.Tensor.backward, torch.autograd.grad}
-        self._inside_backward = False
         self._first = 0
-        self._owner = (0, 0)
+        self._process = os.getpid()
         self._originals: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ on and off
@@ -89,7 +87,6 @@ class Recorder(TorchFunctionMode):
         if Recorder.active is not None:
             raise RuntimeError("a recorder is active already: leave its `with` block first")
         Recorder.active = self
-        self._owner = _thread_now()
         self._first = _sequence()
         self.modules.start()
         self._warnings.start()
@@ -99,7 +96,7 @@ class Recorder(TorchFunctionMode):
         }
         setattr(torch.autograd.Function, "apply", classmethod(self._apply))  # noqa: B010
         torch.autograd.backward = self._autograd_backward
-        _push(self)
+        push_mode(self)
         return self
 
     def stop(self) -> None:
@@ -108,9 +105,7 @@ class Recorder(TorchFunctionMode):
             return
         Recorder.active = None
         # The program may have entered modes of its own since and not left them: they stay.
-        if self in torch.overrides._get_current_function_mode_stack():
-            with modes_removed(down_to=self):
-                _pop()
+        take_out(self)
         setattr(torch.autograd.Function, "apply", self._originals["apply"])  # noqa: B010
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
@@ -139,15 +134,15 @@ class Recorder(TorchFunctionMode):
         return out
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        original = self._originals["apply"].__func__
+        # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
+        original = self._originals["apply"].__get__(None, cls)
         if torch.compiler.is_compiling() or not self._is_watching():
-            return original(cls, *args, **kwargs)
+            return original(*args, **kwargs)
         before = _sequence()
-        out = original(cls, *args, **kwargs)
+        out = original(*args, **kwargs)
         after = _sequence()
-        if after != before:
-            with _unseen():
-                self._made(before, after, sys._getframe(1), args, out)
+        with _unseen():
+            self._note(original, (before, after), args, kwargs, out)
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
@@ -157,26 +152,24 @@ class Recorder(TorchFunctionMode):
         return self._backward(original, args, kwargs, sys._getframe(1))
 
     def _is_watching(self) -> bool:
-        # A worker process inherits the recorder, but nobody would ever read what it saw there.
-        return (
-            Recorder.active is self and not self._inside_backward and _thread_now() == self._owner
-        )
+        # The stack of modes is the thread's own, and we are not on it while we handle a call.
+        return Recorder.active is self and self in mode_stack()
 
     def _backward(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
-        if call is None or not self._is_watching():
+        # A worker process inherits the recorder, but nobody would ever read what it saw there.
+        if call is None or os.getpid() != self._process:
             return func(*args, **kwargs)
         before = _sequence()
-        self._inside_backward = True
         try:
-            return self._on_backward(call)
+            with mode_removed(self):
+                return self._on_backward(call)
         finally:
-            self._inside_backward = False
             after = _sequence()
             if after != before:
-                self._spans.add_backward(before, after, self._place(frame))
+                self._spans.add(before, after, self.places.number(call.frame), is_backward=True)
 
     def let_run(self, call: BackwardCall, retain_graph: bool | None = None) -> Any:
         """Make a backward call as the program meant it, and remember what it frees."""
@@ -198,25 +191,26 @@ class Recorder(TorchFunctionMode):
         frame = sys._getframe(2)
         try:
             if made[0] != made[1]:
-                self._made(*made, frame, args, out)
-            self.events.note(func, args, kwargs, out, lambda: self.places.site_of(frame))
+                self._made(made, frame, args, out)
+            elif not self.events.changes(func, kwargs):
+                self.events.note_result(func, args, out, lambda: self.places.site_of(frame))
+            if self.events.changes(func, kwargs):
+                self.events.note_change(func, args, kwargs, self.places.site_of(frame))
         except Exception as error:
             # Whatever is wrong with our looking, the program's call itself has succeeded.
             self.fault = self.fault or error
 
     def _made(
-        self, before: int, after: int, frame: FrameType, args: tuple[Any, ...], out: Any
+        self, made: tuple[int, int], frame: FrameType, args: tuple[Any, ...], out: Any
     ) -> None:
-        place = self._place(frame)
-        self._spans.add(before, after, place)
-        self.leaf_names.note(place, self.places, frame, args)
+        user = self.places.user_frame(frame)
+        place = -1 if user is None else self.places.number(user)
+        self._spans.add(*made, place)
+        if user is not None:
+            self.leaf_names.note(place, self.places, user, args)
         if out is not None:
             self.last = out
-            self.values.note(after - 1, out)
-
-    def _place(self, frame: FrameType) -> int:
-        user = self.places.user_frame(frame)
-        return -1 if user is None else self.places.number(user)
+            self.values.note(made[1] - 1, out)
 
     # ------------------------------------------------------------------ looking it up
 
@@ -232,25 +226,3 @@ class Recorder(TorchFunctionMode):
         """The place of the call that made the node with this sequence number."""
         span = self._spans.of(sequence)
         return None if span is None else self.places.site(span.place)
-
-
-def _thread_now() -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
-
-
-_push: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
-_pop: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
-
-
-@contextmanager
-def modes_removed(down_to: TorchFunctionMode | None = None) -> Iterator[None]:
-    """While the block runs, no mode above ``down_to`` sees a torch call; by default none at all."""
-    removed: list[TorchFunctionMode] = []
-    stack = torch.overrides._get_current_function_mode_stack
-    while (modes := stack()) and modes[-1] is not down_to:
-        removed.append(_pop())
-    try:
-        yield
-    finally:
-        for mode in reversed(removed):
-            _push(mode)

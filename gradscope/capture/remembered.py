@@ -16,8 +16,7 @@ from gradscope.capture.events import tensors_in
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.source import Sources
-from gradscope.capture.summary import SMALL, flat_values, readable
-from gradscope.plain import Number
+from gradscope.capture.summary import SMALL, flat_values, name_of, readable
 
 MAX_VALUES = 100_000
 """Forward values remembered."""
@@ -27,12 +26,17 @@ NAMED_VISITS = 8
 
 
 class Value(NamedTuple):
-    """A forward value: of which node and output, its shape, and its elements or a copy of it."""
+    """A forward value: of which node and output, its kind, and its elements or a copy of it."""
 
     sequence: int
     output: int
     shape: tuple[int, ...]
+    dtype: str
     kept: torch.Tensor | list[float]
+
+    def numbers(self) -> list[float]:
+        """The elements in row-major order; complex ones as real, imaginary."""
+        return flat_values(self.kept) if isinstance(self.kept, torch.Tensor) else self.kept
 
 
 class Values:
@@ -55,8 +59,8 @@ class Values:
                 # make a GPU wait.
                 later = still.device.type != "cpu" or self._keep > SMALL
                 kept = still.clone() if later else flat_values(still)
-                shape = tuple(tensor.shape)
-                self._values.append(Value(sequence, tensor.output_nr, shape, kept))
+                kind = tuple(tensor.shape), name_of(tensor.dtype)
+                self._values.append(Value(sequence, tensor.output_nr, *kind, kept))
 
     def by_node(self) -> dict[tuple[int, int], Value]:
         """The latest value for each sequence number and output number."""
@@ -76,15 +80,17 @@ class LeafNames:
         self._visits: dict[int, int] = {}
 
     def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> None:
-        """Look for the leaves among the arguments of a call in the frame that made it."""
+        """Look for the leaves among the arguments of a call in the frame of the program that
+        made it."""
         visits = self._visits.get(place, 0)
-        user, site = places.user_frame(frame), places.site(place)
-        if visits >= NAMED_VISITS or user is None or site is None:
+        site = places.site(place)
+        if visits >= NAMED_VISITS or site is None:
             return
+        # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
         for tensor in tensors_in(args):
             if tensor.requires_grad and tensor.is_leaf:
-                name = name_in_frame(tensor, self._sources.operands(site), user)
+                name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
 
@@ -99,8 +105,3 @@ class LeafNames:
             known = self._names[id(tensor)] = (weakref.ref(tensor), [])
         if name not in known[1]:
             known[1].append(name)
-
-
-def numbers_of(value: Value) -> list[float] | list[Number]:
-    """The elements of a remembered value in row-major order."""
-    return flat_values(value.kept) if isinstance(value.kept, torch.Tensor) else value.kept

@@ -11,9 +11,10 @@ import torch
 
 from gradscope.capture.calls import edge_of
 from gradscope.capture.events import Made
+from gradscope.capture.literal import evaluate
 from gradscope.capture.names import Scopes
+from gradscope.capture.quiet import living_tensors
 from gradscope.capture.recorder import Recorder
-from gradscope.capture.seed import evaluate
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, SeedError
 
@@ -31,6 +32,7 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
         try:
             value = evaluate(text, namespace, what="--root")
         except SeedError as error:
+            # A name that is missing in an inner function may be found further out, or later.
             if "no variable is called" not in error.what:
                 raise
             continue
@@ -41,6 +43,7 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
 def unknown_root(text: str, scopes: Scopes) -> SeedError:
     """The error for a ``--root`` that never existed: the names that do, nearest first."""
     names = list(dict.fromkeys(scopes.variable_names()))
+    # No cutoff: where nothing is near, all names are still the best help there is.
     near = get_close_matches(text, names, MAX_LISTED, cutoff=0.0)
     rest = [name for name in names if name not in near]
     listed = ", ".join([*near, *rest][:MAX_LISTED])
@@ -69,6 +72,7 @@ def usable_root(value: Any, text: str, recorder: Recorder) -> torch.Tensor:
 def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors with history in nested lists, tuples and dicts, with the expression that leads to
     each."""
+    # A stack, last in first out, so children are pushed in reverse to come in order.
     stack: list[tuple[str, Any, int]] = [(path, value, 0)]
     while stack:
         name, item, depth = stack.pop()
@@ -77,7 +81,8 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
                 yield name, item
         elif depth < 4 and isinstance(item, Mapping):
             stack.extend(
-                (f"{name}[{key!r}]", child, depth + 1) for key, child in reversed(item.items())
+                (f"{name}[{key!r}]", child, depth + 1)
+                for key, child in reversed(list(item.items()))
             )
         elif depth < 4 and isinstance(item, (list, tuple)):
             children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]
@@ -106,13 +111,10 @@ def last_results(recorder: Recorder) -> list[torch.Tensor]:
     Finds them among all objects, which costs nothing while the program runs.
     """
     gc.collect()  # what only a reference cycle keeps alive is no result
-    found = [
-        thing
-        for thing in gc.get_objects()
-        if issubclass(type(thing), torch.Tensor) and recorder.has_seen(thing.grad_fn)
-    ]
+    found = [tensor for tensor in living_tensors() if recorder.has_seen(tensor.grad_fn)]
     if not found:
         return []
+    # One walk over everything that lives: whatever an edge leads to was used by something.
     walked = walk(edge_of(tensor)[0] for tensor in found)
     make_release_safe(walked)
     used = {target for _, _, target, _ in walked.edges}
@@ -146,7 +148,8 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
 
 def no_graph(recorder: Recorder) -> NoGraph:
     """The error for a program that left nothing to walk."""
-    leaves = any(made.tensor() is not None for made in recorder.events.leaves.values())
+    # A program that trained inside a function leaves nothing, and yet nothing is wrong with it.
+    leaves = recorder.events.has_leaves()
     if recorder.last is None and not leaves and not recorder.modules.roots:
         return NoGraph(
             "no autograd graph: no tensor of the program requires grad",
@@ -154,17 +157,17 @@ def no_graph(recorder: Recorder) -> NoGraph:
         )
     return NoGraph(
         "no autograd graph: the program kept no result that requires grad",
-        "name one that exists at a backward call with --root, or point at a function that returns it: "
-        "FILE.py::FUNCTION",
+        "name one that exists at a backward call with --root, or point at a function that "
+        "returns it: FILE.py::FUNCTION",
     )
 
 
 def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
     names = scopes.names(tensor)
-    span = recorder.span_of(edge_of(tensor)[0]._sequence_nr())
+    site = recorder.site_of(edge_of(tensor)[0]._sequence_nr())
     place = ""
-    if span is not None and span.site is not None:
-        origin = recorder.sources.origin(span.site)
+    if site is not None:
+        origin = recorder.sources.origin(site)
         place = f"  {origin.file}:{origin.line}  {' '.join(origin.expression.split())}"
     return f"{names[0] if names else '(no name)'}  {list(tensor.shape)}{place}"
 
@@ -193,7 +196,7 @@ def _reason(made: Made, tensor: torch.Tensor) -> str:
 
 def _merged(namespaces: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Locals with their globals, innermost first, as the code there would see them."""
-    for position, namespace in enumerate(namespaces):
+    for position in range(len(namespaces)):
         merged = dict(namespaces[-1])
         for outer in reversed(namespaces[position:]):
             merged.update(outer)

@@ -20,6 +20,7 @@ def fill(namespace: dict[str, Any], lets: Iterable[tuple[str, str]]) -> None:
     """
     for name in dir(torch):
         value = getattr(torch, name)
+        # Classes, submodules and constants of torch would only hide the user's own names.
         is_function = type(value) in (type(torch.log), type(torch.einsum))
         if is_function and not name.startswith("_") and not hasattr(builtins, name):
             namespace[name] = value

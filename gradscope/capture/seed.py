@@ -7,32 +7,25 @@ fitted.
 
 from __future__ import annotations
 
-import ast
 import json
-import math
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gradscope.capture.literal import clip, evaluate, to_tensor
 from gradscope.errors import SeedError
-
-MAX_TEXT = 200_000
-"""Characters of a gradient given on the command line; more belongs in a file."""
-
-_NUMBERS = {"nan": math.nan, "NaN": math.nan, "inf": math.inf, "Infinity": math.inf}
 
 
 def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
     """The gradient that ``text`` describes, in the shape, dtype and device of ``root``.
 
     Args:
-        text: see the module's docstring.  ``randn`` draws from a generator of its own, seeded with
-        0. root: the tensor that backward starts from. namespace: the program's variables, for
-        expressions.
+        text: see the module's docstring.  ``randn`` draws from a generator seeded with 0.
+        root: the tensor that backward starts from.
+        namespace: the program's variables, for expressions.
 
     Raises:
         SeedError: when the text is no tensor, or does not fit the root.
@@ -80,64 +73,6 @@ def parse_leaf(name: str, text: str, namespace: Mapping[str, Any]) -> torch.Tens
     return tensor.clone().requires_grad_()
 
 
-def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
-    """The value of python text: literals as they are, names from the namespace.
-
-    Raises:
-        SeedError: when it does not parse or raises.
-    """
-    if len(text) > MAX_TEXT:
-        raise SeedError(
-            f"{what} is {len(text):,} characters long", "put it into a file: --gradient @FILE.npy"
-        )
-    try:
-        tree = ast.parse(text, "<gradient>", "eval")
-        _refuse_overflow(tree, text, what)
-        return eval(compile(tree, "<gradient>", "eval"), {**_NUMBERS, **namespace})
-    except SeedError:
-        raise
-    except SyntaxError as error:
-        raise SeedError(*_explain_syntax(text, error, what)) from None
-    except (RecursionError, MemoryError):
-        raise SeedError(
-            f"{what} is nested too deeply", "put it into a file: --gradient @FILE.npy"
-        ) from None
-    except NameError as error:
-        name = error.name or text
-        near = get_close_matches(
-            name, [str(key) for key in namespace if not key.startswith("_")], 3
-        )
-        hint = (
-            f"nearest names: {', '.join(near)}"
-            if near
-            else "it can be numbers, ones, zeros, randn, onehot:0, @FILE"
-        )
-        raise SeedError(f"{what}: no variable is called {name!r}", hint) from None
-    except Exception as error:
-        raise SeedError(
-            f"{what}: {type(error).__name__}: {error}", f"the text was {_clip(text)}"
-        ) from None
-
-
-def to_tensor(value: Any, what: str) -> torch.Tensor:
-    """A tensor from a tensor, number, or nested list of numbers.
-
-    Raises:
-        SeedError: naming the place where the value stops being a tensor.
-    """
-    if isinstance(value, torch.Tensor):
-        return value.detach()
-    try:
-        flat, shape = _flatten(value, what)
-    except RecursionError:
-        raise SeedError(
-            f"{what} is nested too deeply", "a tensor has at most 64 dimensions"
-        ) from None
-    has_complex = any(isinstance(number, complex) for number in flat)
-    dtype = torch.complex128 if has_complex else torch.float64
-    return torch.tensor(flat, dtype=dtype).reshape(shape)
-
-
 def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     """The gradient with the root's dtype and device, if it has its shape.
 
@@ -147,7 +82,8 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     one = gradient.dim() == 0 and root.numel() == 1
     if gradient.shape != root.shape and not one:
         raise SeedError(
-            f"the gradient has shape {list(gradient.shape)}, but the root has shape {list(root.shape)}",
+            f"the gradient has shape {list(gradient.shape)}, "
+            f"but the root has shape {list(root.shape)}",
             _suggestion(gradient, root),
         )
     if gradient.is_complex() and not root.is_complex():
@@ -159,7 +95,8 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     if bool(overflowed.any()):
         raise SeedError(
             f"a number in the gradient is too large for {_name(root.dtype)}",
-            "the root's dtype sets what its gradient can hold; use a smaller number, or inf if it is meant",
+            "the root's dtype sets what its gradient can hold; "
+            "use a smaller number, or inf if it is meant",
         )
     return seed.contiguous()
 
@@ -169,7 +106,7 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
 
 def _randn(root: torch.Tensor) -> torch.Tensor:
     own = torch.Generator().manual_seed(0)  # the program's random state must not move
-    drawn = torch.randn(root.shape, generator=own, dtype=torch.float32)
+    drawn = torch.randn(root.shape, generator=own, dtype=torch.float32, device="cpu")
     return drawn.to(dtype=root.dtype, device=root.device)
 
 
@@ -183,7 +120,7 @@ _WORDS = {
 def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
     if not re.fullmatch(r"onehot:\s*-?\d+(\s*,\s*-?\d+)*\s*", text):
         raise SeedError(
-            f"{_clip(text)} is not an index", "write onehot:0 or, for two dimensions, onehot:0,2"
+            f"{clip(text)} is not an index", "write onehot:0 or, for two dimensions, onehot:0,2"
         )
     index = tuple(int(part) for part in text.removeprefix("onehot:").split(","))
     seed = torch.zeros(root.shape, dtype=root.dtype, device=root.device)
@@ -222,73 +159,6 @@ def _load(name: str) -> torch.Tensor:
     raise SeedError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")
 
 
-# ---------------------------------------------------------------------- nested lists
-
-
-def _flatten(value: Any, what: str) -> tuple[list[Any], list[int]]:
-    """All numbers of a nested list in order, and its shape; without recursion, level by level."""
-    shape: list[int] = []
-    level: list[tuple[str, Any]] = [("", value)]
-    while level and isinstance(level[0][1], (list, tuple)):
-        shape.append(len(level[0][1]))
-        if len(shape) > 64:
-            raise SeedError(f"{what} is nested too deeply", "a tensor has at most 64 dimensions")
-        for place, item in level:
-            if not isinstance(item, (list, tuple)) or len(item) != shape[-1]:
-                raise SeedError(*_ragged(what, place, item, level[0][0], shape[-1]))
-        level = [(f"{place}[{i}]", child) for place, item in level for i, child in enumerate(item)]
-    return [_number(place, item, what) for place, item in level], shape
-
-
-def _ragged(what: str, place: str, item: Any, first: str, length: int) -> tuple[str, str]:
-    found = f"has {len(item)}" if isinstance(item, (list, tuple)) else "is a single value"
-    return (
-        f"{what} stops being a tensor at {place or 'its start'}: it {found}, but {first} has {length} elements",
-        "every row of a tensor has the same length",
-    )
-
-
-def _number(place: str, item: Any, what: str) -> Any:
-    if isinstance(item, torch.Tensor) and item.numel() == 1:
-        item = item.item()
-    if type(item).__module__ == "numpy" and hasattr(item, "item"):
-        item = item.item()
-    at = f" at {place}" if place else ""
-    if isinstance(item, (list, tuple)):
-        raise SeedError(
-            *_ragged(what, place, item, "what comes before", 0)[:1],
-            "every row of a tensor has the same length",
-        )
-    if not isinstance(item, (int, float, complex)):
-        raise SeedError(
-            f"{what} stops being a tensor{at}: {_clip(repr(item))} is not a number",
-            'write numbers, as in "[0.1, 1, 0.0001]"',
-        )
-    return item
-
-
-def _refuse_overflow(tree: ast.Expression, text: str, what: str) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in (math.inf, complex(0, math.inf)):
-            number = ast.get_source_segment(text, node)
-            raise SeedError(
-                f"{what} stops being a tensor at character {node.col_offset + 1}: {number} is too large",
-                "the largest float64 is about 1.8e308; write inf if infinity is meant",
-            )
-
-
-def _explain_syntax(text: str, error: SyntaxError, what: str) -> tuple[str, str]:
-    if "nested" in str(error.msg):
-        return f"{what} is nested too deeply", "a tensor has at most 64 dimensions"
-    position = (error.offset or 1) - 1
-    shown = text.splitlines()[(error.lineno or 1) - 1] if text.strip() else ""
-    near = shown[max(0, position - 12) : position + 12]
-    return (
-        f"{what} stops being python at character {position + 1}, near {near!r}: {error.msg}",
-        'write it as a literal, as in "[0.1, 1, 0.0001]"',
-    )
-
-
 def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:
     if gradient.numel() == root.numel() <= 64:
         reshaped = gradient.reshape(root.shape)
@@ -304,10 +174,6 @@ def _literal(shape: torch.Size) -> str:
 
 def _text(value: Any) -> str:
     return re.sub(r"\.0(?=[,\]]|$)", "", str(value))
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -20,6 +20,8 @@ from gradscope.report import Report
 from gradscope.target import Ending, Program, Target
 
 if TYPE_CHECKING:
+    from gradscope.capture.exam.examiner import Examiner
+    from gradscope.capture.exam.request import Examination
     from gradscope.capture.watcher import Watcher
 
 
@@ -38,6 +40,7 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
+    # A list, because it is filled in the middle of the program, when torch has been imported.
     watchers: list[Watcher] = []
 
     def on_torch() -> None:
@@ -50,28 +53,63 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
             watcher.recorder.stop()
     if not watchers:
         return Outcome(ending, error=None if ending.exception else _no_torch())
-    outcome = _finish(watchers[0], ending)
+    return _with_target(_finish(watchers[0], ending), target)
+
+
+def _with_target(outcome: Outcome, target: Target) -> Outcome:
     if outcome.report is not None:
         described = msgspec.structs.replace(outcome.report.meta, target=target.describe())
         outcome.report = msgspec.structs.replace(outcome.report, meta=described)
     return outcome
 
 
+def examine(target: Target, program: Program, examination: Examination) -> Outcome:
+    """Run a prepared program under a doctor's eyes; the report carries observations.
+
+    Raises:
+        GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
+    """
+    examiners: list[Examiner] = []
+
+    def on_torch() -> None:
+        module = importlib.import_module("gradscope.capture.exam.examiner")
+        examiners.append(module.Examiner(examination, _sources(target)))
+        examiners[0].recorder.start()
+
+    try:
+        ending = program.run(before=_code_namespace(target), on_torch=on_torch)
+    finally:
+        for examiner in examiners:
+            examiner.recorder.stop()
+    if not examiners:
+        return Outcome(ending, error=None if ending.exception else _no_torch())
+    examiner = examiners[0]
+    failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
+    frames = list(_frames_of(failure)) if failure is not None else []
+    examiner.finish(ending.namespace, ending.value, failure, frames)
+    if examiner.report is None and examiner.fault is not None:
+        raise examiner.fault
+    return _with_target(Outcome(ending, examiner.report, examiner.error), target)
+
+
 def _start_watching(target: Target, request: Request) -> Watcher:
     # Imported here and not above: these modules import torch, and this runs once the program has.
     watcher_module = importlib.import_module("gradscope.capture.watcher")
-    source_module = importlib.import_module("gradscope.capture.source")
-    texts = {"<string>": target.text} if target.kind == "code" else {}
-    watcher: Watcher = watcher_module.Watcher(request, source_module.Sources(texts))
+    watcher: Watcher = watcher_module.Watcher(request, _sources(target))
     watcher.recorder.start()
     return watcher
+
+
+def _sources(target: Target) -> Any:
+    module = importlib.import_module("gradscope.capture.source")
+    return module.Sources({"<string>": target.text} if target.kind == "code" else {})
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
-        watcher.finish_failed(frames, _failure_sentence(ending.exception, frames))
+        watcher.finish_failed(frames, _failure_sentence(ending.exception))
     else:
         watcher.finish(ending.namespace, ending.value)
     if watcher.failure is not None:
@@ -89,10 +127,10 @@ def _frames_of(error: BaseException) -> Iterator[FrameType]:
     return reversed(frames)
 
 
-def _failure_sentence(error: BaseException, frames: list[FrameType]) -> str:
-    name = type(error).__name__
+def _failure_sentence(error: BaseException) -> str:
     return (
-        f"the program ended with {name}; this is the graph of the last result it had made by then"
+        f"the program ended with {type(error).__name__}; "
+        "this is the graph of the last result it had made by then"
     )
 
 

@@ -35,8 +35,9 @@ class _File:
 
     lines: list[str]
     variables: dict[Span, str] = field(default_factory=dict)
-    whole: dict[Span, Span] = field(default_factory=dict)
-    """Spans that stand for a larger one: ``x[0]`` in ``x[0] = 3`` means the whole statement."""
+    statements: dict[Span, Span] = field(default_factory=dict)
+    """Spans that stand for a statement: ``x[0]`` in ``x[0] = 3`` means all of it, and what a loop
+    does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
 
@@ -45,8 +46,8 @@ class Sources:
     """Source text by file name, each file parsed once, when it is first asked about.
 
     Args:
-        texts: source of pseudo files that :mod:`linecache` does not know, as ``{"<string>":
-        code}``. directory: files below it are named relative to it.
+        texts: source of pseudo files that :mod:`linecache` does not know: ``{"<string>": code}``.
+        directory: files below it are named relative to it.
     """
 
     def __init__(self, texts: dict[str, str] | None = None, directory: str = "") -> None:
@@ -65,10 +66,15 @@ class Sources:
         function = site.code.co_qualname
         if span is None:
             return Origin(name, site.code.co_firstlineno, function=function)
-        shown = file.whole.get(span, span)
+        shown = file.statements.get(span, span)
         return Origin(
             name, shown[0], text_of(file.lines, shown), file.variables.get(span, ""), function
         )
+
+    def is_statement(self, site: Site) -> bool:
+        """Whether the shown text is a statement, which says itself what it assigns to."""
+        span = self.span(site)
+        return span is not None and span in self._file(site.code.co_filename).statements
 
     def operands(self, site: Site) -> list[str]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
@@ -85,6 +91,7 @@ class Sources:
 
     def span(self, site: Site) -> Span | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
+        # All positions of a code object are read at once: they can only be had in order.
         spans = self._spans.get(id(site.code))
         if spans is None:
             spans = list(_instruction_spans(site.code))
@@ -122,6 +129,7 @@ def text_of(lines: list[str], span: Span) -> str:
     first, start, last, end = span
     if first < 1 or last > len(lines):
         return ""
+    # Columns count bytes, so a line is cut as bytes.
     raw = [line.encode() for line in lines[first - 1 : last]]
     raw[-1] = raw[-1][:end]
     raw[0] = raw[0][start:]
@@ -141,7 +149,7 @@ def _index_statements(file: _File) -> None:
     try:
         tree = ast.parse("".join(file.lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # not python (a template, a notebook magic): expressions still work, variables do not
+        return  # a template, a notebook magic: expressions still work, variables do not
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[*targets], value=value):
@@ -152,10 +160,13 @@ def _index_statements(file: _File) -> None:
                 file.grad_reads.append((node.lineno, ast.unparse(owner)))
             case ast.NamedExpr(target=target, value=value):
                 file.variables[_span(value)] = target.id
+            # ``x += 1`` is one instruction for both the sum and the assignment.
             case ast.AugAssign(target=target):
                 file.variables[_span(node)] = _target_name(target)
+                file.statements[_span(node)] = _span(node)
             case ast.For(target=target, iter=iterated):
-                file.variables[_span(iterated)] = _target_name(target)
+                file.variables[_span(node)] = _target_name(target)
+                file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
 
 
 def _index_assignment(
@@ -166,7 +177,7 @@ def _index_assignment(
     for target, name in zip(targets, names, strict=True):
         if isinstance(target, ast.Subscript):
             file.variables[_span(target)] = name
-            file.whole[_span(target)] = _span(statement)
+            file.statements[_span(target)] = _span(statement)
 
 
 def _target_name(target: ast.expr) -> str:

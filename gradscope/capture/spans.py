@@ -33,18 +33,24 @@ class Spans:
         self._firsts, self._ends, self._places = array("q"), array("q"), array("q")
         self._backward: set[int] = set()
 
-    def add(self, first: int, end: int, place: int) -> None:
-        """Note that the nodes ``first <= n < end`` were made by one call."""
+    def add(self, first: int, end: int, place: int, is_backward: bool = False) -> None:
+        """Note that the nodes ``first <= n < end`` were made by one call.
+
+        Calls that were made inside it, and are known already, keep their nodes.  ``is_backward``:
+        the call was a backward pass that ran with ``create_graph``.
+        """
+        # A call ends after those it made, so inner ones come first and order is kept this way.
+        if self._ends:
+            first = max(first, self._ends[-1])
+        if first >= end:
+            return
         self._firsts.append(first)
         self._ends.append(end)
         self._places.append(place)
+        if is_backward:
+            self._backward.add(first)
         if len(self._firsts) > MAX_SPANS:
             self._forget_half()
-
-    def add_backward(self, first: int, end: int, place: int) -> None:
-        """As :meth:`add`, for a backward pass that ran with ``create_graph``."""
-        self._backward.add(first)
-        self.add(first, end, place)
 
     def of(self, sequence: int) -> Span | None:
         """The call that made the node with this sequence number, or None when it was not seen."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from torch.autograd.graph import Node as LiveNode
 
@@ -101,4 +102,5 @@ def make_release_safe(walked: Walked) -> None:
         return
     for start in range(0, len(walked.nodes), CUT):
         below = walked.nodes[start + 1 : start + 1 + 2 * CUT]
-        walked.nodes[start].metadata[METADATA_KEY] = _Release(below)
+        metadata: Any = walked.nodes[start].metadata  # a property, which torch declares a method
+        metadata[METADATA_KEY] = _Release(below)

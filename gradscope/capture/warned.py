@@ -10,56 +10,51 @@ import sys
 import warnings
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 
 _OURS = str(Path(__file__).parent) + "/"
 _DETOUR = str(Path(torch.overrides.__file__))
+_HOOK = "_showwarnmsg"
+"""What python calls with every warning that passed the filters.  The documented ``showwarning`` is
+below it, and ``catch_warnings(record=True)`` goes around that one."""
 
 
 class WarningPlaces:
-    """Replaces ``warnings.showwarning`` between :meth:`start` and :meth:`stop`."""
+    """Stands in the way of warnings between :meth:`start` and :meth:`stop`."""
 
     def __init__(self) -> None:
         self._original: Any = None
-        self._installed: Any = None
 
     def start(self) -> None:
         """Begin to correct the places of warnings."""
-        self._original = warnings.showwarning
-        self._installed = warnings.showwarning = self._show
+        self._original = getattr(warnings, _HOOK, None)
+        if self._original is not None:
+            setattr(warnings, _HOOK, self._show)
 
     def stop(self) -> None:
-        """Put the original back, unless the program has put its own there since."""
-        if warnings.showwarning is self._installed:
-            warnings.showwarning = self._original
+        """Put the original back."""
+        if self._original is not None:
+            setattr(warnings, _HOOK, self._original)
 
-    def _show(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        frame = _program_frame(filename) if _is_between(filename) else None
+    def _show(self, message: Any) -> None:
+        frame = _program_frame(message.filename) if _is_between(message.filename) else None
         if frame is None:
-            self._original(message, category, filename, lineno, file, line)
+            self._original(message)
             return
         # Filters and "once a place" apply again, now with the right place.
         for module in list(sys.modules.values()):
-            if getattr(module, "__file__", None) == filename:
+            if getattr(module, "__file__", None) == message.filename:
                 vars(module).get("__warningregistry__", {}).clear()
         warnings.warn_explicit(
-            message,
-            category,
+            message.message,
+            message.category,
             frame.f_code.co_filename,
             frame.f_lineno,
             module=frame.f_globals.get("__name__"),
             registry=frame.f_globals.setdefault("__warningregistry__", {}),
-            source=None,
+            source=message.source,  # which tracemalloc uses to tell where it was allocated
         )
 
 

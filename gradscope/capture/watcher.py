@@ -1,5 +1,4 @@
-"""Takes the one report that was asked for: at a backward call of the program, or when it has
-ended."""
+"""Takes the one report that was asked for: at a backward call of the program, or at its end."""
 
 from __future__ import annotations
 
@@ -9,9 +8,11 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.calls import BackwardCall, edge_of
+from gradscope.capture.calls import BackwardCall
 from gradscope.capture.names import Scopes, value_in_frame
-from gradscope.capture.probe import Detail, Probe
+from gradscope.capture.places import Places
+from gradscope.capture.probe import Detail, Probe, Watched
+from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.request import Request
 from gradscope.capture.roots import (
@@ -30,6 +31,9 @@ from gradscope.errors import CaptureError, GradscopeError, SeedError
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
+MOST_STOPS = 1_000
+"""How often a program is stopped that catches even that; then it is left to run."""
+
 
 class Watcher:
     """Records a program and answers one :class:`Request`.
@@ -43,6 +47,7 @@ class Watcher:
         self.error: GradscopeError | None = None
         self.failure: Exception | None = None
         self.calls = 0
+        self._stops = 0
         self._request = request
         self._detail = Detail(request.values, request.saved)
         keep = self._detail.keep if request.values else SMALL
@@ -55,76 +60,83 @@ class Watcher:
 
     # ------------------------------------------------------------------ while it runs
 
-    def _on_backward(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
-    ) -> Any:
-        call = BackwardCall.parse(func, args, kwargs, frame)
-        if call is None:
-            return func(*args, **kwargs)
+    def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
-        if self.answered or self.calls < self._request.call:
+        watched: Watched | None = None
+        if not self.answered and self.calls >= self._request.call:
+            try:
+                watched = self._look_at(call)
+            except GradscopeError as error:
+                self.error = error
+            except Exception as error:
+                self.failure = error
+        # A failure is the program's own to handle, also where it would have been stopped.
+        if watched is not None and (watched.failure is not None or self._may_go_on()):
+            return watched.conclude()
+        if self._may_go_on():
             return self._let_run(call)
-        try:
-            result = self._look_at(call, frame)
-        except GradscopeError as error:
-            self.error = error
-        except Exception as error:
-            self.failure = error
-        else:
-            if not self.answered or self._request.run_on:
-                return result[0] if result else self._let_run(call)
-            if result and isinstance(result[0], BaseException):
-                raise result[0]
+        self._stops += 1
         raise StopProgram
 
-    def _look_at(self, call: BackwardCall, frame: FrameType) -> tuple[Any] | None:
-        """Answer the request here if it can be; the call's result in a tuple if it was made."""
-        scopes = Scopes.of_frames(frames_from(frame))
-        if self._request.root is not None:
-            root = named_root(self._request.root, scopes, self.recorder)
-            if root is not None:
-                self._take(root, scopes)
-        elif not self._request.gradients:
-            self.report = self._probe(call.roots, scopes).report()
-        elif self._request.gradient is not None:
-            self._take(_single(call), scopes)
-        else:
-            return (self._watch(call, scopes),)
+    def _may_go_on(self) -> bool:
+        return not self.answered or self._request.run_on or self._stops >= MOST_STOPS
+
+    def _look_at(self, call: BackwardCall) -> Watched | None:
+        """Answer the request here if it can be; how the call went if it was made meanwhile."""
+        request = self._request
+        if request.gradients and request.root is None and request.gradient is None:
+            return self._watch(call)
+        with unseen():
+            scopes = self._scopes(call.frame)
+            if request.root is not None:
+                root = named_root(request.root, scopes, self.recorder)
+                if root is not None:
+                    self._take(root, scopes)
+            elif request.gradients:
+                self._take(_single(call), scopes)
+            else:
+                self.report = self._probe(call.roots, scopes).report()
         return None
 
-    def _watch(self, call: BackwardCall, scopes: Scopes) -> Any:
-        if call.batched:
-            raise CaptureError(
-                "this torch.autograd.grad call is vectorised (is_grads_batched), so its gradients "
-                "cannot be read one by one",
-                "look at one row: --root NAME --gradient onehot:0",
-            )
-        probe = self._probe(call.roots, scopes)
-        result, flowed, notes = probe.watch(call, self.calls)
-        self.report = probe.report([flowed], notes + self._futile_reads(call.frame))
-        return result
+    def _watch(self, call: BackwardCall) -> Watched:
+        with unseen():
+            scopes = self._scopes(call.frame)
+            if call.batched:
+                raise _batched(call, scopes)
+            probe = self._probe(call.roots, scopes)
+        watched = probe.watch(call, self.calls)
+        try:
+            notes = watched.notes + self._futile_reads(call.frame)
+            with unseen():
+                self.report = probe.report([watched.flowed], notes)
+        except Exception as error:  # the call was made; what came of it is the program's
+            self.failure = error
+        return watched
+
+    def _scopes(self, frame: FrameType) -> Scopes:
+        return Scopes.of_frames(frames_from(frame, self.recorder.places))
 
     def _futile_reads(self, frame: FrameType) -> list[str]:
         """Remarks on lines near the call that will find None in the ``.grad`` of a non-leaf."""
         lines: dict[str, list[int]] = {}
         for line, path in self.recorder.sources.grad_reads(frame.f_code):
             tensor = value_in_frame(path, frame)
+            # Only where the variable is such a tensor now: before this line it may be another.
             if isinstance(tensor, torch.Tensor) and tensor.grad_fn and not tensor.retains_grad:
                 lines.setdefault(path, []).append(line)
         return [
-            f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: {path} "
-            f"is not a leaf, and torch keeps such a gradient only after {path}.retain_grad(). "
-            "It is shown here."
+            f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
+            f"{path} is not a leaf, and torch keeps such a gradient only after "
+            f"{path}.retain_grad(). It is shown here."
             for path, numbers in lines.items()
         ]
 
     def _let_run(self, call: BackwardCall) -> Any:
+        if self.answered:
+            return call.run()
         # A root that has not come up yet may be part of this graph, whose buffers it will need.
-        waiting = self._request.root is not None and not self.answered
-        if not call.retain_graph and not waiting:
-            latest = max(edge_of(root)[0]._sequence_nr() for root in call.roots)
-            self.recorder.note_freed(call.frame, latest)
-        return call.run(retain_graph=True if waiting else None)
+        waiting = self._request.root is not None
+        return self.recorder.let_run(call, retain_graph=True if waiting else None)
 
     # ------------------------------------------------------------------ when it has ended
 
@@ -133,8 +145,9 @@ class Watcher:
         if self.answered:
             return
         try:
-            scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-            self._take(self._final_root(scopes, value), scopes)
+            with unseen():
+                scopes = Scopes.of_namespaces([{**namespace, "_": value}])
+                self._take(self._final_root(scopes, value), scopes)
         except GradscopeError as error:
             self.error = error
 
@@ -142,16 +155,19 @@ class Watcher:
         """The program failed: show the graph it had made by then, if any."""
         if self.answered:
             return
-        scopes = Scopes.of_frames(frames)
-        found = [tensor for _, tensor in tensors_inside(self.recorder.last, "_")]
         try:
-            if self._request.root is not None:
-                root = named_root(self._request.root, scopes, self.recorder)
-                found = [root] if root is not None else found
-            if found and found[-1].grad_fn is not None:
-                self.report = self._probe(found[-1:], scopes).report(notes=[sentence])
+            with unseen():
+                self._show_last(Scopes.of_frames(frames), sentence)
         except GradscopeError as error:
             self.error = error
+
+    def _show_last(self, scopes: Scopes, sentence: str) -> None:
+        last = [tensor for _, tensor in tensors_inside(self.recorder.last, "_")][-1:]
+        if self._request.root is not None:
+            named = named_root(self._request.root, scopes, self.recorder)
+            last = last if named is None else [named]
+        if last and last[0].grad_fn is not None:
+            self.report = self._probe(last, scopes).report(notes=[sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
@@ -169,7 +185,8 @@ class Watcher:
         if isinstance(value, torch.Tensor):
             return usable_root(value, "_", self.recorder)
         root = result_root(value, "the target")
-        root = root if root is not None else only_result(self.recorder, scopes)
+        if root is None:
+            root = only_result(self.recorder, scopes)
         if root is None:
             raise no_graph(self.recorder)
         return root
@@ -180,19 +197,21 @@ class Watcher:
             self.report = probe.report()
             return
         text = self._request.gradient
-        seed = (
-            implicit_gradient(root) if text is None else parse_gradient(text, root, scopes.merged())
-        )
+        if text is None:
+            seed = implicit_gradient(root)
+        else:
+            seed = parse_gradient(text, root, scopes.merged())
         self.report = probe.report([probe.own_pass(seed)])
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)
 
 
-def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those that called it, up to and including the first module level."""
+def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:
+    """The frames of the program from this one outwards, to the first module level."""
     while frame is not None:
-        yield frame
+        if not places.is_foreign(frame.f_code):
+            yield frame
         if frame.f_code.co_name == "<module>":
             return
         frame = frame.f_back
@@ -206,3 +225,12 @@ def _single(call: BackwardCall) -> torch.Tensor:
             "choose one of them: --root NAME",
         )
     return root
+
+
+def _batched(call: BackwardCall, scopes: Scopes) -> CaptureError:
+    names = [name for root in call.roots for name in scopes.names(root)]  # type: ignore[arg-type]
+    return CaptureError(
+        "this torch.autograd.grad call is vectorised (is_grads_batched), so its gradients "
+        "cannot be read one by one",
+        f"look at one row: --root {names[0] if names else 'NAME'} --gradient onehot:0",
+    )

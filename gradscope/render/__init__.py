@@ -64,7 +64,7 @@ def format_for(path: str | Path) -> str:
             return format
     known = " ".join(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
     what = f"{path}: its suffix names no format"
-    raise OutputError(what, f"Known suffixes: {known}. Or say it with --format.")
+    raise OutputError(what, f"known suffixes: {known}; or say it with --format")
 
 
 def is_binary(format: str) -> bool:
@@ -89,6 +89,6 @@ def save(report: Report, path: str, format: str, options: Options | None = None)
         # A new name, not graph.dot: that may be a file of the user's.
         beside = f"{path}.dot"
         output.write(beside, render(report, "dot", options))
-        hint = f"The drawing as DOT text is in {beside}\n{error.hint}"
+        hint = f"the drawing as DOT text is in {beside}\n{error.hint}"
         raise ToolMissing(f"cannot make {path}: {error.what}", hint) from None
     return output.write(path, content)

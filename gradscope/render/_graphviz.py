@@ -27,8 +27,8 @@ sys.stdout.buffer.write(picture)
 """
 
 _HINT = (
-    "Install Graphviz: pip install 'gradscope-torch[dot]'  or  apt/brew install graphviz\n"
-    "Without it: -o FILE.dot for the drawing as text, -o FILE.json for the report"
+    "install Graphviz: pip install 'gradscope-torch[dot]'  or  apt/brew install graphviz\n"
+    "without it: -o FILE.dot for the drawing as text, -o FILE.json for the report"
 )
 
 
@@ -72,7 +72,7 @@ def _run(command: list[str], source: str) -> bytes:
         )
     except subprocess.TimeoutExpired:
         what = f"Graphviz had no layout after {TIMEOUT} seconds"
-        raise GradscopeError(what, "Draw less: --depth N or --path LEAF") from None
+        raise GradscopeError(what, "draw less: --depth N or --path LEAF") from None
     except OSError as error:
         raise ToolMissing(f"cannot run {command[0]}: {error.strerror or error}", _HINT) from None
     # Warnings go to stderr also on success, and concern nobody then.
@@ -80,6 +80,6 @@ def _run(command: list[str], source: str) -> bytes:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = said[-1] if said else f"status {done.returncode}"
         raise GradscopeError(
-            f"Graphviz failed: {reason}", "Save the report and try again: -o FILE.json"
+            f"Graphviz failed: {reason}", "save the report and try again: -o FILE.json"
         )
     return done.stdout

@@ -59,10 +59,8 @@ class Scene:
         return self.place(self.graph.nodes[item.members[0]].origin)
 
     def title(self, item: Item) -> str:
-        """What an item is called, without its sign: ``Mul``, ``h.0``, ``Mul ×9``."""
+        """What an item is called, without its sign: ``Mul``, ``h.0``."""
         name = visible(item.title)
-        if item.kind == "repeat":
-            return f"{name} ×{item.count:,}"
         return f"{name} · opaque" if item.kind == "opaque" else name
 
     def type(self, item: Item) -> str:
@@ -70,7 +68,9 @@ class Scene:
         return visible(item.type) if item.type != item.title else ""
 
     def expression(self, item: Item) -> str:
-        """The user's words for an item; for a module of many operations, how many."""
+        """The user's words for an item, ``y*2 ×9`` for a repeat; for a module the count of ops."""
+        if item.kind == "repeat":
+            return f"{visible(one_line(item.label))} ×{item.count:,}".strip()
         if item.kind != "module":
             return visible(one_line(item.label))
         operations = [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
@@ -229,4 +229,4 @@ def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:
             return backward
     known = ", ".join(str(backward.number) for backward in report.passes) or "none"
     what = f"the report holds no backward call {options.call}"
-    raise ReportError(what, f"Calls it holds: {known}")
+    raise ReportError(what, f"calls it holds: {known}")

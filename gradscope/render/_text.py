@@ -50,10 +50,19 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
+_COUNT = re.compile(r" [×x][\d,]+$")
+
+
 def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str:
-    """At most ``width`` cells of a text, with an ellipsis where something was left out."""
+    """At most ``width`` cells of a text, with an ellipsis where something was left out.
+
+    A count at the end (``y*2 ×9``) is a number, and numbers are never cut.
+    """
     if cells(text) <= width:
         return text
+    count = _COUNT.search(text)
+    if count and not keep_end:
+        return shorten(text[: count.start()], width - cells(count[0]), ellipsis) + count[0]
     room = max(width - cells(ellipsis), 0)
     while cells(text) > room:
         excess = max((cells(text) - room) // 2, 1)

@@ -54,8 +54,8 @@ def render(report: Report, options: Options) -> str:
     scene = Scene(report, options)
     if len(scene.view.items) > MOST_ITEMS:
         what = f"{len(scene.view.items):,} boxes are too many for a picture"
-        hint = "Fold more: --depth N, --path LEAF; or keep everything: -o FILE.json"
-        raise GradscopeError(what, f"At most {MOST_ITEMS:,} can be drawn. {hint}")
+        hint = "fold more: --depth N, --path LEAF; or keep everything: -o FILE.json"
+        raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
     return _Drawing(scene).source()
 
 

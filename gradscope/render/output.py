@@ -30,26 +30,24 @@ def check_writable(path: str) -> None:
     try:
         if target.is_dir():
             raise OutputError(
-                f"{path} is a directory", f"Name a file in it: -o {target / 'graph.svg'}"
+                f"{path} is a directory", f"name a file in it: -o {target / 'graph.svg'}"
             )
         parent = target.parent
         if not parent.is_dir():
             raise OutputError(
-                f"{path}: there is no folder {parent}", f"Make it first: mkdir -p {parent}"
+                f"{path}: there is no folder {parent}", f"make it first: mkdir -p {parent}"
             )
         exists = target.exists()
     except ValueError as error:
-        raise OutputError(
-            f"cannot write {path!r}: {error}", "Choose another name for -o."
-        ) from None
+        raise OutputError(f"cannot write {path!r}: {error}", "choose another name for -o") from None
     except OSError as error:
         raise _refused(path, error) from None
     # Renaming would replace a write-protected file; its owner did not want that.
     if exists and not os.access(target, os.W_OK):
-        raise OutputError(f"{path} is write-protected", "Choose another name for -o.")
+        raise OutputError(f"{path} is write-protected", "choose another name for -o")
     if not _is_special(target) and not os.access(parent, os.W_OK):
         raise OutputError(
-            f"{path}: the folder {parent} is read-only", "Choose another folder for -o."
+            f"{path}: the folder {parent} is read-only", "choose another folder for -o"
         )
 
 
@@ -85,9 +83,7 @@ def _target(path: str) -> Path:
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
-        raise OutputError(
-            f"cannot write {path!r}: {error}", "Choose another name for -o."
-        ) from None
+        raise OutputError(f"cannot write {path!r}: {error}", "choose another name for -o") from None
 
 
 def _is_special(target: Path) -> bool:
@@ -97,7 +93,7 @@ def _is_special(target: Path) -> bool:
 
 def _refused(path: str, error: OSError) -> OutputError:
     return OutputError(
-        f"cannot write {path}: {error.strerror or error}", "Choose another place for -o."
+        f"cannot write {path}: {error.strerror or error}", "choose another place for -o"
     )
 
 

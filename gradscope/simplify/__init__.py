@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradscope.report import Graph
-from gradscope.simplify.modules import close_modules, default_depth
+from gradscope.simplify.modules import call_depths, close_modules, default_depth
 from gradscope.simplify.partition import Partition
 from gradscope.simplify.paths import UnknownLeaf, restrict
 from gradscope.simplify.repeats import fold_repeats
@@ -33,6 +33,13 @@ class Folding:
     limit: int = 30
 
 
+FEW = 6
+"""A drawing of fewer operations and modules than this says too little of a large graph."""
+
+MANY = 150
+"""And one of more than this too much."""
+
+
 def simplify(graph: Graph, folding: Folding | None = None) -> View:
     """The view of a graph.
 
@@ -45,7 +52,25 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
     if folding.all:
         return part.view(depth=None)
     depth = folding.depth or default_depth(part, folding.limit)
-    if depth is not None and graph.calls:
+    view = _folded(part, depth, keep)
+    # A model of 48 equal layers is one box or 48: then the larger drawing is the better one.
+    while folding.depth is None and depth is not None and _size(view) < FEW:
+        part = Partition(graph)
+        keep = restrict(part, folding.path) if folding.path is not None else None
+        depth = depth + 1 if depth < max(call_depths(graph)) else None
+        deeper = _folded(part, depth, keep)
+        if _size(deeper) > MANY:
+            break
+        view = deeper
+    return view
+
+
+def _folded(part: Partition, depth: int | None, keep: int | None) -> View:
+    if depth is not None and part.graph.calls:
         close_modules(part, depth, keep)
     fold_repeats(part)
     return part.view(depth)
+
+
+def _size(view: View) -> int:
+    return sum(item.kind != "leaf" for item in view.items)

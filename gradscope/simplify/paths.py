@@ -51,5 +51,5 @@ def _find(graph: Graph, name: str) -> Leaf:
 
     nearest = sorted(names, key=likeness, reverse=True)
     more = f", … ({len(names)} in all)" if len(names) > _MOST_NAMES else ""
-    hint = f"Leaves, nearest first: {', '.join(nearest[:_MOST_NAMES])}{more}"
+    hint = f"leaves, nearest first: {', '.join(nearest[:_MOST_NAMES])}{more}"
     raise UnknownLeaf(f"no leaf is called {name!r}", hint)

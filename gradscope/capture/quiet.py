@@ -1,0 +1,140 @@
+"""Looking without being seen: no mode, no random number, no ``.grad`` of the program is touched.
+
+Knows nothing of graphs or of the Report.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+
+_cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
+mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
+push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+_pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
+
+
+def take_out(mode: TorchFunctionMode) -> list[TorchFunctionMode] | None:
+    """Take one mode off the stack, wherever it is; returns those above it, None if it is not on.
+
+    The program may have entered modes of its own since, and not left them: they stay.
+    """
+    stack = mode_stack()
+    if mode not in stack:
+        return None
+    above = stack[stack.index(mode) + 1 :]
+    _pop(len(above) + 1)
+    _push(above)
+    return above
+
+
+@contextmanager
+def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
+    """While the block runs, this mode does not see torch calls; others still do."""
+    above = take_out(mode)
+    try:
+        yield
+    finally:
+        if above is not None:
+            _pop(len(above))
+            _push([mode, *above])
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Torch calls in the block reach no mode of the program and leave its random state alone."""
+    states = _random_states()
+    modes = mode_stack()
+    _pop(len(modes))
+    try:
+        with dispatch_unseen():
+            yield
+    finally:
+        _push(modes)
+        _restore(states)
+
+
+def _pop(count: int) -> None:
+    for _ in range(count):
+        _pop_mode()
+
+
+def _push(modes: list[TorchFunctionMode]) -> None:
+    for mode in modes:
+        push_mode(mode)
+
+
+def dispatch_unseen() -> AbstractContextManager[Any]:
+    """As :func:`unseen` for dispatch modes only; free where there is none."""
+    active = torch._C._len_torch_dispatch_stack()
+    return _disable_current_modes() if active else nullcontext()
+
+
+@contextmanager
+def grads_preserved() -> Iterator[None]:
+    """Whatever backward does to ``.grad`` of any tensor in the block is undone."""
+    with torch._C.DisableTorchFunction():
+        kept = [_put_away(tensor) for tensor in _with_grad()]
+    try:
+        yield
+    finally:
+        with torch._C.DisableTorchFunction():
+            for one in kept:
+                _put_back(*one)
+
+
+def living_tensors() -> list[Any]:
+    """Every tensor that python knows of, found among all objects."""
+    # Comparing types with a set is what makes it quick to look at some 100,000 objects.
+    kinds: list[type] = [torch.Tensor]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    known = frozenset(kinds)
+    return [thing for thing in gc.get_objects() if type(thing) in known]
+
+
+def _with_grad() -> list[Any]:
+    """Every living tensor whose ``.grad`` a backward pass may set."""
+    # A checkpointed function reaches leaves that are in no graph, so it has to be all of them.
+    return [
+        tensor
+        for tensor in living_tensors()
+        if not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and tensor.requires_grad
+        and (tensor.is_leaf or tensor.retains_grad)
+    ]
+
+
+def _put_away(tensor: Any) -> tuple[Any, torch.Tensor | None, dict[int, Any]]:
+    """Take ``.grad`` and the hooks that run when it is set off a tensor, and return them."""
+    grad, tensor.grad = tensor.grad, None
+    hooks = dict(tensor._post_accumulate_grad_hooks or ())
+    if hooks:
+        # An optimizer may live in such a hook; it would step on a gradient that nobody asked for.
+        tensor._post_accumulate_grad_hooks.clear()
+    return tensor, grad, hooks
+
+
+def _put_back(tensor: Any, grad: torch.Tensor | None, hooks: dict[int, Any]) -> None:
+    tensor.grad = grad
+    if hooks:
+        tensor._post_accumulate_grad_hooks.update(hooks)
+
+
+def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
+    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
+    cuda = torch.cuda.get_rng_state_all() if _cuda_is_used() else []
+    return torch.get_rng_state(), cuda
+
+
+def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
+    cpu, cuda = states
+    torch.set_rng_state(cpu)
+    if cuda:
+        torch.cuda.set_rng_state_all(cuda)

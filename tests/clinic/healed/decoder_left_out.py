@@ -1,0 +1,27 @@
+"""Healed. Both halves are in the optimizer."""
+
+import itertools
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+encoder = nn.Sequential(nn.Linear(30, 12), nn.Tanh(), nn.Linear(12, 4))
+decoder = nn.Sequential(nn.Linear(4, 12), nn.Tanh(), nn.Linear(12, 30))
+
+optimizer = torch.optim.Adam(itertools.chain(encoder.parameters(), decoder.parameters()), lr=3e-3)
+batches = [torch.randn(25, 30)] * 3
+
+
+def reconstruct(x):
+    return decoder(encoder(x))
+
+
+for epoch, batch in enumerate(batches):
+    encoder.zero_grad()
+    decoder.zero_grad()
+    loss = nn.functional.mse_loss(reconstruct(batch), batch)
+    loss.backward()
+    optimizer.step()
+    print(f"epoch {epoch} loss {loss.item():.4f}")

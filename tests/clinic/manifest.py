@@ -1,0 +1,868 @@
+"""The clinic: programs with one known disease each, their healed twins, and healthy programs.
+
+A sick program carries two kinds of comments, which a tool never sees:
+
+    # <- GSnnn    the guilty line: where the guilty expression starts, or, where the finding is
+                  about a parameter or a layer, where that is defined
+    # <~ GSnnn    a line that would be an equally right answer
+
+`sick/NAME.py` and `healed/NAME.py` belong together; a program of several files is a folder
+`NAME/` with a `main.py`. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+FOLDER = Path(__file__).resolve().parent
+Kind = Literal["sick", "healed"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A disease: `sick/` shows it, `healed/` does not."""
+
+    name: str
+    rule: str
+    op: str  # node without Backward0, class of a custom Function, or the python call at fault
+    note: str
+    source: str  # the report that inspired it, or nothing
+    also: tuple[str, ...] = ()  # findings that may come with it, as a consequence
+    file: str = ""  # the file name that python knows, where it is not that of the marked file
+    line: int = 0  # the line in it
+
+    def program(self, kind: Kind) -> Path:
+        """The script to run."""
+        single = FOLDER / kind / f"{self.name}.py"
+        return single if single.exists() else FOLDER / kind / self.name / "main.py"
+
+    def files(self, kind: Kind) -> list[Path]:
+        """All files of the program."""
+        single = FOLDER / kind / f"{self.name}.py"
+        return [single] if single.exists() else sorted((FOLDER / kind / self.name).glob("*.py"))
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """A program in which nothing is wrong; `information` lists rules that may be mentioned."""
+
+    name: str
+    note: str
+    information: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> Path:
+        """The script to run."""
+        return FOLDER / "healthy" / f"{self.name}.py"
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        "log_of_softmax",
+        "GS101",
+        "Log",
+        "softmax underflows to 0 and log makes -inf",
+        "https://github.com/pytorch/pytorch/issues/1620",
+    ),
+    Case(
+        "masked_mean_empty",
+        "GS101",
+        "Div",
+        "mean over a mask that is empty for one row: 0/0",
+        "",
+    ),
+    Case(
+        "negative_variance",
+        "GS101",
+        "Sqrt",
+        "E[x²] - E[x]² rounds below zero before the root",
+        "https://github.com/digantamisra98/EvoNorm/pull/5",
+    ),
+    Case(
+        "fully_masked_attention",
+        "GS101",
+        "Softmax",
+        "a row whose every key is masked: softmax over only -inf",
+        "https://github.com/bentrevett/pytorch-seq2seq/issues/191",
+    ),
+    Case(
+        "softplus_by_hand",
+        "GS101",
+        "Exp",
+        "log(1 + exp(x)) overflows in exp, inside a lambda",
+        "",
+    ),
+    Case(
+        "notebook_cells",
+        "GS101",
+        "Log",
+        "the guilty line is in a cell run by exec, under the file name <cell 2>",
+        "",
+        file="<cell 2>",
+        line=4,
+    ),
+    Case(
+        "pairwise_distance",
+        "GS102",
+        "Sqrt",
+        "root of an exact zero on the diagonal of a distance matrix",
+        "https://github.com/open-mmlab/mmrotate/issues/205",
+    ),
+    Case(
+        "where_log",
+        "GS102",
+        "Log",
+        "the branch that where does not take still gets 0/0 in backward",
+        "https://github.com/pytorch/pytorch/issues/108618",
+    ),
+    Case(
+        "where_exp_elu",
+        "GS102",
+        "Exp",
+        "hand-written ELU: exp overflows in the branch not taken, 0·inf in backward",
+        "https://github.com/pytorch/pytorch/issues/68425",
+    ),
+    Case(
+        "group_lasso",
+        "GS102",
+        "Pow",
+        "(sum of squares) ** 0.5 at a row of zeros",
+        "https://github.com/pytorch/pytorch/issues/2421",
+    ),
+    Case(
+        "geodesic_loss",
+        "GS102",
+        "Acos",
+        "acos at exactly 1 has an infinite slope; clamp to [-1, 1] lets it through",
+        "https://github.com/pytorch/pytorch/issues/8069",
+    ),
+    Case(
+        "repeated_eigenvalues",
+        "GS102",
+        "LinalgEigh",
+        "eigenvectors of a matrix with equal eigenvalues: 1/(λi - λj)",
+        "",
+    ),
+    Case(
+        "rms_norm_half",
+        "GS103",
+        "Pow",
+        "squares above 65504 in float16",
+        "https://github.com/pytorch/pytorch/issues/40497",
+    ),
+    Case(
+        "attention_scores_half",
+        "GS103",
+        "Bmm",
+        "q·k overflows float16 under autocast, before the scaling",
+        "https://github.com/NVIDIA/apex/issues/93",
+    ),
+    Case(
+        "tiny_loss_half",
+        "GS104",
+        "Mean",
+        "gradients below 6e-8 flush to zero in float16",
+        "https://github.com/engichang1467/Open-Rig3R/issues/35",
+    ),
+    Case(
+        "missing_reading",
+        "GS105",
+        "",
+        "the table holds a nan: no operation of the program made it",
+        "",
+    ),
+    Case(
+        "deep_sigmoid",
+        "GS201",
+        "Sigmoid",
+        "twenty sigmoid layers, each shrinks the gradient",
+        "",
+    ),
+    Case(
+        "long_memory_rnn",
+        "GS201",
+        "Tanh",
+        "a contracting recurrence over 60 steps forgets its first input",
+        "",
+    ),
+    Case(
+        "unscaled_init",
+        "GS202",
+        "Addmm",
+        "standard normal weights multiply the gradient layer by layer",
+        "",
+    ),
+    Case(
+        "unstable_recurrence",
+        "GS202",
+        "Mm",
+        "a linear recurrence with spectral radius above one, 40 steps",
+        "",
+    ),
+    Case(
+        "raw_pixels_sigmoid",
+        "GS203",
+        "Sigmoid",
+        "inputs of 0 to 255 push every sigmoid to its flat ends",
+        "https://github.com/PeterL1n/BackgroundMattingV2/issues/128",
+    ),
+    Case(
+        "unscaled_attention",
+        "GS203",
+        "Softmax",
+        "scores with a spread of hundreds make the attention one-hot",
+        "",
+    ),
+    Case(
+        "dead_relu",
+        "GS204",
+        "Relu",
+        "a large negative bias: no unit of the layer ever fires",
+        "https://github.com/pytorch/benchmark/pull/1927",
+    ),
+    Case(
+        "rounded_weights",
+        "GS205",
+        "Round",
+        "round has derivative zero everywhere",
+        "https://github.com/dropbox/hqq/issues/84",
+    ),
+    Case(
+        "clamped_output",
+        "GS205",
+        "Clamp",
+        "all predictions lie outside the clamp",
+        "https://github.com/pytorch/pytorch/issues/7002",
+    ),
+    Case(
+        "both_adapters_zero",
+        "GS205",
+        "Mm",
+        "a product of two factors that both start at zero",
+        "https://github.com/lucidrains/deep-cross-attention/issues/2",
+    ),
+    Case(
+        "binary_codes",
+        "GS205",
+        "Sign",
+        "sign has derivative zero; hidden behind a decorator",
+        "https://github.com/PeterL1n/BackgroundMattingV2/issues/128",
+    ),
+    Case(
+        "forgotten_norm",
+        "GS301",
+        "",
+        "a layer is defined and never called",
+        "https://github.com/layumi/Person_reID_baseline_pytorch/issues/90",
+    ),
+    Case(
+        "same_layer_twice",
+        "GS301",
+        "",
+        "copy and paste: conv2 is called for both, conv3 never",
+        "https://github.com/pytorch/pytorch/issues/57776",
+    ),
+    Case(
+        "auxiliary_head_ignored",
+        "GS302",
+        "",
+        'the dict holds "aux", the loss reads only "main"',
+        "https://github.com/pytorch/pytorch/issues/57776",
+    ),
+    Case(
+        "overwritten_in_loop",
+        "GS302",
+        "",
+        "every block reads x, so only the last one counts",
+        "https://github.com/pytorch/pytorch/issues/73697",
+    ),
+    Case(
+        "metric_as_loss",
+        "GS303",
+        "detach",
+        "a metric that detaches its inputs is used as the loss",
+        "https://github.com/Project-MONAI/MONAI/pull/5686",
+        file="main",
+        line=0,
+    ),
+    Case(
+        "normalised_by_data",
+        "GS303",
+        "data",
+        ".data drops the history of the encoder",
+        "https://github.com/pytorch/pytorch/issues/6990",
+    ),
+    Case(
+        "sum_of_items",
+        "GS303",
+        "item",
+        ".item() in the sum, then requires_grad on the result to silence the error",
+        "https://github.com/replicate/cog/issues/1681",
+    ),
+    Case(
+        "numpy_percentile",
+        "GS303",
+        "numpy",
+        "the reconstruction term goes through numpy",
+        "https://github.com/HuXiaoling/TopoLoss/issues/8",
+    ),
+    Case(
+        "rewrapped_outputs",
+        "GS303",
+        "tensor",
+        "torch.tensor of a list of outputs makes a new leaf",
+        "https://github.com/pytorch/pytorch/issues/91529",
+    ),
+    Case(
+        "hard_prediction_loss",
+        "GS303",
+        "argmax",
+        "the loss compares class numbers, which argmax made",
+        "https://github.com/pytorch/pytorch/issues/1339",
+        also=("GS409",),
+    ),
+    Case(
+        "thresholded_mask",
+        "GS303",
+        "gt",
+        "a comparison makes the mask, so the gate gets no gradient",
+        "https://github.com/Ugenteraan/Deep_Hierarchical_Classification/issues/6",
+    ),
+    Case(
+        "float_temperature",
+        "GS303",
+        "float",
+        "float() of a learnable scalar",
+        "https://github.com/seanie12/CLAPS/issues/3",
+    ),
+    Case(
+        "formula_file",
+        "GS303",
+        "item",
+        "the guilty line is in a file run by exec under its own path",
+        "https://github.com/pytorch/pytorch/issues/91529",
+    ),
+    Case(
+        "no_grad_encoder",
+        "GS304",
+        "no_grad",
+        "the helper made for evaluation is used in training",
+        "https://github.com/nianticlabs/monodepth2/issues/24",
+    ),
+    Case(
+        "inference_mode_features",
+        "GS304",
+        "inference_mode",
+        "features cached under inference_mode enter the training graph",
+        "https://github.com/snowflakedb/ArcticTraining/pull/265",
+    ),
+    Case(
+        "evaluation_switches_off",
+        "GS304",
+        "set_grad_enabled",
+        "set_grad_enabled(False) in the evaluation is never undone",
+        "https://github.com/turboderp/exllama/issues/17",
+        also=("GS409",),
+    ),
+    Case(
+        "frozen_by_helper",
+        "GS305",
+        "",
+        "requires_grad was switched off for a layer the optimizer was given",
+        "https://github.com/victorchall/EveryDream2trainer/issues/172",
+    ),
+    Case(
+        "scaled_weight",
+        "GS306",
+        "",
+        "arithmetic after requires_grad: the variable is not the leaf",
+        "https://github.com/hhsecond/HandsOnDeepLearningWithPytorch/issues/2",
+    ),
+    Case(
+        "adversarial_image",
+        "GS306",
+        "",
+        ".to() makes a new tensor, whose .grad stays None",
+        "https://github.com/pytorch/pytorch/issues/13113",
+    ),
+    Case(
+        "list_of_layers",
+        "GS307",
+        "",
+        "layers in a plain list: unknown to parameters() and to the optimizer",
+        "https://github.com/pytorch/pytorch/issues/59925",
+    ),
+    Case(
+        "replaced_head",
+        "GS307",
+        "",
+        "the layer is replaced after the optimizer was made",
+        "https://github.com/microsoft/nni/issues/4521",
+    ),
+    Case(
+        "decoder_left_out",
+        "GS307",
+        "",
+        "the optimizer is given one half of the model",
+        "https://github.com/zjunlp/HVPNeT/issues/5",
+    ),
+    Case(
+        "data_edit_after_sigmoid",
+        "GS308",
+        "Sigmoid",
+        ".data edits a saved result without the version counter noticing",
+        "https://github.com/pytorch/pytorch/issues/6990",
+    ),
+    Case(
+        "weights_clipped_too_early",
+        "GS308",
+        "Mm",
+        "weights are clamped through .data between forward and backward",
+        "https://github.com/pytorch/pytorch/issues/197054",
+    ),
+    Case(
+        "checkpoint_first_block",
+        "GS309",
+        "checkpoint",
+        "reentrant checkpoint on raw input: no gradient for the block",
+        "https://github.com/mlfoundations/open_clip/issues/573",
+    ),
+    Case(
+        "skip_added_in_place",
+        "GS401",
+        "Tanh",
+        "+= on a tensor whose value tanh saved",
+        "https://github.com/Seanny123/da-rnn/issues/14",
+    ),
+    Case(
+        "gan_step_too_early",
+        "GS401",
+        "Addmm",
+        "optimizer.step changes weights that the second backward still needs",
+        "https://github.com/pytorch/pytorch/issues/39141",
+    ),
+    Case(
+        "states_written_by_index",
+        "GS401",
+        "Mm",
+        "a buffer is filled by index while its earlier slices are saved",
+        "https://github.com/pytorch/pytorch/issues/96265",
+    ),
+    Case(
+        "inplace_activation",
+        "GS401",
+        "Exp",
+        "nn.Hardtanh(inplace=True) overwrites what exp saved",
+        "https://github.com/quark0/darts/issues/109",
+    ),
+    Case(
+        "hidden_state_carried",
+        "GS402",
+        "",
+        "the hidden state keeps the graph of the step before",
+        "https://github.com/MorvanZhou/PyTorch-Tutorial/issues/57",
+    ),
+    Case(
+        "forward_outside_loop",
+        "GS402",
+        "",
+        "a part of the forward is computed once, before the loop",
+        "https://github.com/karpathy/nn-zero-to-hero/issues/31",
+    ),
+    Case(
+        "two_losses_one_trunk",
+        "GS402",
+        "",
+        "two backward calls share a trunk",
+        "https://github.com/1ytic/warp-rnnt/issues/12",
+    ),
+    Case(
+        "loss_per_sample",
+        "GS403",
+        "",
+        'reduction="none" leaves a loss per sample',
+        "https://github.com/sh0416/bpr/issues/13",
+    ),
+    Case(
+        "gradient_of_wrong_shape",
+        "GS404",
+        "",
+        "the gradient handed to backward is [n], the output [n, 1]",
+        "https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331",
+    ),
+    Case(
+        "padding_row_zeroed",
+        "GS405",
+        "",
+        "index assignment on a parameter",
+        "https://github.com/Atcold/NYU-DLSP20/issues/765",
+    ),
+    Case(
+        "chunk_edited",
+        "GS405",
+        "Split",
+        "in-place on one of the views that chunk returns",
+        "https://github.com/pytorch/pytorch/issues/36403",
+    ),
+    Case(
+        "one_gradient_short",
+        "GS406",
+        "ScaleBy",
+        "backward returns one gradient for two inputs",
+        "https://github.com/huawei-noah/AdderNet/issues/21",
+    ),
+    Case(
+        "gradient_not_reduced",
+        "GS406",
+        "AddRow",
+        "the gradient of a vector is returned with the batch still on it",
+        "https://github.com/balbasty/nitorch/issues/29",
+    ),
+    Case(
+        "none_for_weight",
+        "GS406",
+        "FastLinear",
+        "backward returns None for an input that needs a gradient",
+        "",
+    ),
+    Case(
+        "penalty_on_once_differentiable",
+        "GS407",
+        "SmoothRelu",
+        "a gradient penalty through a once_differentiable function",
+        "https://github.com/asappresearch/sru/issues/43",
+    ),
+    Case(
+        "penalty_through_attention",
+        "GS407",
+        "ScaledDotProductFlashAttentionForCpu",
+        "the fused attention kernel has no second derivative",
+        "https://github.com/pytorch/pytorch/issues/18945",
+    ),
+    Case(
+        "hook_returns_norm",
+        "GS408",
+        "",
+        "a logging lambda returns the norm, which replaces the gradient",
+        "https://github.com/jordan-g/PyTorch-Feedback-Alignment-Layers/issues/1",
+    ),
+    Case(
+        "module_hook_bare_tensor",
+        "GS408",
+        "",
+        "a module hook must return a tuple, a bare tensor is read as a tuple",
+        "https://github.com/TransformerLensOrg/TransformerLens/issues/1160",
+    ),
+    Case(
+        "nothing_requires_grad",
+        "GS409",
+        "",
+        "the weights were created without requires_grad",
+        "https://github.com/pytorch/pytorch/issues/91529",
+    ),
+    Case(
+        "no_zero_grad",
+        "GS501",
+        "",
+        "zero_grad is never called",
+        "https://github.com/yastrebksv/TennisCourtDetector/issues/7",
+    ),
+    Case(
+        "manual_descent_not_zeroed",
+        "GS501",
+        "",
+        "hand-written gradient descent that keeps the old gradients",
+        "https://github.com/pytorch/pytorch/issues/47175",
+    ),
+    Case(
+        "zero_grad_in_one_branch",
+        "GS501",
+        "",
+        "the mixed-precision branch has no zero_grad",
+        "https://github.com/facebookresearch/nwm/issues/16",
+    ),
+    Case(
+        "running_loss_tensor",
+        "GS502",
+        "",
+        "the running loss is a tensor with history",
+        "https://github.com/BatsResearch/labelmodels/issues/4",
+    ),
+    Case(
+        "retained_hidden_state",
+        "GS502",
+        "",
+        "retain_graph=True as a cure for the freed graph: history grows with every step",
+        "https://github.com/sgadgil6/cnslab_fmri/issues/4",
+    ),
+    Case(
+        "moving_average_loss",
+        "GS502",
+        "",
+        "an exponential average of the loss, kept with its history",
+        "https://github.com/MultimediaTechLab/YOLO/pull/83",
+    ),
+    Case(
+        "column_against_row",
+        "GS503",
+        "Sub",
+        "[n, 1] minus [n] is [n, n]",
+        "https://github.com/pytorch/pytorch/issues/16413",
+    ),
+    Case(
+        "mse_loss_shapes",
+        "GS503",
+        "MseLoss",
+        "nn.MSELoss broadcasts [n, 1] against [n]",
+        "https://github.com/pytorch/pytorch/issues/16045",
+    ),
+    Case(
+        "advantage_broadcast",
+        "GS503",
+        "Mul",
+        "log_prob [n] times advantage [n, 1]",
+        "https://github.com/sunwuzhou03/reinforcement-learning-lab/issues/1",
+    ),
+    Case(
+        "clipped_to_nothing",
+        "GS504",
+        "clip_grad_norm_",
+        "clipping at 1e-4 decides the size of every step",
+        "",
+    ),
+    Case(
+        "reversed_by_hook",
+        "GS504",
+        "register_hook",
+        "a hook left from an experiment reverses the gradient of the encoder",
+        "",
+    ),
+    Case(
+        "swish_without_product_rule",
+        "GS601",
+        "Swish",
+        "the derivative lacks a term of the product rule",
+        "https://github.com/CharlesShang/DCNv2/issues/13",
+    ),
+    Case(
+        "upstream_ignored",
+        "GS601",
+        "LogCosh",
+        "backward does not multiply by the incoming gradient",
+        "https://github.com/KeKsBoTer/torch-dwt/issues/2",
+    ),
+    Case(
+        "matmul_transposed_wrong",
+        "GS601",
+        "MatMul",
+        "square matrices hide a missing transpose",
+        "https://github.com/chengdazhi/Deformable-Convolution-V2-PyTorch/issues/20",
+    ),
+)
+
+HEALTHY: tuple[Healthy, ...] = (
+    Healthy(
+        "straight_through",
+        "straight-through estimator for a binary layer",
+    ),
+    Healthy(
+        "mean_teacher",
+        "teacher kept by exponential average, its output detached",
+    ),
+    Healthy(
+        "linear_probe",
+        "frozen backbone under no_grad, only the head is given to the optimizer",
+        information=("GS305",),
+    ),
+    Healthy(
+        "angles_at_origin",
+        "atan2(0, 0): a gradient of zero, by definition",
+    ),
+    Healthy(
+        "micro_batches",
+        "gradient accumulation over a fixed number of micro-batches",
+    ),
+    Healthy(
+        "tied_weights",
+        "input and output embedding are one parameter",
+    ),
+    Healthy(
+        "gan_two_optimizers",
+        "each player is stepped by its own optimizer; the other gets gradients too",
+    ),
+    Healthy(
+        "dropout_zeros",
+        "dropout and dropped paths make exact zeros in the gradient",
+    ),
+    Healthy(
+        "padded_attention",
+        "-inf masks, every row keeps at least one key",
+    ),
+    Healthy(
+        "rare_tokens",
+        "embedding rows not in the batch, and a padding index",
+    ),
+    Healthy(
+        "truncated_bptt",
+        "the hidden state is detached between windows",
+    ),
+    Healthy(
+        "q_learning",
+        "target network under no_grad, argmax for the greedy action",
+    ),
+    Healthy(
+        "policy_gradient",
+        "REINFORCE with a detached advantage and item() in the log",
+    ),
+    Healthy(
+        "gumbel_choice",
+        "hard Gumbel softmax: argmax inside, gradients pass",
+    ),
+    Healthy(
+        "checkpointed_blocks",
+        "non-reentrant checkpoints, also on raw inputs",
+    ),
+    Healthy(
+        "parametrised_norms",
+        "weight norm and spectral norm",
+    ),
+    Healthy(
+        "gradient_penalty",
+        "create_graph for a penalty on the slope",
+    ),
+    Healthy(
+        "inner_loop",
+        "MAML: a differentiable inner step",
+    ),
+    Healthy(
+        "physics_informed",
+        "derivatives of the network in the loss",
+    ),
+    Healthy(
+        "variational_autoencoder",
+        "reparametrisation, exp of a log-variance",
+    ),
+    Healthy(
+        "lstm_many_steps",
+        "gradients fade over 80 steps; that is what an LSTM does on a task of short memory",
+    ),
+    Healthy(
+        "bfloat16_autocast",
+        "autocast on the CPU, bfloat16, and a GradScaler that is off",
+    ),
+    Healthy(
+        "clipped_gradients",
+        "clipping with a norm of one, a safeguard",
+        information=("GS504",),
+    ),
+    Healthy(
+        "lbfgs_closure",
+        "LBFGS calls the closure several times in a step",
+    ),
+    Healthy(
+        "evaluation_between_epochs",
+        "evaluation under no_grad, accuracy by argmax, early stopping, scheduler",
+    ),
+    Healthy(
+        "alternating_tasks",
+        "each head is unused in one step and used in the next",
+    ),
+    Healthy(
+        "sparse_embedding",
+        "sparse gradients and SparseAdam",
+    ),
+    Healthy(
+        "mixture_of_experts",
+        "experts that no token of the batch was sent to",
+    ),
+    Healthy(
+        "relu_some_dead",
+        "a wide ReLU net where a few units never fire",
+    ),
+    Healthy(
+        "custom_function_right",
+        "a custom Function with the right derivative, None for a number",
+    ),
+    Healthy(
+        "hooks_for_logging",
+        "hooks that only look, retain_grad on an activation",
+    ),
+    Healthy(
+        "fake_quantisation",
+        "quantisation-aware training: observer buffers, STE with a clipped range",
+    ),
+    Healthy(
+        "gradual_unfreezing",
+        "groups with their own rates; the trunk is unfrozen after two epochs",
+        information=("GS305",),
+    ),
+    Healthy(
+        "functional_transforms",
+        "torch.func: vmap of grad, functional_call",
+    ),
+    Healthy(
+        "contrastive_pairs",
+        "cosine similarity of all pairs: [n, 1] against [1, n] on purpose",
+    ),
+    Healthy(
+        "ctc_recogniser",
+        "CTC: impossible alignments are -inf inside, zero_infinity on",
+    ),
+    Healthy(
+        "safe_numerics",
+        "log-sum-exp, clamp before log, where used safely, x / (norm + eps)",
+    ),
+    Healthy(
+        "style_transfer",
+        "the image is the leaf, the network is fixed and in no optimizer",
+        information=("GS305",),
+    ),
+    Healthy(
+        "vector_quantised",
+        "VQ: argmin chooses, detach in both directions",
+    ),
+    Healthy(
+        "several_losses_retained",
+        "two backward calls on one graph with retain_graph, one step",
+    ),
+    Healthy(
+        "zero_initialised_output",
+        "the last layer starts at zero, as residual branches often do",
+    ),
+)
+
+
+def marked_lines(path: Path, arrow: Literal["<-", "<~"]) -> list[int]:
+    """The numbers of the lines of one file that carry a marker."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    marker = re.compile(rf"# {arrow} GS\d\d\d\b")
+    return [number for number, line in enumerate(lines, 1) if marker.search(line)]
+
+
+def guilty_line(path: Path) -> int:
+    """The line of the marker `# <- GSnnn` in a file; 0 where it has none."""
+    found = marked_lines(path, "<-")
+    if len(found) > 1:
+        raise ValueError(f"{path} has {len(found)} guilty lines")
+    return found[0] if found else 0
+
+
+def guilty_place(case: Case) -> tuple[str, int]:
+    """The file name and the line that a finding about this case must name."""
+    if case.file:
+        return case.file, case.line
+    for path in case.files("sick"):
+        if line := guilty_line(path):
+            return str(path), line
+    raise ValueError(f"{case.name} has no marker")
+
+
+def right_places(case: Case) -> set[tuple[str, int]]:
+    """Every place that counts as right: the guilty one and those marked as equally right."""
+    places = {guilty_place(case)}
+    for path in case.files("sick"):
+        places.update((str(path), line) for line in marked_lines(path, "<~"))
+    return places

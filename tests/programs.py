@@ -1,0 +1,607 @@
+"""Programs that use one corner of torch each; watched, every one must do what it does alone."""
+
+from __future__ import annotations
+
+PROGRAMS = {
+    "custom function: several outputs, plain arguments, None gradients": """
+import torch
+class Split(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor, label):
+        ctx.factor = factor
+        return x * factor, x + 1, x.argmax()
+    @staticmethod
+    def backward(ctx, double, more, _index):
+        return double * ctx.factor + more, None, None
+x = torch.arange(3.0, requires_grad=True)
+a, b, c = Split.apply(x, 3, "label")
+loss = (a * b).sum()
+loss.backward()
+print(x.grad)
+""",
+    "custom function: unused output": """
+import torch
+class Pair(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * 2, y * 3
+    @staticmethod
+    def backward(ctx, g, h):
+        return g * 2, None
+x = torch.ones(3, requires_grad=True)
+y = torch.ones(3, requires_grad=True)
+a, _ = Pair.apply(x, y)
+a.sum().backward()
+print(x.grad, y.grad)
+""",
+    "custom function: setup_context": """
+import torch
+class Cube(torch.autograd.Function):
+    generate_vmap_rule = True
+    @staticmethod
+    def forward(x):
+        return x ** 3
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x ** 2 * g
+x = torch.arange(3.0, requires_grad=True)
+Cube.apply(x).sum().backward()
+print(x.grad)
+""",
+    "custom function: changes its incoming gradient in place": """
+import torch
+class Rude(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+    @staticmethod
+    def backward(ctx, g):
+        return g.mul_(2)
+x = torch.arange(30.0, requires_grad=True)
+y = x * 2
+z = Rude.apply(y)
+(z * z).sum().backward()
+print(x.grad)
+""",
+    "custom function: once_differentiable and mark_dirty": """
+import torch
+from torch.autograd.function import once_differentiable
+class AddOne(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.add_(1)
+        ctx.mark_dirty(x)
+        return x
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        return g
+x = torch.arange(3.0, requires_grad=True)
+y = x * 2
+y = AddOne.apply(y)
+y.pow(2).sum().backward()
+print(x.grad)
+""",
+    "checkpoint, reentrant True": """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 4))
+x = torch.randn(5, 4, requires_grad=True)
+for step in range(2):
+    h = checkpoint(net, x, use_reentrant=True)
+    loss = h.pow(2).mean()
+    loss.backward()
+    print(x.grad.sum().item(), [p.grad.norm().item() for p in net.parameters()], torch.rand(1))
+""",
+    "checkpoint, reentrant False": """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 4))
+x = torch.randn(5, 4, requires_grad=True)
+for step in range(2):
+    h = checkpoint(net, x, use_reentrant=False)
+    loss = h.pow(2).mean()
+    loss.backward()
+    print(x.grad.sum().item(), [p.grad.norm().item() for p in net.parameters()], torch.rand(1))
+""",
+    "views and in-place": """
+import torch
+x = torch.arange(6.0, requires_grad=True)
+y = x * 2
+v = y.view(2, 3)
+v[0] += 1
+v[:, 1].mul_(3)
+y[4] = x[0] * 5
+w = v.t().contiguous()
+w[0, 0] = 0
+loss = (w * w).sum()
+loss.backward()
+print(x.grad)
+""",
+    "unbind in a loop": """
+import torch
+x = torch.arange(6.0).reshape(3, 2).requires_grad_()
+total = 0
+for row in x * 2:
+    total = total + (row * row).sum()
+first, *rest = x.unbind(0)
+total = total + first.sum()
+total.backward()
+print(x.grad)
+""",
+    "functional parameters in a dict": """
+import torch
+torch.manual_seed(0)
+params = {"w": torch.randn(3, 2, requires_grad=True), "b": torch.zeros(2, requires_grad=True)}
+def model(p, x):
+    return torch.tanh(x @ p["w"] + p["b"])
+loss = model(params, torch.ones(4, 3)).sum()
+grads = torch.autograd.grad(loss, list(params.values()))
+print(grads)
+""",
+    "allow_unused and named inputs": """
+import torch
+a = torch.ones(2, requires_grad=True)
+b = torch.ones(2, requires_grad=True)
+c = a * 2
+loss = (c * 3).sum()
+print(torch.autograd.grad(loss, [a, b, c], allow_unused=True, retain_graph=True))
+loss.backward(inputs=[a])
+print(a.grad, b.grad)
+""",
+    "autograd.backward with several roots": """
+import torch
+x = torch.arange(3.0, requires_grad=True)
+y, z = x * 2, x * x
+torch.autograd.backward([y, z, y.sum()], [torch.ones(3), torch.full((3,), 2.0), None])
+print(x.grad)
+""",
+    "double backward": """
+import torch
+x = torch.arange(3.0, requires_grad=True)
+w = torch.ones(3, requires_grad=True)
+y = (x ** 3 * w).sum()
+(g,) = torch.autograd.grad(y, x, create_graph=True)
+penalty = (g ** 2).sum()
+penalty.backward()
+print(x.grad, w.grad)
+""",
+    "complex": """
+import torch
+z = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+loss = (z * z.conj()).real.sum() + torch.fft.fft(z).abs().sum()
+loss.backward()
+print(z.grad)
+""",
+    "sparse embedding": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+table = nn.Embedding(10, 3, sparse=True)
+loss = table(torch.tensor([1, 1, 5])).sum()
+loss.backward()
+print(table.weight.grad)
+""",
+    "bf16 autocast": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu", enabled=False)
+for step in range(2):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = net(torch.ones(2, 4)).float().pow(2).mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    print(loss.item())
+""",
+    "float16 and float64": """
+import torch
+h = torch.tensor([1.0, 60000.0], dtype=torch.float16, requires_grad=True)
+d = torch.tensor([1.0, 1e300], dtype=torch.float64, requires_grad=True)
+((h * 2).double() * d).sum().backward()
+print(h.grad, d.grad)
+""",
+    "meta device": """
+import torch
+from torch import nn
+with torch.device("meta"):
+    net = nn.Linear(3, 3)
+    loss = net(torch.ones(2, 3)).sum()
+loss.backward()
+print(net.weight.grad.shape)
+""",
+    "set_default_device": """
+import torch
+torch.set_default_device("meta")
+x = torch.ones(3, requires_grad=True)
+(x * 2).sum().backward()
+print(x.grad.device)
+torch.set_default_device(None)
+""",
+    "nested tensor": """
+import torch
+a, b = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+n = torch.nested.as_nested_tensor([a, b], layout=torch.jagged)
+loss = (n * 2).values().sum()
+loss.backward()
+print(a.grad, b.grad)
+""",
+    "empty tensors": """
+import torch
+x = torch.ones(0, 3, requires_grad=True)
+y = torch.ones(2, 3, requires_grad=True)
+torch.cat([x, y]).sum().backward()
+print(x.grad, y.grad)
+""",
+    "expanded and non-contiguous gradients": """
+import torch
+x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+b = torch.ones(3, requires_grad=True)
+y = (x.t().contiguous().t() + b).expand(4, 2, 3).permute(2, 0, 1)
+y.sum().backward()
+print(x.grad, b.grad)
+""",
+    "hooks of the program": """
+import torch
+x = torch.arange(3.0, requires_grad=True)
+y = x * 2
+y.register_hook(lambda g: g * 10)
+x.register_hook(lambda g: g + 1)
+seen = []
+x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.clone()))
+y.retain_grad()
+y.sum().backward()
+print(x.grad, y.grad, seen)
+""",
+    "optimizer hooks": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+optimizer.register_step_pre_hook(lambda o, a, k: print("step"))
+for step in range(2):
+    optimizer.zero_grad()
+    net(torch.ones(1, 2)).sum().backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+print(net.weight)
+""",
+    "a TorchFunctionMode of the program": """
+import torch
+from torch.overrides import TorchFunctionMode
+class Count(TorchFunctionMode):
+    calls = 0
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        Count.calls += 1
+        return func(*args, **(kwargs or {}))
+x = torch.ones(2, requires_grad=True)
+with Count():
+    (x * 2).sum().backward()
+print(Count.calls)
+left = Count()
+left.__enter__()
+(x * 2).sum().backward()
+print(Count.calls)
+left.__exit__(None, None, None)
+""",
+    "a TorchDispatchMode of the program": """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+class Log(TorchDispatchMode):
+    names = []
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        Log.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+x = torch.ones(20, requires_grad=True)
+with Log():
+    (x * 2).sum().backward()
+print(Log.names)
+""",
+    "fake tensors": """
+import torch
+from torch._subclasses import FakeTensorMode
+with FakeTensorMode():
+    x = torch.ones(20, requires_grad=True)
+    (x * 2).sum().backward()
+    print(x.grad.shape)
+""",
+    "saved tensor hooks": """
+import torch
+log = []
+def pack(t):
+    log.append("pack"); return t
+def unpack(t):
+    log.append("unpack"); return t
+x = torch.ones(20, requires_grad=True)
+with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+    y = (x * x).sum()
+y.backward()
+print(log)
+""",
+    "torch.func": """
+import torch
+from torch.func import grad, vmap, jacrev, functional_call
+w = torch.arange(3.0, requires_grad=True)
+f = lambda v: (v * v).sum()
+print(grad(f)(torch.ones(3)), vmap(f)(torch.ones(2, 3)), jacrev(lambda v: v * v)(torch.ones(2)))
+net = torch.nn.Linear(3, 1, bias=False)
+torch.nn.init.ones_(net.weight)
+out = functional_call(net, {"weight": w[None]}, torch.ones(2, 3))
+(out.sum() + vmap(lambda v: v @ w)(torch.ones(2, 3)).sum()).backward()
+print(w.grad)
+""",
+    "script function": """
+import torch, warnings
+warnings.simplefilter("ignore")
+@torch.jit.script
+def f(x):
+    return x * 2 + 1
+x = torch.ones(3, requires_grad=True)
+for _ in range(3):
+    f(x).sum().backward()
+print(x.grad)
+""",
+    "tensor subclass": """
+import torch
+class Tagged(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+x = torch.arange(3.0).as_subclass(Tagged).requires_grad_()
+y = (x * 2).sum()
+y.backward()
+print(type(y).__name__, x.grad)
+""",
+    "subclass with __torch_dispatch__": """
+import torch
+from torch.utils._pytree import tree_map
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+    def __init__(self, inner):
+        self.inner = inner
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        un = lambda t: t.inner if isinstance(t, Wrapper) else t
+        out = func(*tree_map(un, args), **tree_map(un, kwargs or {}))
+        return tree_map(lambda t: Wrapper(t) if isinstance(t, torch.Tensor) else t, out)
+x = Wrapper(torch.arange(20.0)).requires_grad_()
+y = (x * 2).sum()
+y.backward()
+print(x.grad.inner)
+""",
+    "huge and tiny values": """
+import torch
+x = torch.ones(40, requires_grad=True)
+(x * 1e25).sum().backward()
+y = torch.ones(40, requires_grad=True)
+(y * 1e-30).sum().backward()
+print(x.grad.norm(), y.grad.norm())
+""",
+    "NaN and infinity": """
+import torch
+x = torch.tensor([0.0, -1.0, 2.0], requires_grad=True)
+(torch.log(x) + 1 / x).sum().backward()
+print(x.grad)
+""",
+    "in a thread": """
+import threading, torch
+x = torch.ones(3, requires_grad=True)
+y = (x * 2).sum()
+worker = threading.Thread(target=y.backward)
+worker.start(); worker.join()
+print(x.grad)
+del y
+z = (x * 3).sum()
+""",
+    "everything in a thread": """
+import threading, torch
+def train():
+    x = torch.ones(3, requires_grad=True)
+    (x * 2).sum().backward()
+    print(x.grad)
+worker = threading.Thread(target=train)
+worker.start(); worker.join()
+x = torch.ones(3, requires_grad=True)
+z = (x * 3).sum()
+""",
+    "generator and asyncio": """
+import asyncio, torch
+def rows(x):
+    for i in range(3):
+        yield x[i] * i
+x = torch.ones(3, requires_grad=True)
+async def main():
+    total = sum(rows(x))
+    await asyncio.sleep(0)
+    total.backward()
+asyncio.run(main())
+print(x.grad)
+""",
+    "the program catches the error": """
+import torch
+x = torch.ones(3, requires_grad=True)
+y = (x * x).sum()
+y.backward()
+try:
+    y.backward()
+except RuntimeError as error:
+    print(str(error)[:60])
+(x * 2).sum().backward()
+print(x.grad)
+""",
+    "gradient edges": """
+import torch
+from torch.autograd.graph import get_gradient_edge
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+z = (y * y).sum()
+print(torch.autograd.grad(get_gradient_edge(z), [get_gradient_edge(y)], torch.tensor(1.0)))
+loss = (x * 3).sum()
+loss.backward()
+""",
+    "compile, eager backend": """
+import torch
+@torch.compile(backend="eager")
+def f(x):
+    return torch.sin(x) * 2
+x = torch.ones(3, requires_grad=True)
+f(x).sum().backward()
+print(x.grad)
+""",
+    "compile, aot_eager backend": """
+import torch
+@torch.compile(backend="aot_eager")
+def f(x):
+    return torch.sin(x) * 2
+x = torch.ones(3, requires_grad=True)
+f(x).sum().backward()
+print(x.grad)
+""",
+    "tied weights and a list of modules": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(5, 4)
+        self.blocks = [nn.Linear(4, 4), nn.Linear(4, 4)]
+        self.head = nn.Linear(4, 5, bias=False)
+        self.head.weight = self.embed.weight
+    def forward(self, x):
+        x = self.embed(x)
+        for block in self.blocks:
+            x = torch.relu(block(x))
+        return self.head(x)
+net = Net()
+net(torch.tensor([1, 2])).sum().backward()
+print(net.embed.weight.grad.norm())
+""",
+    "weight norm and parametrizations": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+net(torch.ones(1, 3)).sum().backward()
+print([p.grad.norm() for p in net.parameters()])
+""",
+    "lstm and attention": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+lstm = nn.LSTM(3, 4, num_layers=2, dropout=0.2)
+attention = nn.MultiheadAttention(4, 2)
+h, _ = lstm(torch.ones(5, 2, 3))
+out, weights = attention(h, h, h)
+out.sum().backward()
+print([p.grad.norm().item() for p in lstm.parameters()])
+""",
+    "inference mode and no_grad around": """
+import torch
+w = torch.ones(3, requires_grad=True)
+with torch.inference_mode():
+    constant = torch.ones(3)
+    constant.add_(1)
+with torch.no_grad():
+    w.mul_(2)
+(w * w).sum().backward()
+print(w.grad)
+""",
+    "batch norm and dropout training": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+convolution = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
+net = nn.Sequential(convolution, nn.Dropout(0.3), nn.Flatten(), nn.Linear(144, 3))
+optimizer = torch.optim.Adam(net.parameters())
+for step in range(3):
+    loss = nn.functional.cross_entropy(net(torch.randn(4, 1, 8, 8)), torch.tensor([0, 1, 2, 0]))
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print(loss.item(), torch.rand(1).item())
+""",
+    "topk, max, svd, split, where, gather, index_put": """
+import torch
+torch.manual_seed(0)
+x = torch.randn(4, 6, requires_grad=True)
+values, _ = x.topk(2, dim=1)
+most, where = x.max(dim=0)
+u, s, v = torch.linalg.svd(x, full_matrices=False)
+a, b = x.split([2, 4], dim=1)
+y = torch.where(x > 0, x, x * 0.1)
+g = x.gather(1, torch.tensor([[0], [1], [2], [3]]))
+z = x.clone(); z[torch.tensor([0, 1])] = 0
+loss = values.sum() + most.sum() + s.sum() + (a.sum() * b.mean()) + y.sum() + g.sum()
+loss += z.pow(2).sum() + u[:, 0].abs().sum()
+loss.backward()
+print(x.grad)
+""",
+    "a module-level property, deepcopy and pickle": """
+import copy, io, torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(2, 2)
+clone = copy.deepcopy(net)
+buffer = io.BytesIO()
+torch.save(clone.state_dict(), buffer); buffer.seek(0)
+net.load_state_dict(torch.load(buffer))
+net(torch.ones(1, 2)).sum().backward()
+copy.deepcopy(net)
+print(net.weight.grad)
+""",
+    "warnings keep their place": """
+import torch, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.grad
+    y = y + 0
+    y.grad
+    y.sum().backward()
+print([(w.filename.rpartition("/")[2], w.lineno) for w in caught])
+""",
+    "DataLoader workers": """
+import torch
+from torch.utils.data import DataLoader
+loader = DataLoader(torch.arange(8.0), batch_size=4, num_workers=1)
+w = torch.ones((), requires_grad=True)
+for batch in loader:
+    (batch * w).sum().backward()
+print(w.grad)
+""",
+    "reductions, matmul and broadcasting": """
+import torch
+torch.manual_seed(0)
+a = torch.randn(3, 4, requires_grad=True)
+b = torch.randn(4, requires_grad=True)
+c = torch.einsum("ij,j->i", a, b) + (a @ b[:, None]).squeeze(-1)
+loss = (c.softmax(0) * c.cumsum(0)).sum() / c.std() + a.logsumexp(1).max()
+loss.backward()
+print(a.grad, b.grad)
+""",
+    "swallowed by a handler of everything": """
+import torch
+x = torch.ones(3, requires_grad=True)
+for _ in range(3):
+    try:
+        (x * 2).sum().backward()
+    except:
+        print("swallowed")
+print(x.grad)
+""",
+}

@@ -1,0 +1,238 @@
+"""The Python interface at a breakpoint: names, numbers, and a program that goes on undisturbed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import checkpoint
+
+import gradscope
+from gradscope.errors import CaptureError, SeedError
+from tests.looking import expressions, is_close, leaf_named, new_gradient, node_of, variables
+
+
+def train(look: Callable[[torch.Tensor], None], steps: int = 3) -> list[float]:
+    """A training of a user, who stops to look at every loss."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+    losses = []
+    for _ in range(steps):
+        loss = nn.functional.cross_entropy(net(torch.randn(6, 4)), torch.tensor([0, 1, 0, 1, 0, 1]))
+        optimizer.zero_grad()
+        look(loss)
+        loss.backward()  # type: ignore[no-untyped-call]
+        look_again = torch.rand(())
+        optimizer.step()
+        losses += [loss.item(), look_again.item()]
+    return [*losses, *(p.double().sum().item() for p in net.parameters())]
+
+
+def test_training_goes_on_to_the_same_numbers() -> None:
+    expected = train(lambda _: None)
+    reports: list[gradscope.Report] = []
+    assert train(lambda loss: reports.append(gradscope.backward(loss))) == expected
+    assert train(lambda loss: reports.append(gradscope.trace(loss))) == expected
+    assert len(reports) == 6
+    with gradscope.record() as run:
+        assert train(lambda loss: reports.append(run.backward(loss))) == expected
+    assert "nn.functional.cross_entropy" in expressions(reports[-1])[0]
+
+
+def test_the_callers_variables_give_the_names() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    holder = {"b": torch.ones(2, requires_grad=True)}
+    loss = (weight * holder["b"]).sum()
+    report = gradscope.backward(loss)
+    assert {leaf.names[0] for leaf in report.graph.leaves} == {"weight", "holder['b']"}
+    assert report.graph.roots[0].label == "loss"
+    assert is_close(new_gradient(report, "weight"), [1, 1])
+    assert weight.grad is None
+
+
+def test_a_look_takes_nothing_from_the_backward_that_follows() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * x
+    y.retain_grad()
+    seen: list[torch.Tensor] = []
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t))  # type: ignore[no-untyped-call]
+    gradscope.backward(y.sum())
+    assert (x.grad, y.grad, seen) == (None, None, [])
+    y.sum().backward()  # type: ignore[no-untyped-call]
+    assert len(seen) == 1
+    assert y.grad is not None
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_look_through_a_checkpoint_leaves_grad_and_random_state(reentrant: bool) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    x = torch.ones(2, 3, requires_grad=True)
+    kept = net[0].bias.grad = torch.full((3,), 7.0)
+    fired: list[int] = []
+    for parameter in net.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda _: fired.append(1))  # type: ignore[no-untyped-call]
+    out = checkpoint(net, x, use_reentrant=reentrant, preserve_rng_state=False)
+    assert isinstance(out, torch.Tensor)
+    state = torch.get_rng_state()
+    report = gradscope.backward(out.sum())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert net[0].bias.grad is kept
+    assert torch.equal(kept, torch.full((3,), 7.0))
+    assert net[0].weight.grad is None
+    assert x.grad is None
+    assert fired == []
+    assert new_gradient(report, "x").state == "finite"
+
+
+def test_record_labels_what_the_block_made() -> None:
+    a = torch.ones(2, requires_grad=True)
+    with gradscope.record() as run:
+        y = a * 3
+        z = y.sum()
+    report = run.backward(z)
+    assert expressions(report) == ["y.sum()", "a * 3"]
+    assert variables(report)["y"].id == 1
+    assert variables(report)["z"].id == 0
+    inside = gradscope.trace(z)
+    assert expressions(inside) == []
+
+
+def test_a_look_inside_a_block_uses_what_it_recorded() -> None:
+    a = torch.ones(2, requires_grad=True)
+    with gradscope.record():
+        z = (a * 3).sum()
+        report = gradscope.backward(z)
+        z.backward()  # type: ignore[no-untyped-call]
+    assert expressions(report) == ["(a * 3).sum()", "a * 3"]
+    assert a.grad is not None
+
+
+def test_blocks_do_not_nest_and_are_left_after_an_error() -> None:
+    with (
+        gradscope.record(),
+        pytest.raises(RuntimeError, match="active already"),
+        gradscope.record(),
+    ):
+        pass
+    with pytest.raises(KeyError), gradscope.record():
+        raise KeyError
+    with gradscope.record():
+        pass
+
+
+def test_gradients_can_be_tensors_lists_numbers_or_text() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    weights = [1, 2, 3]
+    for gradient in (torch.tensor(weights), weights, "[1, 2, 3]", "weights"):
+        assert is_close(new_gradient(gradscope.backward(y, gradient), "x"), [2, 4, 6])
+    with pytest.raises(SeedError, match=r"shape \[3\]"):
+        gradscope.backward(y)
+    with pytest.raises(SeedError, match=r"shape \[2\]"):
+        gradscope.backward(y, [1, 2])
+
+
+def test_what_is_no_root_is_refused() -> None:
+    with pytest.raises(SeedError, match="carries no gradient history"):
+        gradscope.trace(torch.ones(2))
+    with pytest.raises(SeedError, match="is a list"):
+        gradscope.trace([1])  # type: ignore[arg-type]
+
+
+def test_a_freed_graph_is_explained() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with gradscope.record() as run:
+        y = (x * x).sum()
+        y.backward()  # type: ignore[no-untyped-call]
+    with pytest.raises(CaptureError) as caught:
+        run.backward(y)
+    assert "freed by `y.backward()`" in caught.value.hint
+
+
+class Counting(TorchFunctionMode):
+    """A mode of the user that counts calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        """Count and pass on."""
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_of_the_user_does_not_see_us_and_stays_in_place() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with Counting() as mode:
+        with gradscope.record() as run:
+            y = (x * 2).sum()
+            inner = Counting()
+            inner.__enter__()  # type: ignore[no-untyped-call]
+        assert torch.overrides._get_current_function_mode_stack() == [mode, inner]  # type: ignore[no-untyped-call]
+        calls = mode.calls, inner.calls
+        report = run.backward(y)
+        gradscope.backward(y)
+        assert (mode.calls, inner.calls) == calls
+        inner.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    assert mode.calls == 2
+    assert expressions(report) == ["(x * 2).sum()", "x * 2"]
+
+
+def test_other_threads_are_left_alone() -> None:
+    results: list[torch.Tensor | None] = []
+
+    def work() -> None:
+        x = torch.ones(2, requires_grad=True)
+        (x * 5).sum().backward()  # type: ignore[no-untyped-call]
+        results.append(x.grad)
+
+    a = torch.ones(2, requires_grad=True)
+    with gradscope.record() as run:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        y = (a * 3).sum()
+    assert expressions(run.trace(y)) == ["(a * 3).sum()", "a * 3"]
+    assert results[0] is not None
+    assert torch.equal(results[0], torch.full((2,), 5.0))
+
+
+def test_the_default_device_and_no_grad_do_not_matter() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    torch.set_default_device("meta")
+    try:
+        with torch.no_grad():
+            report = gradscope.backward(y, "[1, 2]")
+            drawn = gradscope.backward(y, "randn")
+    finally:
+        torch.set_default_device(None)
+    assert is_close(new_gradient(report, "x"), [2, 4])
+    assert new_gradient(drawn, "x").state == "finite"
+
+
+def test_a_function_applied_through_a_bound_name_still_works_afterwards() -> None:
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(_: object, x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(_: object, *grads: torch.Tensor) -> torch.Tensor:
+            return grads[0]
+
+    x = torch.ones(2, requires_grad=True)
+    with gradscope.record() as run:
+        apply = Same.apply
+        report = run.trace(apply(x))  # type: ignore[no-untyped-call]
+    assert node_of(report, "apply(x)").op == "Same"
+    apply(x).sum().backward()  # type: ignore[no-untyped-call]
+    assert x.grad is not None
+    assert leaf_named(report, "x")

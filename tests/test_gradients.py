@@ -1,0 +1,273 @@
+"""The states and sizes of gradients, where hooks step in, and which edges nothing flows along."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradscope.report import GradientInfo
+from tests.looking import (
+    Session,
+    edges_into,
+    is_close,
+    leaf_named,
+    new_gradient,
+    node_of,
+    tensor_of,
+)
+
+X = "import torch\nx = torch.ones(40, requires_grad=True)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "norm"),
+    [
+        ("(x * 1e25).sum()", "finite", 1e25 * 40**0.5),
+        ("(x * 1e-30).sum()", "finite", 1e-30 * 40**0.5),
+        ("((x.double() * 1e-200).sum() * 1e190)", "finite", 1e-10 * 40**0.5),
+        ("(x * 0).sum()", "zero", 0),
+        ("(x - 1).sqrt().sum()", "non-finite", float("inf")),
+        ("(x * float('nan')).sum()", "non-finite", float("nan")),
+        ("(x.half() * 1000).sum()", "finite", 1000 * 40**0.5),
+        ("(x[:3] * 1e25).sum()", "finite", 1e25 * 3**0.5),
+        ("(x.bfloat16() * 3).sum()", "finite", 3 * 40**0.5),
+    ],
+)
+def test_every_gradient_is_in_the_state_it_is_in(
+    code: str, state: str, norm: float, session: Session
+) -> None:
+    info = new_gradient(session.look(X + f"{code}.backward()\n"), "x")
+    assert info.state == state
+    assert info.norm is not None
+    assert float(info.norm) == pytest.approx(norm, rel=1e-3, nan_ok=True)
+
+
+def test_float64_gradients_keep_their_size_where_squares_do_not(session: Session) -> None:
+    report = session.look("""
+        import torch
+        small = torch.ones(40, dtype=torch.float64, requires_grad=True)
+        large = torch.ones(40, dtype=torch.float64, requires_grad=True)
+        ((small * 1e-300).sum() + (large * 1e300).sum()).backward()
+        """)
+    assert new_gradient(report, "small").norm == pytest.approx(1e-300 * 40**0.5)
+    assert new_gradient(report, "large").norm == pytest.approx(1e300 * 40**0.5)
+
+
+def test_nan_and_infinite_elements_are_counted(session: Session) -> None:
+    code = (
+        "w = torch.ones(40)\nw[:2] = float('nan')\nw[5] = float('inf')\n(x * w).sum().backward()\n"
+    )
+    info = new_gradient(session.look(X + code), "x")
+    assert (info.state, info.nan, info.inf) == ("non-finite", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("complex64", 1 + 2j),
+        ("complex128", 0.1 - 3j),
+        ("bfloat16", 1.5),
+        ("float16", 0.1),
+        ("float64", 0.1),
+    ],
+)
+def test_values_keep_their_dtype(dtype: str, value: complex, session: Session) -> None:
+    report = session.look(f"""
+        import torch
+        z = torch.tensor([{value}, {value}], dtype=torch.{dtype}, requires_grad=True)
+        y = z * z
+        y.abs().sum().backward()
+        """)
+    node = node_of(report, "z * z")
+    (tensor,) = node.outputs
+    assert tensor is not None
+    z = torch.tensor([value, value], dtype=getattr(torch, dtype), requires_grad=True)
+    assert tensor.dtype == dtype
+    forward = GradientInfo("finite", values=tensor.values)
+    assert torch.equal(tensor_of(forward, z), (z * z).detach())
+    (z * z).abs().sum().backward()  # type: ignore[no-untyped-call]
+    assert z.grad is not None
+    assert torch.equal(tensor_of(new_gradient(report, "z"), z), z.grad)
+
+
+def test_a_sparse_gradient_has_its_layout_and_norm(session: Session) -> None:
+    report = session.look("""
+        import torch
+        table = torch.nn.Embedding(10, 3, sparse=True)
+        table(torch.tensor([1, 1, 5])).sum().backward()
+        """)
+    info = new_gradient(report, "weight")
+    assert (info.layout, info.state) == ("sparse_coo", "finite")
+    assert info.norm == pytest.approx((4 * 3 + 3) ** 0.5)
+
+
+def test_a_meta_gradient_is_there_without_numbers(session: Session) -> None:
+    report = session.look("""
+        import torch
+        x = torch.ones(3, device="meta", requires_grad=True)
+        (x * 2).sum().backward()
+        """)
+    assert new_gradient(report, "x") == GradientInfo("finite")
+
+
+# ---------------------------------------------------------------------- hooks of the program
+
+
+def test_a_hook_that_changes_a_gradient_is_told_and_the_edges_stay_true(session: Session) -> None:
+    report = session.look("""
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda g: g * 10)
+        x.register_hook(lambda g: g + 1)
+        y.sum().backward()
+        """)
+    backward = report.passes[0]
+    y, x = node_of(report, "x * 2").id, leaf_named(report, "x").node
+    assert backward.altered == (y, x)
+    assert is_close(edges_into(report, y)[0], [1, 1, 1])
+    assert is_close(backward.at(y), [10, 10, 10])
+    assert is_close(edges_into(report, x)[0], [20, 20, 20])
+    assert is_close(new_gradient(report, "x"), [21, 21, 21])
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "y.register_hook(lambda g: None)",
+        "y.register_hook(lambda g: g)",
+        "y.retain_grad()",
+        "x.register_post_accumulate_grad_hook(lambda t: None)",
+        "y.grad_fn.register_hook(lambda sent, received: None)",
+    ],
+)
+def test_a_hook_that_changes_nothing_is_no_news(hook: str, session: Session) -> None:
+    report = session.look(X + f"y = x * 2\n{hook}\ny.sum().backward()\n")
+    assert report.passes[0].altered == ()
+
+
+def test_two_hooks_on_one_tensor(session: Session) -> None:
+    hooks = "for k in (3, 5):\n    y.register_hook(lambda g, k=k: g * k)\n"
+    report = session.look(X + f"y = x * 2\n{hooks}y.sum().backward()\n")
+    assert report.passes[0].altered == (node_of(report, "x * 2").id,)
+    assert new_gradient(report, "x").norm == pytest.approx(30 * 40**0.5)
+
+
+def test_a_hook_that_writes_into_the_gradient_is_told(session: Session) -> None:
+    code = "y = x * 2\nz = y * 3\nz.register_hook(lambda g: g.mul_(4))\n(z * 1).sum().backward()\n"
+    report = session.look(X + code)
+    assert report.passes[0].altered == (node_of(report, "y * 3").id,)
+    assert new_gradient(report, "x").norm == pytest.approx(24 * 40**0.5)
+
+
+def test_a_function_that_overwrites_what_it_is_given_is_read_before(session: Session) -> None:
+    report = session.look("""
+        import torch
+        class Rude(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+            @staticmethod
+            def backward(ctx, g):
+                return g.mul_(2)
+        x = torch.arange(3.0, requires_grad=True)
+        z = Rude.apply(x * 1)
+        (z * z).sum().backward()
+        """)
+    node = node_of(report, "Rude.apply(x * 1)")
+    assert is_close(report.passes[0].at(node.id), [0, 2, 4])
+    assert is_close(new_gradient(report, "x"), [0, 4, 8])
+    assert report.passes[0].altered == ()
+
+
+# ---------------------------------------------------------------------- what is not reached
+
+
+def test_only_what_was_asked_for_is_reached(session: Session) -> None:
+    report = session.look("""
+        import torch
+        a = torch.ones(2, requires_grad=True)
+        b = torch.ones(2, requires_grad=True)
+        (a * b).sum().backward(inputs=[a])
+        """)
+    assert is_close(new_gradient(report, "a"), [1, 1])
+    assert new_gradient(report, "b").state == "not reached"
+    assert [info.state for info in edges_into(report, leaf_named(report, "b").node)] == [
+        "not reached"
+    ]
+
+
+def test_a_none_of_a_function_is_none_and_not_zero(session: Session) -> None:
+    report = session.look("""
+        import torch
+        class First(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x + y
+            @staticmethod
+            def backward(ctx, g):
+                return g, None
+        x = torch.ones(2, requires_grad=True)
+        y = torch.ones(2, requires_grad=True)
+        First.apply(x, y).sum().backward()
+        """)
+    assert new_gradient(report, "y").state == "none"
+    assert new_gradient(report, "x").state == "finite"
+
+
+def test_autograd_grad_tells_what_its_inputs_received(session: Session) -> None:
+    report = session.look("""
+        import torch
+        a = torch.ones(2, requires_grad=True)
+        c = a * 2
+        loss = (c * 3).sum()
+        torch.autograd.grad(loss, [c])
+        """)
+    assert is_close(report.passes[0].at(node_of(report, "a * 2").id), [3, 3])
+    assert new_gradient(report, "a").state == "not reached"
+    (entry,) = report.passes[0].accumulations
+    assert (entry.before, entry.after) == (None, None)
+
+
+def test_several_roots_each_with_its_seed(session: Session) -> None:
+    report = session.look("""
+        import torch
+        x = torch.arange(3.0, requires_grad=True)
+        y, z = x * 2, x * x
+        torch.autograd.backward([y, z, y.sum()], [torch.ones(3), torch.full((3,), 2.0), None])
+        """)
+    assert [root.label for root in report.graph.roots] == ["y", "z", ""]
+    seeds = [report.passes[0].gradients[seed].values for seed in report.passes[0].seeds]
+    assert seeds == [(1.0, 1.0, 1.0), (2.0, 2.0, 2.0), (1.0,)]
+    assert is_close(new_gradient(report, "x"), [4, 8, 12])
+
+
+def test_a_vectorised_call_is_refused_with_a_way_out(session: Session) -> None:
+    text = "import torch\nx = torch.ones(2, requires_grad=True)\ny = x * 2\n"
+    text += "torch.autograd.grad(y, x, torch.eye(2), is_grads_batched=True)\n"
+    done = session.cli("backward", str(session.write(text)))
+    assert done.status == 2
+    assert "is_grads_batched" in done.err
+    assert "--root y --gradient onehot:0" in done.err
+
+
+def test_saved_tensors_are_described_when_asked_for(session: Session) -> None:
+    report = session.look(X + "y = x * x\ny.sum().backward()\n", "--saved")
+    assert [name for name, _ in node_of(report, "x * x").saved] == ["other", "self"]
+
+
+def test_the_graph_of_torch_compile_is_opaque_and_its_edges_are_not(session: Session) -> None:
+    report = session.look("""
+        import torch
+        @torch.compile(backend="aot_eager")
+        def f(x):
+            return torch.sin(x) * 2
+        x = torch.ones(3, requires_grad=True)
+        f(x).sum().backward()
+        """)
+    (node,) = [node for node in report.graph.nodes if node.kind == "opaque"]
+    assert node.op == "CompiledFunction"
+    assert any("CompiledFunction hides" in note for note in report.notes)
+    assert new_gradient(report, "x").norm == pytest.approx(
+        2 * torch.cos(torch.ones(3)).norm().item()
+    )

@@ -1,0 +1,247 @@
+"""How nodes, leaves, modules and roots are called: in the user's own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.report import Report
+from tests.looking import Session, expressions, leaf_named, node_of, variables
+
+A = "import torch\na = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("y = (\n    a\n    * 2\n)\n", ["a\n    * 2"]),
+        ("y = a.exp().log()\n", ["a.exp().log()", "a.exp()"]),
+        ("f = lambda t: t * 3\ny = f(a)\n", ["t * 3"]),
+        ("y = sum([part * 2 for part in (a, a)])\n", ["sum([part * 2 for part in (a, a)])"]),
+        ("if (y := a * 2).sum() > 0:\n    pass\n", ["a * 2"]),
+        ("y = a * 1\ny += a\n", ["y += a", "a * 1"]),
+        ("y = a * 1\ny[0] = 5\n", ["y[0] = 5", "a * 1"]),
+        ("n = 'ä€😀'; y = a * 2; y = y + 1\n", ["y + 1", "a * 2"]),
+        ("exec('y = a * 7')\n", [""]),
+        (
+            "def outer(k):\n    def inner(t):\n        return t * k\n    return inner\n"
+            "y = outer(3)(a)\n",
+            ["t * k"],
+        ),
+        (
+            "import functools\ndef doubled(f):\n    @functools.wraps(f)\n    def call(*args):\n"
+            "        return f(*args) * 2\n    return call\n"
+            "@doubled\ndef g(t):\n    return t + 1\ny = g(a)\n",
+            ["f(*args) * 2", "t + 1"],
+        ),
+        ("y = torch.nn.functional.softmax(\n    a, dim=0)\n", None),
+        ("y = -a\n", ["-a"]),
+        ("y = a[1:] @ a[:2]\n", ["a[1:] @ a[:2]", "a[1:]", "a[:2]"]),
+        ("y = a.mT if a.dim() > 1 else a.T + 0\n", None),
+    ],
+)
+def test_a_node_is_labelled_with_the_exact_text(
+    code: str, expected: list[str] | None, session: Session
+) -> None:
+    report = session.look(A + code, "--root", "y", command="trace")
+    found = expressions(report)
+    if expected is None:
+        assert all(text and text in code for text in found)
+    else:
+        assert set(expected) - {""} <= set(found)
+        assert set(found) <= {*expected, "part * 2"}
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("y = a * 2\nz = y + 1\n", {"y", "z"}),
+        ("u = v = a * 2\n", {"u = v"}),
+        ("y: torch.Tensor = a * 2\n", {"y"}),
+        ("values, places = a.max(0)\n", {"values, places"}),
+        ("first, *rest = a.unbind()\ny = first + rest[0]\n", {"first, *rest", "y"}),
+        ("class Box: pass\nbox = Box()\nbox.y = a * 2\n", {"box.y"}),
+        ("out = {}\nout['y'] = a * 2\n", {"out['y']"}),
+        ("if (y := a * 2).sum() > 0:\n    pass\n", {"y"}),
+        ("with torch.enable_grad():\n    y = a * 2\n", {"y"}),
+    ],
+)
+def test_a_node_knows_the_variable_it_was_assigned_to(
+    code: str, names: set[str], session: Session
+) -> None:
+    root = {"u = v": "u", "values, places": "values", "box.y": "box.y", "out['y']": "out['y']"}
+    name = next((root[name] for name in names if name in root), "z" if "z" in names else "y")
+    report = session.look(A + code, "--root", name, command="trace")
+    assert {node.variable for node in report.graph.nodes if node.kind != "leaf"} - {""} == names
+
+
+def test_statements_say_themselves_what_they_assign_to(session: Session) -> None:
+    text = A + "y = a * 1\nfor row in y * 2:\n    y = y + row\ny += 3\ny[0] = 1\n"
+    report = session.look(text, "--root", "y", command="trace")
+    for statement in ("y += 3", "y[0] = 1", "for row in y * 2"):
+        assert node_of(report, statement).variable == ""
+
+
+LEAVES = """
+import dataclasses
+import torch
+from torch import nn
+
+@dataclasses.dataclass
+class Holder:
+    scale: torch.Tensor
+    inner: dict
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2, bias=False)
+        self.blocks = nn.ModuleList([nn.Linear(2, 2, bias=False)])
+        self.plain = [nn.Linear(2, 2, bias=False)]
+        self.free = nn.Parameter(torch.ones(2))
+    def forward(self, x):
+        x = self.fc(x)
+        for block in [*self.blocks, *self.plain]:
+            x = block(x)
+        return x * self.free
+
+def main():
+    net = Net()
+    params = {"w": torch.ones(2, requires_grad=True)}
+    holder = Holder(torch.ones(2, requires_grad=True), {"deep": torch.ones(2, requires_grad=True)})
+    pair = [torch.ones(2, requires_grad=True)]
+    hidden = (lambda t: lambda: t)(torch.ones(2, requires_grad=True))
+    x = net(torch.ones(1, 2)) * params["w"] * holder.scale * holder.inner["deep"] * pair[0]
+    loss = (x * hidden()).sum()
+    loss.backward()
+
+main()
+"""
+
+
+def test_leaves_have_the_names_the_program_has_for_them(session: Session) -> None:
+    report = session.look(LEAVES)
+    names = {leaf.names[0] for leaf in report.graph.leaves if leaf.names}
+    assert names == {
+        "fc.weight",
+        "blocks.0.weight",
+        "plain[0].weight",
+        "free",
+        "params['w']",
+        "holder.scale",
+        "holder.inner['deep']",
+        "pair[0]",
+        # what only a closure holds is known by the line that made it
+    }
+
+
+def test_a_parameter_has_its_path_in_the_module_first_and_a_tied_one_has_both(
+    session: Session,
+) -> None:
+    report = session.look("""
+        import torch
+        from torch import nn
+        net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+        net[1].weight = net[0].weight
+        w = net[0].weight
+        net(torch.ones(1, 2)).sum().backward()
+        """)
+    (leaf,) = report.graph.leaves
+    assert leaf.names == ("0.weight", "1.weight", "w")
+    assert len([edge for edge in report.graph.edges if edge.target == leaf.node]) == 2
+
+
+def calls(report: Report) -> list[tuple[str, str, int | None]]:
+    """Path, class and parent of every call, in order."""
+    return [(call.path, call.type, call.parent) for call in report.graph.calls]
+
+
+def test_modules_are_named_by_their_path_and_called_twice_are_two_calls(session: Session) -> None:
+    report = session.look("""
+        import torch
+        from torch import nn
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 2)
+            def forward(self, x):
+                return torch.relu(self.fc(x))
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.block = Block()
+            def forward(self, x):
+                return self.block(self.block(x))
+        net = Net()
+        criterion = nn.MSELoss()
+        criterion(net(torch.ones(1, 2)), torch.zeros(1, 2)).backward()
+        """)
+    found = calls(report)
+    assert [path for path, _, _ in found].count("block") == 2
+    assert [path for path, _, _ in found].count("block.fc") == 2
+    assert ("criterion", "MSELoss", None) in found
+    relu = node_of(report, "torch.relu(self.fc(x))")
+    assert report.graph.module_of(relu) == "block"
+    assert len(report.graph.leaves) == 2
+
+
+def test_with_several_modules_each_path_begins_with_its_variable(session: Session) -> None:
+    report = session.look("""
+        import torch
+        from torch import nn
+        student, teacher = nn.Linear(2, 2), nn.Linear(2, 2)
+        (student(torch.ones(1, 2)) - teacher(torch.ones(1, 2))).sum().backward()
+        """)
+    assert leaf_named(report, "student.weight")
+    assert leaf_named(report, "teacher.bias")
+    assert {path for path, _, _ in calls(report)} == {"student", "teacher"}
+
+
+def test_a_tensor_created_in_a_function_is_named_by_its_expressions(session: Session) -> None:
+    report = session.look("""
+        import torch
+        def scale(t):
+            w = torch.ones(2, requires_grad=True)
+            return t * w
+        scale(torch.ones(2)).sum().backward()
+        """)
+    assert leaf_named(report, "w")
+
+
+@pytest.mark.parametrize("how", ["program.py", "-m", "-c", "program.py::make"])
+def test_every_kind_of_target_is_labelled(how: str, session: Session) -> None:
+    session.write(A + "def make():\n    return (a * 2).sum()\ny = make()\n")
+    arguments = {
+        "-m": ["-m", "program"],
+        "-c": ["-c", "(a * 2).sum()", "--let", "a=[1, 2, 3]"],
+    }.get(how, [how])
+    report = session.look_at(*arguments)
+    assert expressions(report) == ["(a * 2).sum()", "a * 2"]
+    file = "<string>" if how == "-c" else "program.py"
+    assert {origin.file for origin in report.graph.origins} == {file}
+    assert leaf_named(report, "a")
+
+
+def test_nodes_of_a_backward_with_create_graph_carry_the_call(session: Session) -> None:
+    report = session.look(
+        A + "y = (a ** 3).sum()\ng, = torch.autograd.grad(y, a, create_graph=True)\n"
+        "g.sum().backward()\n",
+        "--call",
+        "2",
+    )
+    made = {node.op for node in report.graph.nodes if node.backward_made}
+    assert made
+    texts = {e for e in expressions(report) if e.startswith("torch.autograd.grad")}
+    assert texts == {"torch.autograd.grad(y, a, create_graph=True)"}
+    assert "g" in variables(report) or any("g," in name for name in variables(report))
+
+
+def test_a_notebook_cell_is_read_from_linecache(session: Session) -> None:
+    report = session.look("""
+        import linecache, torch
+        cell = "y = (w * 4).sum()\\ny.backward()\\n"
+        linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(True), "<cell 1>")
+        w = torch.ones(2, requires_grad=True)
+        exec(compile(cell, "<cell 1>", "exec"))
+        """)
+    assert expressions(report) == ["(w * 4).sum()", "w * 4"]
+    assert report.graph.origins[0].file == "<cell 1>"

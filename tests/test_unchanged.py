@@ -1,0 +1,111 @@
+"""A watched program does what it does alone: same output, same numbers, same random state."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+
+import pytest
+import torch
+
+from tests.conftest import process_preserved
+from tests.looking import Session
+from tests.programs import PROGRAMS
+
+END = """
+import torch as _torch
+print("random state", _torch.get_rng_state().sum().item(), _torch.rand(2).tolist())
+"""
+
+
+def alone(path: str) -> str:
+    """What the program prints under plain python."""
+    printed = io.StringIO()
+    with process_preserved(), contextlib.redirect_stdout(printed):
+        runpy.run_path(path, run_name="__main__")
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_watched_program_prints_what_it_prints_alone(name: str, session: Session) -> None:
+    path = str(session.write(PROGRAMS[name] + END))
+    torch.manual_seed(1)
+    expected = alone(path)
+    torch.manual_seed(1)
+    done = session.cli("backward", path, "--run-on", "-q", "-o", "report.json")
+    assert done.out == expected
+    assert done.err == ""
+    assert done.status == 0
+    assert (session.folder / "report.json").exists()
+
+
+TRAINING = """
+import torch
+from torch import nn
+
+torch.manual_seed(3)
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.4), nn.Linear(16, 2))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+losses = []
+for step in range(5):
+    x, y = torch.randn(8, 6), torch.randint(2, (8,))
+    loss = nn.functional.cross_entropy(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item().hex())
+print(losses)
+print([p.double().sum().item().hex() for p in net.parameters()], torch.rand(1).item().hex())
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["backward"],
+        ["backward", "--call", "4"],
+        ["backward", "--values", "--saved"],
+        ["backward", "--gradient", "2"],
+        ["backward", "--root", "loss"],
+        ["backward", "--root", "net(x).sum()", "--call", "2"],
+        ["trace"],
+        ["backward", "--call", "99"],
+    ],
+    ids=" ".join,
+)
+def test_training_goes_on_to_the_same_numbers(arguments: list[str], session: Session) -> None:
+    path = str(session.write(TRAINING))
+    expected = alone(path)
+    done = session.cli(*arguments, path, "--run-on", "-o", "report.json")
+    assert done.out == expected
+    assert done.status == (2 if "99" in arguments else 0), done.err
+
+
+def test_the_program_stops_after_the_call_it_was_run_for(session: Session) -> None:
+    path = str(session.write(TRAINING))
+    done = session.cli("backward", path, "-o", "report.json")
+    assert (done.status, done.out) == (0, "")
+
+
+def test_a_program_that_swallows_the_stop_is_stopped_again(session: Session) -> None:
+    done = session.cli(
+        "backward",
+        str(
+            session.write("""
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        for _ in range(3):
+            try:
+                (x * 2).sum().backward()
+            except:
+                print("swallowed")
+        print(x.grad)
+        """)
+        ),
+        "-o",
+        "report.json",
+    )
+    # The first call was made, and nothing was accumulated by those that were stopped.
+    assert done.out == "swallowed\n" * 3 + "tensor([2., 2., 2.])\n"
+    assert done.status == 0
