@@ -56,9 +56,8 @@ class Names:
     def __init__(self, scopes: Scopes, modules: ModuleNames) -> None:
         self._names: dict[int, tuple[weakref.ref[torch.Tensor], str]] = {}
         for _, module in modules.owners:
-            for tensor in nn.Module.parameters(module):
-                names = modules.parameters.get(id(tensor), ())
-                self.add(tensor, next(iter(names), ""))
+            for parameter in nn.Module.parameters(module):
+                self.add(parameter, next(iter(modules.parameters.get(id(parameter), ())), ""))
         for tensor in scopes.held_tensors():
             self.add(tensor, next(iter(scopes.names(tensor)), ""))
 
@@ -111,7 +110,7 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
     """All modules in sight with their parameters, and those that only a plain list holds."""
     found = []
     for _, module in modules.owners:
-        named = [
+        named: list[tuple[weakref.ref[torch.Tensor], str]] = [
             (weakref.ref(tensor), next(iter(modules.parameters.get(id(tensor), ())), ""))
             for tensor in nn.Module.parameters(module)
         ]

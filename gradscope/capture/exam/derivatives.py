@@ -139,49 +139,58 @@ def _numpy_state() -> Any:
 Worst = tuple[int, tuple[int, ...], float, float]
 
 
+class _Repeated:
+    """A call that can be made again and again, always with the same random numbers."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._state = torch.get_rng_state()
+        self.weights: list[torch.Tensor] = []
+        self.inputs = [
+            (slot, one)
+            for slot, one in enumerate(kept.arguments)
+            if isinstance(one, torch.Tensor) and one.requires_grad
+        ]
+
+    def outputs(self) -> list[torch.Tensor]:
+        """The floating point results."""
+        torch.set_rng_state(self._state)
+        found = self._kept.function.apply(*self._kept.arguments)
+        found = found if isinstance(found, tuple) else (found,)
+        return [one for one in found if isinstance(one, torch.Tensor) and one.is_floating_point()]
+
+    def value(self) -> float:
+        """One number for all results."""
+        with torch.no_grad():
+            pairs = zip(self.outputs(), self.weights, strict=True)
+            return sum(float((one * weight).sum()) for one, weight in pairs)
+
+
 def _worst(kept: Kept) -> Worst | None:
     """The element whose two derivatives are farthest apart; None where all agree."""
-    state = torch.get_rng_state()
-
-    def outputs() -> list[torch.Tensor]:
-        torch.set_rng_state(state)
-        found = kept.function.apply(*kept.arguments)
-        found = found if isinstance(found, tuple) else (found,)
-        return [one for one in found if isinstance(one, torch.Tensor) and one.requires_grad]
-
-    inputs = [
-        (slot, one)
-        for slot, one in enumerate(kept.arguments)
-        if isinstance(one, torch.Tensor) and one.requires_grad
-    ]
-    first, second = outputs(), outputs()
+    call = _Repeated(kept)
+    first, second = call.outputs(), call.outputs()
     same = all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    if not first or not inputs or not same or any(o.dtype != torch.float64 for o in first):
+    if not same or not call.inputs or not all(_is_wide(one) for one in first):
         return None
-    weights = [_weights(one) for one in first]
-    analytic = torch.autograd.grad(
-        first, [one for _, one in inputs], weights, allow_unused=True, retain_graph=False
+    call.weights = [_weights(one) for one in first]
+    inputs = [one for _, one in call.inputs]
+    roots = [(one, weight) for one, weight in zip(first, call.weights, strict=True) if one.grad_fn]
+    slopes = torch.autograd.grad(
+        [one for one, _ in roots], inputs, [weight for _, weight in roots], allow_unused=True
     )
+    found = [
+        worst
+        for (slot, one), slope in zip(call.inputs, slopes, strict=True)
+        # A missing gradient shows in the graph; the identity is there for its backward.
+        if slope is not None and not _is_identity(one, first)
+        for worst in _compared(slot, one, slope, call.value)
+    ]
+    return max(found, key=lambda worst: abs(worst[2] - worst[3]), default=None)
 
-    def value() -> float:
-        with torch.no_grad():
-            found = kept.function.apply(*kept.arguments)
-            found = found if isinstance(found, tuple) else (found,)
-            floats = [one for one in found if isinstance(one, torch.Tensor)]
-            floats = [one for one in floats if one.is_floating_point()]
-            return sum(float((o * w).sum()) for o, w in zip(floats, weights, strict=True))
 
-    def repeated() -> float:
-        torch.set_rng_state(state)
-        return value()
-
-    found = []
-    for (slot, one), gradient in zip(inputs, analytic, strict=True):
-        if gradient is None or _is_identity(one, first):
-            continue  # a missing gradient shows in the graph; the identity is there for its backward
-        found.extend(_compared(slot, one, gradient, repeated))
-    bad = [(abs(a - n), worst) for worst in found for a, n in [worst[2:]]]
-    return max(bad)[1] if bad else None
+def _is_wide(tensor: torch.Tensor) -> bool:
+    return tensor.dtype == torch.float64
 
 
 def _compared(

@@ -6,9 +6,7 @@ at the end of the run (which parameters never got a gradient) is told then.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -17,23 +15,22 @@ import torch
 
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.exam import observed
-from gradscope.capture.exam.case import Case, Names, Origins, loose_modules, owners_of
-from gradscope.capture.exam.changes import KnownChange
+from gradscope.capture.exam.case import Case
 from gradscope.capture.exam.loops import Accumulating
 from gradscope.capture.exam.request import Examination
-from gradscope.capture.exam.saved_values import activities, freed_slots
+from gradscope.capture.exam.saved_values import activities
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.unwatched import final_case
 from gradscope.capture.exam.watch import Watch
+from gradscope.capture.exam.watched import Before, collection_put_off, watched_case
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import meta
 from gradscope.capture.quiet import unseen
 from gradscope.capture.source import Site, Sources
 from gradscope.capture.summary import number
-from gradscope.capture.watcher import frames_from
 from gradscope.errors import GradscopeError
 from gradscope.invariants import check
-from gradscope.observations import Activity, Failure, Mismatch, Step
+from gradscope.observations import Failure, Step
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
@@ -44,19 +41,6 @@ ACTIVE_STEPS = 3
 """Backward calls before which the activations are looked at."""
 
 _sequence = torch._C._autograd._get_sequence_nr
-
-
-@contextmanager
-def collection_put_off() -> Iterator[None]:
-    """No garbage collection while we look: what we allocate is gone soon, and would only make the
-    collector go through everything that torch has imported."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class Examiner:
@@ -77,7 +61,6 @@ class Examiner:
         self._calls = 0
         self._stops = 0
         self._last_sequence = 0
-        self._mismatches: list[Mismatch] = []
         self._accumulating = Accumulating()
         self._case: Case | None = None
         self._case_is_final = False
@@ -104,7 +87,7 @@ class Examiner:
         """Make a call and look at it; no watch when it was not made, and whether to stop."""
         tap = self.recorder
         try:
-            if self.fault is not None:
+            if self.fault is not None or call.batched:
                 return None, False
             with unseen():
                 if self._calls == 1:
@@ -117,7 +100,7 @@ class Examiner:
         watch.run()
         try:
             with unseen():
-                return watch, self._look_after(watch, *before)
+                return watch, self._look_after(watch, before)
         except Exception as error:
             self.fault = error
             return watch, False
@@ -130,7 +113,7 @@ class Examiner:
     def _may_stop(self) -> bool:
         return self._stops < MOST_STOPS
 
-    def _look_before(self, watch: Watch) -> tuple[list[KnownChange], list[Activity]]:
+    def _look_before(self, watch: Watch) -> Before:
         tap = self.recorder
         watch.prepare()
         tap.values_seen.resolve()
@@ -148,9 +131,12 @@ class Examiner:
             )
         )
         tap.cuts.mark(set(watch.sequences))
-        self._mismatches = list(tap.derivatives.mismatches(watch.sequences))
         looks = self._calls <= ACTIVE_STEPS and not self._case_is_final
-        return tap.changes.in_graph(watch.walked), list(activities(watch.walked)) if looks else []
+        return Before(
+            changed=tap.changes.in_graph(watch.walked),
+            active=list(activities(watch.walked)) if looks else [],
+            mismatches=list(tap.derivatives.mismatches(watch.sequences)),
+        )
 
     def _finish_last_step(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""
@@ -158,7 +144,7 @@ class Examiner:
             reused = self._accumulating.mixed_and_used(edited)
             self._steps[-1] = msgspec.structs.replace(self._steps[-1], reused=reused)
 
-    def _look_after(self, watch: Watch, changed: list[KnownChange], active: list[Activity]) -> bool:
+    def _look_after(self, watch: Watch, before: Before) -> bool:
         """Note what came of a call; returns whether the program should be stopped."""
         tap = self.recorder
         watch.measured()
@@ -170,33 +156,29 @@ class Examiner:
             self._accumulating.after(watch.leaves)
         if watch.failure is not None:
             self._note_failure(watch.failure, watch.call.frame)
-        trouble = bool(
-            changed
-            or self._mismatches
-            or watch.failure
+        trouble = (
+            bool(before.changed or before.mismatches or watch.failure)
             or not watch.is_finite
-            or _is_bad(step.loss)
+            or isinstance(step.loss, str)
         )
-        serious = self._keep(watch, changed, active, trouble)
+        serious = self._keep(watch, before, trouble)
         self._start_step(watch.call)
         if self._examination.on_step is not None:
             self._examination.on_step(self._steps[-1])
         return serious
 
-    def _keep(
-        self, watch: Watch, changed: list[KnownChange], active: list[Activity], trouble: bool
-    ) -> bool:
-        """Make this call the case, if it is the one that matters."""
+    def _keep(self, watch: Watch, before: Before, trouble: bool) -> bool:
+        """Make this call the case, if it is the one that matters; returns whether to stop."""
         first = self._case is None or (watch.call.accumulates and not self._case_accumulates)
         if self._case_is_final or not (first or trouble):
             return False
-        case = self._new_case(watch, changed, active)
-        self._case, self._case_accumulates = case, watch.call.accumulates
-        if not trouble:
-            return False
+        case = watched_case(self.recorder, watch, before)
         judge = self._examination.serious
-        self._case_is_final = judge is None or judge(self._made_report(case))
-        return self._case_is_final and not self._examination.keep_going
+        is_serious = trouble and (judge is None or judge(self._made_report(case)))
+        if first or is_serious:
+            self._case, self._case_accumulates = case, watch.call.accumulates
+            self._case_is_final = is_serious
+        return is_serious and not self._examination.keep_going
 
     def _start_step(self, call: BackwardCall) -> None:
         now = _sequence()
@@ -217,37 +199,6 @@ class Examiner:
         site = self.recorder.places.site_of(frame)
         told = Failure(type(error).__name__, str(error), in_backward=True)
         self._failure = (error, told, site)
-
-    # ------------------------------------------------------------------ one case
-
-    def _new_case(self, watch: Watch, changed: list[KnownChange], active: list[Activity]) -> Case:
-        tap = self.recorder
-        scopes = Scopes.of_frames(frames_from(watch.call.frame, tap.places))
-        assembler, graph = watch.described(scopes)
-        origins = Origins(assembler.origins(), tap.sources, tap.places)
-        passed = watch.flowed(graph, origins.of_site(tap.places.site_of(watch.call.frame)))
-        names = Names(scopes, assembler.module_names)
-        if watch.failure is not None and not changed:
-            changed = tap.changes.in_graph(watch.walked, thorough=True)
-        met = ((module, assembler.module_names.path(place)) for module, place in tap.modules.met())
-        gone = None
-        if "a second time" in str(watch.failure):
-            gone = freed_slots(watch.walked, tap.freed.before_the_last())
-        return Case(
-            graph=observed.with_counts(tap, graph, watch.sequences),
-            origins=origins,
-            names=names,
-            owners=owners_of(assembler.module_names, loose_modules(assembler.module_names, met)),
-            leaf_numbers=watch.leaf_numbers(),
-            passes=(passed,),
-            changes=tuple(observed.changes(changed, origins)),
-            activities=tuple(active),
-            saved=tuple(watch.flow.saved),
-            intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
-            freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
-            mismatches=tuple(self._mismatches),
-            alterations=tuple(observed.hooks(tap, watch, graph, passed, origins)),
-        )
 
     # ------------------------------------------------------------------ when it has ended
 
@@ -283,11 +234,29 @@ class Examiner:
         ]
         seen = observed.observations(self.recorder, case, steps, failure)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        report = Report(graph, meta(), case.passes, tuple(case.notes), seen)
+        notes = (*case.notes, *self._limits(error))
+        report = Report(graph, meta(), case.passes, notes, seen)
         check(report)
         return report
 
+    def _limits(self, error: BaseException | None) -> list[str]:
+        """What the reader should know of how the run went and what could not be seen."""
+        limits = []
+        if isinstance(error, KeyboardInterrupt) and self._calls:
+            limits.append(f"the program was interrupted after {self._calls} backward calls")
+        if self.fault is not None:
+            limits.append(
+                f"gradscope could not look at backward call {self._calls} and those after it: "
+                f"{type(self.fault).__name__}: {self.fault}"
+            )
+        if self.recorder.fault is not None:
+            fault = self.recorder.fault
+            limits.append(f"not every call could be followed: {type(fault).__name__}: {fault}")
+        return limits
+
     def _told_failure(self, case: Case, error: BaseException | None) -> Failure | None:
+        if isinstance(error, KeyboardInterrupt):
+            return None
         if error is not None and (self._failure is None or self._failure[0] is not error):
             site = self.recorder.places.site_of_error(error)
             told = Failure(type(error).__name__, str(error))
@@ -306,7 +275,3 @@ def _loss(call: BackwardCall) -> Any:
     if still.is_complex() or still.device.type == "meta":
         return None
     return number(float(still))
-
-
-def _is_bad(loss: Any) -> bool:
-    return isinstance(loss, str)

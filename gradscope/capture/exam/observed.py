@@ -75,7 +75,7 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
         tensor = read.tensor()
         info = TensorInfo(read.shape, "float32") if tensor is None else metadata(tensor)
         yield Learner(
-            name=read.name,
+            name=case.names.of(tensor) or read.name,
             tensor=info,
             requires_grad=True,
             made=case.origins.of_place(read.made),

@@ -54,9 +54,10 @@ def read_slots(node: LiveNode) -> Iterator[tuple[str, Any]]:
 def summaries(number_of_node: int, node: LiveNode) -> Iterable[Saved]:
     """The range and the odd elements of each tensor that a node saved."""
     for slot, tensor in read_slots(node):
-        if isinstance(tensor, torch.Tensor) and readable(tensor) and tensor.numel():
-            if tensor.is_floating_point():
-                yield _summary(number_of_node, slot, tensor.detach())
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+            continue
+        if readable(tensor) and tensor.numel():
+            yield _summary(number_of_node, slot, tensor.detach())
 
 
 def _summary(node: int, slot: str, tensor: torch.Tensor) -> Saved:

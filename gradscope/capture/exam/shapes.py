@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from gradscope.capture.exam.seen import Seen
 
 MAX_PLACES = 1_000
@@ -61,8 +59,15 @@ class Broadcasts:
         first, second = seen.operands[0].shape, seen.operands[1].shape
         if first == second or not first or not second:
             return
-        result = torch.broadcast_shapes(first, second)
+        result = _broadcast(first, second)
         if result in (first, second) or seen.place in self.known or len(self.known) >= MAX_PLACES:
             return
         shapes = (tuple(first), tuple(second))
         self.known[seen.place] = (seen.function, shapes, tuple(result))
+
+
+def _broadcast(first: Shape, second: Shape) -> Shape:
+    """The shape that two operands of one call grow to."""
+    longer = max(len(first), len(second))
+    padded = [(1,) * (longer - len(shape)) + tuple(shape) for shape in (first, second)]
+    return tuple(b if a == 1 else a for a, b in zip(*padded, strict=True))

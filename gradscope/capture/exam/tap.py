@@ -105,6 +105,8 @@ class Tap(Recorder):
     ) -> Any:
         """One torch call; most ask for a shape or belong to an optimizer, and cost next to
         nothing."""
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
         sort = self._sorts.get(func)
         if sort is None:
             sort = self._sorts[func] = _sort_of(func)

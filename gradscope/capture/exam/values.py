@@ -24,12 +24,13 @@ MAX_KEPT = 20_000
 MAX_OPERANDS = 16
 """Operands of one call that are looked at for where a NaN came from."""
 
-_PASSING = frozenset(
-    """dropout relu leaky_relu hardtanh clamp clamp_min clamp_max maximum minimum max min
-    masked_fill masked_fill_ where cat concat stack gather index_select index getitem embedding pad
-    repeat expand clone contiguous detach flip roll chunk split unbind transpose permute reshape
-    view unsqueeze squeeze flatten tril triu neg abs T float double""".split()
+_MOVING = """cat concat stack gather index_select index getitem embedding pad repeat expand clone
+    contiguous detach flip roll chunk split unbind transpose permute reshape view unsqueeze squeeze
+    flatten tril triu T float double where masked_fill masked_fill_"""
+_BOUNDED = (
+    "relu leaky_relu hardtanh clamp clamp_min clamp_max maximum minimum max min neg abs dropout"
 )
+_PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
 
@@ -106,10 +107,11 @@ class Values:
         self._note_operands(seen, sequence)
 
     def _wait(self, out: torch.Tensor) -> None:
-        if out.device.type != "meta" and out.grad_fn is not None and readable(out):
-            if len(self._waiting) < MAX_KEPT:
-                sequence = out.grad_fn._sequence_nr()
-                self._waiting.append((sequence, out.output_nr, out.detach().sum()))
+        if out.device.type == "meta" or out.grad_fn is None or not readable(out):
+            return
+        if len(self._waiting) < MAX_KEPT:
+            sequence = out.grad_fn._sequence_nr()
+            self._waiting.append((sequence, out.output_nr, out.detach().sum()))
 
     def _note_operands(self, seen: Seen, sequence: int) -> None:
         for tensor in seen.operands:

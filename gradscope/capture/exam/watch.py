@@ -34,8 +34,9 @@ _WIDE = {torch.float32: "float32", torch.float64: "float64"}
 class DoctorsFlow(Flow):
     """Also looks at what a node had saved when finite gradients came in and others went out."""
 
-    def __init__(self, walked: Walked, meter: Meter) -> None:
+    def __init__(self, walked: Walked, meter: DoctorsMeter) -> None:
         super().__init__(walked, meter)
+        self._bad = meter.bad
         self.saved: list[Saved] = []
         self.replaced: set[int] = set()
         self.has_hooks = False
@@ -58,7 +59,7 @@ class DoctorsFlow(Flow):
             self.saved.extend(summaries(number, self._walked.nodes[number]))
 
     def _is_birth(self, number: int) -> bool:
-        bad = self.meter.bad
+        bad = self._bad
         if not bad or all(self.edges[edge] not in bad for _, edge in self._leaving[number]):
             return False
         return all(entry not in bad for entry in self.upstream[number])

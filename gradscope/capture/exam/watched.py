@@ -1,0 +1,71 @@
+"""A case from a backward call that was watched."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from gradscope.capture.exam import observed
+from gradscope.capture.exam.case import Case, Names, Origins, loose_modules, owners_of
+from gradscope.capture.exam.changes import KnownChange
+from gradscope.capture.exam.saved_values import freed_slots
+from gradscope.capture.exam.tap import Tap
+from gradscope.capture.exam.watch import Watch
+from gradscope.capture.names import Scopes
+from gradscope.capture.watcher import frames_from
+from gradscope.observations import Activity, Mismatch
+
+
+@dataclass
+class Before:
+    """What was seen of a graph before its buffers were freed."""
+
+    changed: list[KnownChange]
+    active: list[Activity] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
+
+
+def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
+    """Everything about one call and its graph, as plain data."""
+    scopes = Scopes.of_frames(frames_from(watch.call.frame, tap.places))
+    assembler, graph = watch.described(scopes)
+    modules = assembler.module_names
+    origins = Origins(assembler.origins(), tap.sources, tap.places)
+    passed = watch.flowed(graph, origins.of_site(tap.places.site_of(watch.call.frame)))
+    names = Names(scopes, modules)
+    changed, gone = before.changed, None
+    if watch.failure is not None and not changed:
+        changed = tap.changes.in_graph(watch.walked, thorough=True)
+    if "a second time" in str(watch.failure):
+        gone = freed_slots(watch.walked, tap.freed.before_the_last())
+    met = ((module, modules.path(place)) for module, place in tap.modules.met())
+    return Case(
+        graph=observed.with_counts(tap, graph, watch.sequences),
+        origins=origins,
+        names=names,
+        owners=owners_of(modules, loose_modules(modules, met)),
+        leaf_numbers=watch.leaf_numbers(),
+        passes=(passed,),
+        changes=tuple(observed.changes(changed, origins)),
+        activities=tuple(before.active),
+        saved=tuple(watch.flow.saved),
+        intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
+        freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
+        mismatches=tuple(before.mismatches),
+        alterations=tuple(observed.hooks(tap, watch, graph, passed, origins)),
+    )
+
+
+@contextmanager
+def collection_put_off() -> Iterator[None]:
+    """No garbage collection while we look: what we allocate is gone soon, and would only make the
+    collector go through everything that torch has imported."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
