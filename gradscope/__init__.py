@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradscope.version import VERSION as __version__
+from gradscope.version import VERSION
+
+__version__ = VERSION
 
 __all__ = ["GradscopeError", "Report", "Run", "backward", "load", "record", "trace"]
 

@@ -223,4 +223,6 @@ def _join(parent: Place, name: str, module: nn.Module) -> Place:
 
 def _place(root: int, path: str, module: nn.Module) -> Place:
     kind = type(module)
-    return Place(root, path, kind.__name__, kind.forward.__module__.startswith("torch.nn."))
+    # A forward that was generated, as torch.fx does, belongs to no module.
+    written_in = str(getattr(kind.forward, "__module__", ""))
+    return Place(root, path, kind.__name__, written_in.startswith("torch.nn."))
