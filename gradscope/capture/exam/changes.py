@@ -51,12 +51,14 @@ class Changes:
         self._recorder = recorder
         self._edits: deque[Edit] = deque(maxlen=MAX_EDITS)
 
-    def note(self, seen: Seen) -> None:
+    def note(self, seen: Seen, args: tuple[Any, ...]) -> None:
         """A call that changes its first operand."""
         for tensor in seen.operands[:1]:
             storage = storage_of(tensor)
             if storage:
-                start, end = _range_of(tensor)
+                start, end = _range_of(
+                    _part(tensor, args) if seen.function == "setitem" else tensor
+                )
                 self._edits.append(
                     Edit(storage, start, end, seen.made[1], seen.function, seen.place)
                 )
@@ -124,6 +126,15 @@ class Changes:
         """Whether the change is what the node's own call did: ``relu_`` saves what it wrote."""
         span = self._recorder.span_of(made)
         return span is not None and span.end == edit.sequence and span.place == edit.place
+
+
+def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    """What ``tensor[index] = value`` writes to; all of it where the index is not a plain one."""
+    index = args[1] if len(args) > 1 else ...
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(part is ... or type(part) in (int, slice, type(None)) for part in parts):
+        return tensor.detach()[index]
+    return tensor
 
 
 def _range_of(tensor: torch.Tensor) -> tuple[int, int]:

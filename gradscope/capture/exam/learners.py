@@ -128,10 +128,7 @@ class Learners:
     def optimized(self) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in optimizers, and whether one of theirs has stepped."""
         found: dict[int, tuple[torch.Tensor, bool]] = {}
-        for reference in self.optimizers:
-            optimizer = reference()
-            if optimizer is None:
-                continue
+        for optimizer in self._optimizers_of_the_program():
             stepped = id(optimizer) in self._stepped
             for tensor in _parameters_of(optimizer):
                 before = found.get(id(tensor), (tensor, False))[1]
@@ -141,12 +138,28 @@ class Learners:
     @property
     def has_optimizer(self) -> bool:
         """Whether any optimizer was seen."""
-        return any(reference() is not None for reference in self.optimizers)
+        return any(True for _ in self._optimizers_of_the_program())
 
     @property
     def any_stepped(self) -> bool:
         """Whether any optimizer has made a step."""
         return bool(self._stepped)
+
+    def _optimizers_of_the_program(self) -> Iterator[Optimizer]:
+        """Those that have stepped, or hold a leaf that was met: in one process with others, there
+        may be optimizers that are none of this program's."""
+        leaves = self._recorder.events.leaf_sites()
+        for reference in self.optimizers:
+            optimizer = reference()
+            if optimizer is None:
+                continue
+            if id(optimizer) in self._stepped or any(
+                _place_of(self._born, tensor) >= 0
+                or _place_of(self._used, tensor) >= 0
+                or id(tensor) in leaves
+                for tensor in _parameters_of(optimizer)
+            ):
+                yield optimizer
 
     # ------------------------------------------------------------------ hooks
 

@@ -195,7 +195,7 @@ class Tap(Recorder):
         self, seen: Seen, args: tuple[Any, ...], is_function: bool, in_place: bool
     ) -> None:
         if in_place:
-            self.changes.note(seen)
+            self.changes.note(seen, args)
             self.alterations.note_clip(seen)
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if seen.in_graph or (self.modules.is_running and not in_place):

@@ -1,0 +1,502 @@
+"""What a doctor observes of a run, case by case; and that the run is none the wiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from gradscope.observations import Learner, Observations
+from gradscope.report import Report
+from tests.looking import Session
+from tests.programs import PROGRAMS
+from tests.test_unchanged import END, TRAINING, alone
+
+HEAD = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+"""
+
+
+def examined(session: Session, text: str, *options: str) -> Report:
+    """The report of a doctor's look at the whole run of a program."""
+    options = options or ("--steps", "all", "--keep-going")
+    return session.look(HEAD + text, "-q", *options, command="doctor")
+
+
+def seen(report: Report) -> Observations:
+    """Its observations."""
+    assert report.observations is not None
+    return report.observations
+
+
+def text_at(report: Report, origin: int | None) -> str:
+    """The expression of a place, "" where none is known."""
+    return "" if origin is None else report.graph.origins[origin].expression
+
+
+# ---------------------------------------------------------------- nothing changes
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_examined_program_prints_what_it_prints_alone(name: str, session: Session) -> None:
+    path = str(session.write(PROGRAMS[name] + END))
+    torch.manual_seed(1)
+    expected = alone(path)
+    torch.manual_seed(1)
+    done = session.cli("doctor", path, "--steps", "all", "--keep-going", "-q", "-o", "report.json")
+    assert done.out.startswith(expected)  # what the doctor says comes after it
+    assert (session.folder / "report.json").exists(), done.err
+
+
+def test_a_training_with_dropout_comes_to_the_same_bits(session: Session) -> None:
+    path = str(session.write(TRAINING))
+    expected = alone(path)
+    done = session.cli("doctor", path, "--steps", "all", "--keep-going", "-q", "-o", "report.json")
+    assert done.out.startswith(expected)  # what the doctor says comes after it
+
+
+def test_the_program_stops_after_so_many_steps(session: Session) -> None:
+    report = examined(
+        session,
+        "w = torch.ones(2, requires_grad=True)\nwhile True: w.sum().backward()",
+        "--steps",
+        "3",
+    )
+    assert [step.number for step in seen(report).steps] == [1, 2, 3]
+
+
+# ---------------------------------------------------------------- cuts
+
+
+@dataclass(frozen=True)
+class CutCase:
+    """A line that ends history, given a leaf ``w`` and ``h = w * 2``."""
+
+    line: str
+    function: str
+    reason: str = "function"
+    expression: str = ""
+    feeds: bool = True
+
+
+CUTS = [
+    CutCase("c = h.detach()", "detach", expression="h.detach()"),
+    CutCase("c = h.data", "data", expression="h.data"),
+    CutCase("c = h.sum().item()", "item", expression="h.sum().item()", feeds=False),
+    CutCase("c = float(h.sum())", "float", expression="float(h.sum())", feeds=False),
+    CutCase("c = h.detach().numpy().sum()", "detach", expression="h.detach()", feeds=False),
+    CutCase("c = torch.tensor(h.tolist())", "tolist", expression="h.tolist()", feeds=False),
+    CutCase("c = torch.tensor([e for e in h.unbind()])", "tensor"),
+    CutCase("c = h.argmax()", "argmax", expression="h.argmax()"),
+    CutCase("c = (h > 1).float()", "gt", expression="h > 1"),
+    CutCase("with torch.no_grad(): c = h * 3", "mul", "no_grad", "h * 3"),
+    CutCase("c = torch.no_grad()(lambda: h * 3)()", "mul", "no_grad", "h * 3"),
+    CutCase("with torch.inference_mode(): c = (h * 3).sum()", "mul", "inference_mode", feeds=False),
+]
+
+
+@pytest.mark.parametrize("case", CUTS, ids=lambda case: case.line)
+def test_a_cut_is_seen_with_its_line_and_what_lies_behind(case: CutCase, session: Session) -> None:
+    use = "float(c)" if case.reason == "inference_mode" else "c"
+    report = examined(
+        session,
+        f"""
+w = torch.ones(3, requires_grad=True)
+v = torch.ones(3, requires_grad=True)
+h = w * 2
+{case.line}
+(v * {use}).sum().backward()
+""",
+    )
+    found = [cut for cut in seen(report).cuts if cut.function == case.function]
+    assert found, seen(report).cuts
+    cut = found[0]
+    assert (cut.reason, cut.leaves, cut.feeds_graph) == (case.reason, ("w",), case.feeds)
+    if case.expression:
+        assert text_at(report, cut.origin) == case.expression
+
+
+HARMLESS = [
+    "torch.zeros_like(h)",
+    "h.new_ones(3)",
+    "h.shape[0]",
+    "h.size(0) + h.dim() + h.numel()",
+    "h * 2",
+    "str(h.shape)",
+    "len(h)",
+    "w.grad",
+]
+
+
+@pytest.mark.parametrize("expression", HARMLESS)
+def test_what_only_asks_for_a_shape_is_no_cut(expression: str, session: Session) -> None:
+    report = examined(
+        session,
+        f"w = torch.ones(3, requires_grad=True)\nh = w * 2\nc = {expression}\nh.sum().backward()",
+    )
+    assert seen(report).cuts == ()
+
+
+def test_where_history_was_switched_off_is_told(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(3, requires_grad=True)
+(w * 1).sum().backward()
+torch.set_grad_enabled(False)
+loss = (w * 2).sum()
+torch.set_grad_enabled(True)
+(w * loss).sum().backward()
+""",
+    )
+    (cut,) = (cut for cut in seen(report).cuts if cut.reason == "no_grad")
+    assert text_at(report, cut.switched) == "torch.set_grad_enabled(False)"
+
+
+def test_a_backward_call_without_history_points_at_its_cut(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(3, requires_grad=True)
+loss = (w * 2).detach().sum()
+loss.backward()
+""",
+    )
+    failure = seen(report).failure
+    assert failure is not None
+    assert (failure.type, failure.in_backward) == ("RuntimeError", True)
+    assert text_at(report, failure.origin) == "loss.backward()"
+    assert [(cut.function, cut.feeds_graph) for cut in seen(report).cuts] == [("detach", True)]
+
+
+# ---------------------------------------------------------------- learners
+
+MODEL = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used = nn.Linear(3, 3)
+        self.unused = nn.Linear(3, 3)
+        self.frozen = nn.Linear(3, 3)
+        self.frozen.requires_grad_(False)
+        self.plain = [nn.Linear(3, 3)]
+    def forward(self, x):
+        return self.plain[0](self.frozen(self.used(x)))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+other = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+net(torch.ones(2, 3)).sum().backward()
+optimizer.step()
+"""
+
+LEARNERS: dict[str, Callable[[Learner], bool]] = {
+    "used.weight": lambda one: one.reached and one.leaf is not None and one.in_optimizer is True,
+    "unused.weight": lambda one: not one.reached and one.leaf is None and one.used is None,
+    "frozen.bias": lambda one: not one.requires_grad and one.in_module,
+    "plain[0].weight": lambda one: one.loose and one.in_optimizer is False and one.reached,
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_each_learner_is_known_for_what_it_is(name: str, session: Session) -> None:
+    report = examined(session, MODEL)
+    (learner,) = (one for one in seen(report).learners if one.name == name)
+    assert LEARNERS[name](learner), learner
+    assert text_at(report, learner.made) == "nn.Linear(3, 3)"
+
+
+def test_an_optimizer_that_has_not_stepped_yet_makes_its_tensors_wait(session: Session) -> None:
+    report = examined(session, MODEL)
+    assert [one.tensor.shape for one in seen(report).learners if one.waiting] == [(1,)]
+
+
+def test_the_grad_of_a_result_that_is_read_in_vain(session: Session) -> None:
+    report = examined(
+        session, "w = torch.ones(3, requires_grad=True) * 0.1\n(w * 2).sum().backward()\nw.grad"
+    )
+    (learner,) = (one for one in seen(report).learners if one.history)
+    assert (learner.name, learner.history) == ("w", "MulBackward0")
+    assert text_at(report, learner.made) == "torch.ones(3, requires_grad=True) * 0.1"
+
+
+# ---------------------------------------------------------------- values
+
+
+def test_the_birth_of_a_nan_in_backward_shows_what_was_saved(session: Session) -> None:
+    report = examined(
+        session,
+        "x = torch.tensor([0.0, 4.0], requires_grad=True)\n(torch.sqrt(x) * 2).sum().backward()",
+    )
+    (saved,) = seen(report).saved
+    assert report.graph.nodes[saved.node].op == "SqrtBackward0"
+    assert (saved.slot, saved.zeros, saved.maximum, saved.count) == ("result", 1, 2.0, 2)
+
+
+def test_forward_results_are_counted_and_what_came_in_is_told(session: Session) -> None:
+    report = examined(
+        session,
+        """
+data = torch.tensor([1.0, float("nan"), 3.0])
+w = torch.ones(3, requires_grad=True)
+((data / 2)[:2] * w[:2]).sum().backward()
+""",
+    )
+    counted = [
+        (node.op, info.nan)
+        for node in report.graph.nodes
+        for info in node.outputs
+        if info and info.nan
+    ]
+    assert counted == [("SumBackward0", 1), ("MulBackward0", 1)]
+    (intake,) = seen(report).intakes
+    assert (intake.nan, intake.count) == (1, 2)
+    assert text_at(report, intake.made) == 'torch.tensor([1.0, float("nan"), 3.0])'
+
+
+def test_a_later_step_that_goes_wrong_is_the_one_reported(session: Session) -> None:
+    text = """
+w = torch.ones(2, requires_grad=True)
+for step in range(4):
+    scale = 0.0 if step == 2 else 1.0
+    (torch.sqrt(w * scale)).sum().backward()
+    w.grad = None
+"""
+    report = examined(session, text)
+    assert report.passes[0].number == 3
+    assert len(seen(report).steps) == 4
+    stopped = examined(session, text, "--steps", "all")
+    assert len(seen(stopped).steps) == 3
+
+
+# ---------------------------------------------------------------- changes
+
+
+CHANGES = {
+    "x = torch.exp(w); x += 1": ("ExpBackward0", "result", False),
+    "x = torch.sigmoid(w); x.data[0] = 1": ("SigmoidBackward0", "result", True),
+    "x = w * w; w.data.clamp_(0, 1)": ("MulBackward0", "other", True),
+}
+
+
+@pytest.mark.parametrize("lines", CHANGES)
+def test_what_was_changed_after_it_was_saved(lines: str, session: Session) -> None:
+    made, changed = lines.split("; ")
+    report = examined(
+        session,
+        f"""
+w = torch.ones(3, requires_grad=True)
+{made}
+{changed}
+try:
+    x.sum().backward()
+except RuntimeError:
+    pass
+""",
+    )
+    change = seen(report).changes[0]
+    op, slot, silent = CHANGES[lines]
+    assert (report.graph.nodes[change.node].op, change.slot, change.silent) == (op, slot, silent)
+    assert text_at(report, change.origin) == changed
+
+
+UNCHANGED = [
+    "x = torch.relu_(w * 1)",
+    "x = w * w; other = torch.zeros(3); other += 1",
+    "buffer = torch.zeros(6); x = w * buffer[:3]; buffer.data[3:] = 1",
+    "buffer = torch.zeros(3); buffer += 1; x = w * buffer",
+]
+
+
+@pytest.mark.parametrize("lines", UNCHANGED)
+def test_what_was_not_changed_after_it_was_saved(lines: str, session: Session) -> None:
+    body = "\n".join(lines.split("; "))
+    text = f"w = torch.ones(3, requires_grad=True)\n{body}\nx.sum().backward()"
+    assert seen(examined(session, text)).changes == ()
+
+
+# ---------------------------------------------------------------- loops
+
+LOOP = """
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+total = 0
+for step in range(4):
+    {before}
+    loss = net(torch.ones(2, 3)).sum()
+    loss.backward()
+    {after}
+"""
+
+LOOPS = {
+    ("", "optimizer.step()"): [2, 2, 2],
+    ("optimizer.zero_grad()", "optimizer.step()"): [0, 0, 0],
+    ("optimizer.zero_grad(set_to_none=False)", "optimizer.step()"): [0, 0, 0],
+    ("", "optimizer.step(); optimizer.zero_grad()"): [0, 0, 0],
+    ("", "step % 2 and (optimizer.step(), optimizer.zero_grad())"): [0, 0, 0],
+}
+
+
+@pytest.mark.parametrize("lines", LOOPS, ids=" | ".join)
+def test_gradients_that_are_used_twice(lines: tuple[str, str], session: Session) -> None:
+    before, after = lines
+    report = examined(session, LOOP.format(before=before or "pass", after=after))
+    assert [step.reused for step in seen(report).steps][1:] == LOOPS[lines]
+
+
+CARRIED = {
+    "optimizer.zero_grad(); total = total + loss": 2,
+    "optimizer.zero_grad(); total += loss": 2,
+    "optimizer.zero_grad(); total = total + loss.detach()": 0,
+    "optimizer.zero_grad(); total = loss": 0,
+}
+
+
+@pytest.mark.parametrize("after", CARRIED)
+def test_history_that_is_carried_on(after: str, session: Session) -> None:
+    report = examined(session, LOOP.format(before="pass", after=after))
+    most = max((one.times for one in seen(report).carried), default=0)
+    assert most >= CARRIED[after] if CARRIED[after] else most == 0
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def test_shapes_that_grow(session: Session) -> None:
+    report = examined(
+        session,
+        """
+net = nn.Linear(3, 1)
+x, y = torch.ones(4, 3), torch.ones(4)
+loss = F.mse_loss(net(x), y) + (net(x) - y).mean() + (net(x) - y[:, None]).mean()
+loss.backward()
+""",
+    )
+    found = {one.function: (one.shapes, one.result) for one in seen(report).broadcasts}
+    assert found == {
+        "mse_loss": (((4, 1), (4,)), (4, 4)),
+        "sub": (((4, 1), (4,)), (4, 4)),
+    }
+
+
+def test_hooks_and_clipping(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(4, requires_grad=True)
+h = w * 3
+h.register_hook(lambda grad: print("seen"))
+k = h * 1
+k.register_hook(lambda grad: -grad)
+k.sum().backward()
+torch.nn.utils.clip_grad_norm_([w], 0.5)
+torch.nn.utils.clip_grad_norm_([w], 100.0)
+""",
+    )
+    found = [(one.function, text_at(report, one.origin)) for one in seen(report).alterations]
+    assert found == [
+        ("register_hook", "k.register_hook(lambda grad: -grad)"),
+        ("clip_grad_norm_", "torch.nn.utils.clip_grad_norm_([w], 0.5)"),
+    ]
+
+
+def test_activations_that_pass_nothing(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(16, 4, requires_grad=True)
+shift = torch.tensor([-5.0, 5.0, -5.0, 5.0])
+a = torch.relu(w + shift)
+b = torch.sigmoid(w * 100)
+c = torch.softmax(w * torch.tensor([0.0, 1000.0, 0.0, 0.0]), dim=-1)
+(a.sum() + b.sum() + c.sum()).backward()
+""",
+    )
+    found = {
+        report.graph.nodes[one.node].op: (one.dead, one.saturated)
+        for one in seen(report).activities
+    }
+    assert found == {
+        "ReluBackward0": (0.5, 0.5),
+        "SigmoidBackward0": (0.0, 1.0),
+        "SoftmaxBackward0": (0.0, 1.0),
+    }
+
+
+FUNCTION = """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return {forward}
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return {backward}
+x = torch.linspace(-2, 2, 9).requires_grad_()
+(Own.apply(x) * torch.arange(9.0)).sum().backward()
+"""
+
+DERIVATIVES = {
+    ("x.sin()", "grad * x.cos()"): False,
+    ("x.sin()", "grad * x.sin()"): True,
+    ("x.sin()", "x.cos()"): True,
+    ("x.relu()", "grad * (x > 0)"): False,
+    ("x.round()", "grad"): False,
+    ("x.clamp(-1, 1)", "grad"): False,
+    ("x.clone()", "-grad"): False,
+    ("x * torch.rand_like(x)", "grad * 0.3"): True,
+}
+
+
+@pytest.mark.parametrize("case", DERIVATIVES, ids=" | ".join)
+def test_derivatives_that_are_wrong(case: tuple[str, str], session: Session) -> None:
+    forward, backward = case
+    report = examined(session, FUNCTION.format(forward=forward, backward=backward))
+    assert bool(seen(report).mismatches) == DERIVATIVES[case]
+
+
+def test_buffers_that_an_earlier_call_freed(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(3, requires_grad=True)
+shared = w.exp()
+(shared * 2).sum().backward()
+(shared.sin() * 3).sum().backward()
+""",
+    )
+    (freed,) = seen(report).freed
+    assert report.graph.nodes[freed.node].op == "ExpBackward0"
+    assert text_at(report, freed.origin) == "(shared * 2).sum().backward()"
+
+
+# ---------------------------------------------------------------- programs with little to see
+
+
+def test_a_program_that_never_calls_backward(session: Session) -> None:
+    report = examined(session, "w = torch.ones(3, requires_grad=True)\nloss = (w * 2).sum()")
+    assert seen(report).steps == ()
+    assert len(report.passes) == 1
+    assert "never called backward" in report.notes[0]
+
+
+def test_a_program_that_fails_before_its_first_operation(session: Session) -> None:
+    report = examined(session, "raise ValueError('no data')")
+    failure = seen(report).failure
+    assert failure is not None
+    assert (failure.type, failure.message, report.graph.nodes) == ("ValueError", "no data", ())
+
+
+def test_an_interrupted_program_reports_what_was_seen(session: Session) -> None:
+    report = examined(
+        session,
+        "w = torch.ones(3, requires_grad=True)\nw.sum().backward()\nraise KeyboardInterrupt",
+    )
+    assert len(seen(report).steps) == 1
+    assert seen(report).failure is None
+    assert "interrupted" in report.notes[-1]
