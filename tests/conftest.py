@@ -84,6 +84,8 @@ def process_preserved() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_grad_enabled(True)  # a program may have left it off
         sys.argv[:], sys.path[:] = argv, path
         sys.modules["__main__"] = main
         os.chdir(cwd)

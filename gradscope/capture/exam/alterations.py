@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import weakref
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import torch
+from torch import nn
 
 from gradscope.capture.exam.seen import Seen
 from gradscope.capture.names import locals_of
+from gradscope.capture.places import Places
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
+
+_MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook")
 
 CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
 
@@ -33,8 +39,32 @@ class Alterations:
 
     def __init__(self) -> None:
         self.clips: dict[int, KnownClip] = {}
+        self.module_hooks: dict[int, str] = {}
+        self._originals: dict[str, Any] = {}
         self._on_nodes: dict[int, tuple[str, int]] = {}
         self._on_leaves: dict[int, tuple[weakref.ref[torch.Tensor], str, int]] = {}
+
+    def start(self, places: Places) -> None:
+        """Learn where hooks are hung on modules, which is not a torch call."""
+        for name in _MODULE_HOOKS:
+            original = self._originals[name] = vars(nn.Module)[name]
+            setattr(nn.Module, name, self._noting(name, original, places))
+
+    def stop(self) -> None:
+        """Leave the class as it was."""
+        for name, original in self._originals.items():
+            setattr(nn.Module, name, original)
+        self._originals.clear()
+
+    def _noting(self, name: str, original: Any, places: Places) -> Any:
+        @functools.wraps(original)
+        def register(*args: Any, **kwargs: Any) -> Any:
+            user = places.user_frame(sys._getframe(1))
+            if user is not None and len(self.module_hooks) < MAX_KNOWN:
+                self.module_hooks.setdefault(places.number(user), name)
+            return original(*args, **kwargs)
+
+        return register
 
     def note_hook(self, seen: Seen) -> None:
         """The program hangs a hook on a tensor."""

@@ -1,6 +1,7 @@
 """The graph that a report will show, as plain data, and what is needed to tell more about it later.
 
-Holds no node and no tensor, so that the program can go on with its memory its own.
+Holds no node, and of tensors only leaves: they are asked about when the program, and the function
+that knew them, has ended.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Owner:
     """The parameters of one module that the program holds, all of them or (``loose``) of one that
     no other module knows."""
 
-    tensors: list[tuple[weakref.ref[torch.Tensor], str]]
+    tensors: list[tuple[torch.Tensor, str]]
     loose: bool = False
 
 
@@ -99,6 +100,7 @@ class Case:
     alterations: tuple[Alteration, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     notes: list[str] = field(default_factory=list)
+    held: list[torch.Tensor] = field(default_factory=list)
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""
@@ -110,14 +112,14 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
     """All modules in sight with their parameters, and those that only a plain list holds."""
     found = []
     for _, module in modules.owners:
-        named: list[tuple[weakref.ref[torch.Tensor], str]] = [
-            (weakref.ref(tensor), next(iter(modules.parameters.get(id(tensor), ())), ""))
+        named: list[tuple[torch.Tensor, str]] = [
+            (tensor, next(iter(modules.parameters.get(id(tensor), ())), ""))
             for tensor in nn.Module.parameters(module)
         ]
         found.append(Owner(named))
     for module, path in loose:
         parameters = nn.Module.named_parameters(module)
-        named = [(weakref.ref(tensor), f"{path}.{name}") for name, tensor in parameters]
+        named = [(tensor, f"{path}.{name}") for name, tensor in parameters]
         found.append(Owner(named, loose=True))
     return found
 

@@ -70,7 +70,7 @@ class KnownCut:
     function: str
     reason: CutReason
     switched_at: int
-    leaves: dict[int, weakref.ref[torch.Tensor]]
+    leaves: list[torch.Tensor]
     fed: bool = False
     takers: set[int] = field(default_factory=set)
 
@@ -82,7 +82,7 @@ class Cuts:
         self.known: dict[tuple[int, str, str], KnownCut] = {}
         self._results: dict[int, tuple[weakref.ref[torch.Tensor], list[KnownCut]]] = {}
         self._switched_at = -1
-        self._used_inside: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._used_inside: dict[int, torch.Tensor] = {}
 
     def note_switch(self, enabled: object, place: int) -> None:
         """The program has switched the recording of history on or off."""
@@ -93,14 +93,14 @@ class Cuts:
         """A call inside a custom Function, which always runs without history."""
         for tensor in operands:
             if tensor.requires_grad and tensor.is_leaf and len(self._used_inside) < MAX_FOLLOWED:
-                self._used_inside[id(tensor)] = weakref.ref(tensor)
+                self._used_inside[id(tensor)] = tensor
 
     def note_function(self, seen: Seen) -> None:
         """A custom Function has returned: what was used inside it is behind its result."""
         inside, self._used_inside = self._used_inside, {}
         if not seen.in_graph and inside and any(not t.requires_grad for t in seen.results):
             reason: CutReason = "checkpoint" if "Checkpoint" in seen.function else "function"
-            self._add(seen, reason, lambda: inside)
+            self._add(seen, reason, lambda: list(inside.values()))
 
     def note(self, seen: Seen) -> None:
         """Look at one call."""
@@ -134,7 +134,7 @@ class Cuts:
         self,
         seen: Seen,
         reason: CutReason,
-        behind: Callable[[], dict[int, weakref.ref[torch.Tensor]]],
+        behind: Callable[[], list[torch.Tensor]],
     ) -> None:
         key = (seen.place, seen.function, reason)
         cut = self.known.get(key)
@@ -186,14 +186,14 @@ def _gives_values(seen: Seen) -> bool:
     )
 
 
-def leaves_behind(tensors: Iterable[torch.Tensor]) -> dict[int, weakref.ref[torch.Tensor]]:
+def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """The leaves from which some tensors were computed, as far as a bounded walk sees."""
-    found: dict[int, weakref.ref[torch.Tensor]] = {}
+    found: dict[int, torch.Tensor] = {}
     seen: dict[Any, None] = {}
     stack: list[Any] = []
     for tensor in tensors:
         if tensor.grad_fn is None:
-            found[id(tensor)] = weakref.ref(tensor)
+            found[id(tensor)] = tensor
         else:
             stack.append(tensor.grad_fn)
     while stack and len(seen) < MAX_BEHIND:
@@ -203,9 +203,9 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> dict[int, weakref.ref[torc
         seen[node] = None
         variable = getattr(node, "variable", None)
         if variable is not None:
-            found[id(variable)] = weakref.ref(variable)
+            found[id(variable)] = variable
         stack.extend(target for target, _ in node.next_functions if target is not None)
-    return found
+    return list(found.values())
 
 
 def results_of(out: Any) -> list[torch.Tensor]:

@@ -151,7 +151,7 @@ class Examiner:
         norm = watch.norm()
         step = msgspec.structs.replace(self._steps[-1], norm=None if norm is None else number(norm))
         self._steps[-1] = step
-        tap.learners.reached.update(id(leaf) for leaf in watch.reached())
+        tap.learners.note_reached(watch.reached())
         if watch.call.accumulates:
             self._accumulating.after(watch.leaves)
         if watch.failure is not None:
@@ -222,6 +222,9 @@ class Examiner:
                         else Scopes.of_namespaces([{**namespace, "_": value}])
                     )
                     self._case = final_case(tap, scopes, value, error)
+                    if self._failure is not None:
+                        # The graph shown is not the one that the refused call should have had.
+                        self._case.leaf_numbers.clear()
                 self.report = self._made_report(self._case, error)
         except GradscopeError as problem:
             self.error = problem

@@ -7,10 +7,11 @@ remembered weakly.  Knows nothing of the Report.
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -42,19 +43,26 @@ class VainRead:
     shape: tuple[int, ...]
 
 
+class Member(NamedTuple):
+    """A tensor that an optimizer holds, and which optimizer."""
+
+    tensor: weakref.ref[torch.Tensor]
+    optimizer: int
+
+
 class Learners:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.reached: set[int] = set()
         self.vain_reads: dict[tuple[int, str], VainRead] = {}
         self.in_optimizer_step = False
-        self.optimizers: list[weakref.ref[Optimizer]] = []
         self._recorder = recorder
         self._born: Places = {}
         self._used: Places = {}
+        self._reached: Places = {}
+        self._members: dict[int, Member] = {}
+        self._sizes: dict[int, int] = {}
         self._stepped: set[int] = set()
-        self._looked = False
         self._handles: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
@@ -103,7 +111,6 @@ class Learners:
 
     def find_optimizers(self) -> None:
         """Look for optimizers among all objects; they may have been made before anyone looked."""
-        self._looked = True
         for thing in gc.get_objects():
             if issubclass(type(thing), Optimizer):
                 self._meet(thing)
@@ -127,39 +134,43 @@ class Learners:
 
     def optimized(self) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in optimizers, and whether one of theirs has stepped."""
-        found: dict[int, tuple[torch.Tensor, bool]] = {}
-        for optimizer in self._optimizers_of_the_program():
-            stepped = id(optimizer) in self._stepped
-            for tensor in _parameters_of(optimizer):
-                before = found.get(id(tensor), (tensor, False))[1]
-                found[id(tensor)] = (tensor, stepped or before)
-        return found
+        mine = self._optimizers_of_the_program()
+        return {
+            key: (tensor, member.optimizer in self._stepped)
+            for key, member in self._members.items()
+            if member.optimizer in mine and (tensor := member.tensor()) is not None
+        }
 
     @property
     def has_optimizer(self) -> bool:
         """Whether any optimizer was seen."""
-        return any(True for _ in self._optimizers_of_the_program())
+        return bool(self._optimizers_of_the_program())
 
     @property
     def any_stepped(self) -> bool:
         """Whether any optimizer has made a step."""
         return bool(self._stepped)
 
-    def _optimizers_of_the_program(self) -> Iterator[Optimizer]:
+    def _optimizers_of_the_program(self) -> set[int]:
         """Those that have stepped, or hold a leaf that was met: in one process with others, there
         may be optimizers that are none of this program's."""
         leaves = self._recorder.events.leaf_sites()
-        for reference in self.optimizers:
-            optimizer = reference()
-            if optimizer is None:
-                continue
-            if id(optimizer) in self._stepped or any(
-                _place_of(self._born, tensor) >= 0
-                or _place_of(self._used, tensor) >= 0
-                or id(tensor) in leaves
-                for tensor in _parameters_of(optimizer)
-            ):
-                yield optimizer
+        return self._stepped | {
+            member.optimizer
+            for key, member in self._members.items()
+            if (tensor := member.tensor()) is not None
+            and (key in leaves or self.born(tensor) >= 0 or self.used(tensor) >= 0)
+        }
+
+    def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
+        """A backward call has brought these a gradient."""
+        for leaf in leaves:
+            if id(leaf) not in self._reached:
+                self._reached[id(leaf)] = (weakref.ref(leaf), 0)
+
+    def is_reached(self, leaf: torch.Tensor) -> bool:
+        """Whether any backward call has brought this leaf a gradient."""
+        return _place_of(self._reached, leaf) >= 0
 
     # ------------------------------------------------------------------ hooks
 
@@ -174,20 +185,31 @@ class Learners:
 
     def _before_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         self.in_optimizer_step = True
+        if id(optimizer) not in self._stepped:
+            self._sizes.pop(id(optimizer), None)
+            self._stepped.add(id(optimizer))
         self._meet(optimizer)
-        self._stepped.add(id(optimizer))
 
     def _after_step(self, _optimizer: Any, _args: object, _kwargs: object) -> None:
         self.in_optimizer_step = False
 
-    def _meet(self, optimizer: Any) -> None:
-        if all(reference() is not optimizer for reference in self.optimizers):
-            self.optimizers.append(weakref.ref(optimizer))
+    def _meet(self, optimizer: Optimizer) -> None:
+        tensors = list(_parameters_of(optimizer))
+        if self._sizes.get(id(optimizer)) == len(tensors):
+            return
+        self._sizes[id(optimizer)] = len(tensors)
+        for tensor in tensors:
+            known = self._members.get(id(tensor))
+            # Of several optimizers the one that steps is the one that counts.
+            if (
+                known is None
+                or known.tensor() is not tensor
+                or known.optimizer not in self._stepped
+            ):
+                self._members[id(tensor)] = Member(weakref.ref(tensor), id(optimizer))
 
 
 def _caller() -> Any:
-    import sys
-
     return sys._getframe(2)
 
 

@@ -59,10 +59,9 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
     optimized = known.optimized()
     told: set[int] = set()
     for owner in case.owners:
-        living = [(tensor, name) for ref, name in owner.tensors if (tensor := ref()) is not None]
-        if not any(known.used(tensor) >= 0 or id(tensor) in optimized for tensor, _ in living):
+        if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
-        for tensor, name in living:
+        for tensor, name in owner.tensors:
             if id(tensor) not in told:
                 told.add(id(tensor))
                 yield _learner(tap, case, tensor, name, optimized, owner)
@@ -72,10 +71,10 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
             told.add(id(tensor))
             yield _learner(tap, case, tensor, case.names.of(tensor), optimized, None)
     for read in known.vain_reads.values():
-        tensor = read.tensor()
-        info = TensorInfo(read.shape, "float32") if tensor is None else metadata(tensor)
+        living = read.tensor()
+        info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
         yield Learner(
-            name=case.names.of(tensor) or read.name,
+            name=case.names.of(living) or read.name,
             tensor=info,
             requires_grad=True,
             made=case.origins.of_place(read.made),
@@ -105,7 +104,7 @@ def _learner(
         leaf=case.leaf_number(tensor),
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
-        reached=id(tensor) in known.reached,
+        reached=known.is_reached(tensor),
         waiting=held is not None and not held[1] and known.any_stepped,
         loose=owner is not None and owner.loose,
     )
@@ -113,8 +112,7 @@ def _learner(
 
 def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
     for cut in tap.cuts.known.values():
-        behind = [reference() for reference in cut.leaves.values()]
-        names = [case.names.of(leaf) or _used_name(tap, leaf) for leaf in behind]
+        names = [case.names.of(leaf) or _used_name(tap, leaf) for leaf in cut.leaves]
         yield Cut(
             origin=case.origins.of_place(cut.place),
             function=cut.function,
@@ -125,8 +123,8 @@ def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
         )
 
 
-def _used_name(tap: Tap, leaf: torch.Tensor | None) -> str:
-    return "" if leaf is None else next(iter(tap.leaf_names.of(leaf)), "")
+def _used_name(tap: Tap, leaf: torch.Tensor) -> str:
+    return next(iter(tap.leaf_names.of(leaf)), "")
 
 
 def _broadcasts(tap: Tap, origins: Origins) -> Iterator[Broadcast]:
@@ -216,6 +214,12 @@ def hooks(
             before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
             after=passed.at(position).norm,
         )
+
+
+def module_hooks(tap: Tap, origins: Origins) -> Iterator[Alteration]:
+    """Hooks that the program has hung on modules, to be named when one of them made a call fail."""
+    for place, function in tap.alterations.module_hooks.items():
+        yield Alteration(origins.of_place(place), function)
 
 
 def freed(tap: Tap, watch: Watch, position: int, origins: Origins) -> Freed:

@@ -87,10 +87,12 @@ class Tap(Recorder):
         """Begin to watch."""
         super().start()
         self.learners.start()
+        self.alterations.start(self.places)
         return self
 
     def stop(self) -> None:
         """Leave nothing behind."""
+        self.alterations.stop()
         self.learners.stop()
         super().stop()
 

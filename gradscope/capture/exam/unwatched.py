@@ -58,6 +58,7 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
         },
         passes=report.passes,
         notes=[note],
+        held=[*(leaf for leaf in leaves if leaf is not None), *tap.learners.used_leaves()],
     )
 
 

@@ -40,6 +40,9 @@ def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
         changed = tap.changes.in_graph(watch.walked, thorough=True)
     if "a second time" in str(watch.failure):
         gone = freed_slots(watch.walked, tap.freed.before_the_last())
+    alterations = list(observed.hooks(tap, watch, graph, passed, origins))
+    if watch.failure is not None:
+        alterations.extend(observed.module_hooks(tap, origins))
     met = ((module, modules.path(place)) for module, place in tap.modules.met())
     return Case(
         graph=observed.with_counts(tap, graph, watch.sequences),
@@ -47,6 +50,7 @@ def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
         leaf_numbers=watch.leaf_numbers(),
+        held=[*watch.leaves, *tap.learners.used_leaves()],
         passes=(passed,),
         changes=tuple(observed.changes(changed, origins)),
         activities=tuple(before.active),
@@ -54,7 +58,7 @@ def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
         intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
         freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
         mismatches=tuple(before.mismatches),
-        alterations=tuple(observed.hooks(tap, watch, graph, passed, origins)),
+        alterations=tuple(alterations),
     )
 
 
