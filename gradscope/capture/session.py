@@ -42,7 +42,7 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     watchers: list[Watcher] = []
 
     def on_torch() -> None:
-        watchers.append(_start_watching(target, request))
+        watchers.append(_start_watching(target, program, request))
 
     try:
         ending = program.run(before=_code_namespace(target), on_torch=on_torch)
@@ -58,11 +58,13 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     return outcome
 
 
-def _start_watching(target: Target, request: Request) -> Watcher:
+def _start_watching(target: Target, program: Program, request: Request) -> Watcher:
     # Imported here and not above: these modules import torch, and this runs once the program has.
     watcher_module = importlib.import_module("gradscope.capture.watcher")
     source_module = importlib.import_module("gradscope.capture.source")
-    texts = {"<string>": target.text} if target.kind == "code" else {}
+    texts = {}
+    if target.kind in ("code", "stdin"):
+        texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
     watcher: Watcher = watcher_module.Watcher(request, source_module.Sources(texts))
     watcher.recorder.start()
     return watcher
@@ -73,6 +75,8 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        if "does not require grad" in str(ending.exception):
+            watcher.error = watcher.error or watcher.explain_refusal(frames)
     else:
         watcher.finish(ending.namespace, ending.value)
     if watcher.failure is not None:
