@@ -7,6 +7,7 @@ command line stands on the same rooms.  torch is imported only by the functions 
 from __future__ import annotations
 
 import html
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import msgspec
 from gradscope import render, storage
 from gradscope import report as plain
 from gradscope.render import Options
+from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,9 +43,12 @@ class Report(plain.Report, frozen=True):
         """Print the tree to standard output.
 
         Args:
-            options: fields of :class:`gradscope.render.Options`, as in ``width=80``.
+            options: what the command line's options are called: ``depth``, ``all``, ``path``,
+                ``width``, ``values``, ``saved``; and the other fields of
+                :class:`gradscope.render.Options`.
         """
-        render.output.write(render.output.STDOUT, self._tree(Options(**options)))
+        options.setdefault("width", shutil.get_terminal_size((100, 40)).columns)
+        render.output.write(render.output.STDOUT, self._tree(_drawing(options)))
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
@@ -57,7 +62,7 @@ class Report(plain.Report, frozen=True):
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
-        render.save(self, str(path), render.format_for(path), Options(**options))
+        render.save(self, str(path), render.format_for(path), _drawing(options))
 
     def _repr_html_(self) -> str:
         text = html.escape(self._tree(Options(width=120)))
@@ -65,6 +70,11 @@ class Report(plain.Report, frozen=True):
 
     def _tree(self, options: Options) -> str:
         return str(render.render(self, "tree", options))
+
+
+def _drawing(options: dict[str, Any]) -> Options:
+    folding = {name: options.pop(name) for name in ("depth", "all", "path") if name in options}
+    return Options(folding=Folding(**folding), **options) if folding else Options(**options)
 
 
 class Run:
@@ -117,11 +127,14 @@ def record() -> Iterator[Run]:
     """Record what the ``with`` block runs, so that its graphs are labelled with expressions and
     lines.
 
-    Raises:
-        RuntimeError: when another recording is active in this process.
+    Blocks may be nested, also when the program itself runs under the command line.
     """
     from gradscope.capture.recorder import Recorder
 
+    if Recorder.active is not None:
+        # Under the command line, or in an outer block, everything is recorded already.
+        yield Run(Recorder.active)
+        return
     recorder = Recorder().start()
     try:
         yield Run(recorder)

@@ -41,7 +41,8 @@ class GradscopeError(Exception):
     status: ExitStatus = ExitStatus.USAGE
 
     def __init__(self, what: str, hint: str = "") -> None:
-        super().__init__(what)
+        # Whoever catches it in python sees the advice too.
+        super().__init__(f"{what}; {hint}" if hint else what)
         self.what = what
         self.hint = hint
 

@@ -331,3 +331,90 @@ def test_arguments_of_the_program_without_dashes(gradscope: Run) -> None:
     done = gradscope("trace", "prog.py", "--lr", "3")
     assert done.returncode == 2
     assert "go after `--`" in done.stderr
+
+
+def test_what_the_program_saves_or_traces_is_not_ours(
+    gradscope: Run, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "prog.py").write_text(
+        """
+import sys, torch
+from torch import nn
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x.sigmoid()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.activation, self.layer = Swish.apply, nn.Linear(3, 3)
+    def forward(self, x):
+        return self.activation(self.layer(x))
+if sys.argv[1] == "save":
+    torch.save(Net(), "model.pt")
+    torch.jit.trace(nn.Linear(3, 3), torch.randn(1, 3))
+else:
+    print(torch.load("model.pt", weights_only=False)(torch.ones(1, 3)).shape)
+"""
+    )
+    saved = gradscope("trace", "prog.py", "--run-on", "--", "save")
+    assert saved.returncode == 0, saved.stderr
+    assert run("prog.py", "load").stdout == "torch.Size([1, 3])\n"
+
+
+def test_hooks_of_ours_do_not_make_compile_warn(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        "import warnings, torch\nwarnings.simplefilter('error', UserWarning)\n"
+        "model = torch.compile(torch.nn.Linear(3, 1), backend='eager')\n"
+        "model(torch.ones(1, 3)).sum().backward()\nprint('ok')\n"
+    )
+    done = gradscope("backward", "prog.py", "--run-on")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ok\n")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "explained"),
+    [
+        ("y = x * 2\ny.backward()", "--gradient ones"),
+        ("y = x.repeat(2, 1)\ny.backward(torch.ones(4))", "[[1, 1], [1, 1]]"),
+        ("with torch.no_grad():\n    y = (x * 2).sum()\ny.backward()", "torch.no_grad()"),
+    ],
+)
+def test_mistakes_in_the_programs_own_call_are_explained(
+    mistake: str, explained: str, gradscope: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "prog.py").write_text(f"{GRAPH}{mistake}\n")
+    done = gradscope("backward", "prog.py")
+    assert done.returncode == 1
+    assert explained in done.stdout + done.stderr
+
+
+def test_a_mistyped_root_lists_the_names_at_the_calls(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        f"{GRAPH}def main():\n    logits = x * 2\n    logits.sum().backward()\nmain()\n"
+    )
+    done = gradscope("backward", "prog.py", "--root", "logit")
+    assert done.returncode == 2
+    assert said(done)[1].startswith("tensors in sight: logits")
+
+
+def test_parameters_keep_their_names_when_the_model_is_gone(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        "import torch\ndef loss():\n    model = torch.nn.Sequential(torch.nn.Linear(2, 1))\n"
+        "    return model(torch.ones(1, 2)).sum()\n"
+    )
+    assert "0.weight" in gradscope("backward", "prog.py::loss").stdout
+
+
+def test_a_program_on_stdin_has_expressions(gradscope: Run) -> None:
+    assert "x * 2" in gradscope("backward", "-", stdin=f"{GRAPH}(x * 2).sum().backward()\n").stdout
+
+
+def test_a_meta_model_can_be_drawn(gradscope: Run, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        "import torch\nmodel = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(20)])"
+        ".to('meta')\nmodel(torch.ones(1, 4, device='meta')).sum().backward()\n"
+    )
+    done = gradscope("backward", "prog.py", "--depth", "1", "-o", "graph.svg")
+    assert done.returncode == 0, done.stderr

@@ -97,8 +97,8 @@ def test_b2_one_number_fits_any_root_of_one_element(session: Session) -> None:
         ("y = (x * 2).argmax()\n", ["`(x * 2).argmax()` at program.py:3", "int64"]),
         ("y = (x * 2).data\n", ["program.py:3", "cut it off"]),
         ("y = torch.tensor([1, 2])\n", ["`torch.tensor([1, 2])` at program.py:3", "int64"]),
-        ("y = x.tolist()\n", ["is a list, not a tensor"]),
-        ("y = {'loss': x * 2, 'n': 3}\n", ["is a dict, not a tensor", "y['loss']"]),
+        ("y = x.tolist()\n", ["is of type list, not a tensor"]),
+        ("y = {'loss': x * 2, 'n': 3}\n", ["is of type dict, not a tensor", "y['loss']"]),
     ],
 )
 def test_b3_a_root_without_history(program: str, said: list[str], session: Session) -> None:

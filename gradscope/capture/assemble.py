@@ -233,8 +233,11 @@ class Assembler:
             *self.scopes.names(tensor),
             *self.recorder.leaf_names.of(tensor),
         ]
+        names = names or [self.recorder.modules.parameter_name(tensor)]
         site = self._leaf_sites.get(id(tensor))
-        if site is not None and not names:  # the line that made it may have made a whole module
+        if site is not None and not any(
+            names
+        ):  # the line that made it may have made a whole module
             names.append(self.recorder.sources.origin(site).variable)
         unique = tuple(dict.fromkeys(name for name in names if name))
         return Leaf(number, unique, self._leaf_info(tensor), self.origin(site))

@@ -37,7 +37,7 @@ def look(
     with unseen():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
-        root = usable_root(root, names[0] if names else "root", recorder)
+        root = usable_root(root, names[0] if names else "the root", "root", recorder)
         probe = Probe([root], recorder, scopes, Detail())
         if gradient is None:
             return probe.report()

@@ -71,6 +71,13 @@ class ModuleTracker:
         self._changed_to = array("q")
         self._thread = threading.get_ident()
         self._handles: list[Any] = []
+        self._has_hooks = module_hooks._has_any_global_hook
+        self._parameters: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+    def parameter_name(self, tensor: torch.Tensor) -> str:
+        """The name of a parameter in its root module, also when that module is gone."""
+        known = self._parameters.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else ""
 
     def start(self) -> None:
         """Install the global hooks; calls of other threads are not recorded."""
@@ -80,13 +87,28 @@ class ModuleTracker:
             module_hooks.register_module_forward_hook(self._leave, always_call=True),
         ]
 
+        self._has_hooks = module_hooks._has_any_global_hook
+        module_hooks._has_any_global_hook = self._has_other_hooks
+
     def stop(self) -> None:
         """Remove the hooks; what was recorded stays."""
+        module_hooks._has_any_global_hook = self._has_hooks
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         self._stack.clear()
         self._running.clear()
+
+    def _has_other_hooks(self) -> bool:
+        # Asked by torch.compile, which warns of hooks that would run twice; ours let that pass.
+        own = {handle.id for handle in self._handles}
+        tables = (
+            module_hooks._global_backward_pre_hooks,
+            module_hooks._global_backward_hooks,
+            module_hooks._global_forward_pre_hooks,
+            module_hooks._global_forward_hooks,
+        )
+        return any(key not in own for table in tables for key in table)
 
     def call_of(self, sequence: int) -> int:
         """The number of the call in which the node with this sequence number was made."""
@@ -191,6 +213,8 @@ class ModuleTracker:
         for name, child in module.named_modules():
             if self._known(child) is None:
                 self._remember(child, _place(number, name, child))
+        for name, tensor in module.named_parameters():
+            self._parameters[id(tensor)] = (weakref.ref(tensor), name)
         return self._places[id(module)][1]
 
     def _remember(self, module: nn.Module, place: Place) -> Place:

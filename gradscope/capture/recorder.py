@@ -8,6 +8,7 @@ of the Report.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradscope.capture.calls import BackwardCall, edge_of
-from gradscope.capture.events import Events
+from gradscope.capture.events import Events, tensors_in
 from gradscope.capture.freed import Freed
 from gradscope.capture.modules import ModuleTracker
 from gradscope.capture.places import Places
@@ -68,6 +69,7 @@ class Recorder(TorchFunctionMode):
         self.leaf_names = LeafNames(self.sources)
         self.last: Any = None
         self.fault: Exception | None = None
+        self.refused: list[torch.Tensor] = []
         self._spans = Spans()
         self._warnings = WarningPlaces()
         self._on_backward = on_backward or self.let_run
@@ -94,8 +96,17 @@ class Recorder(TorchFunctionMode):
             "apply": torch.autograd.Function.__dict__["apply"],
             "backward": torch.autograd.backward,
         }
-        setattr(torch.autograd.Function, "apply", classmethod(self._apply))  # noqa: B010
-        torch.autograd.backward = self._autograd_backward
+
+        # Plain functions of the same names: a program may pickle or inspect what it finds there.
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._apply(cls, *args, **kwargs)
+
+        @functools.wraps(torch.autograd.backward)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            return self._autograd_backward(*args, **kwargs)
+
+        setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010
+        torch.autograd.backward = backward
         push_mode(self)
         return self
 
@@ -122,7 +133,8 @@ class Recorder(TorchFunctionMode):
     ) -> Any:
         """One torch call of the program."""
         kwargs = kwargs or {}
-        if torch.compiler.is_compiling():
+        # What is compiled or traced would otherwise record our frames, or our looking, with it.
+        if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return func(*args, **kwargs)
         if func in self._backward_functions:
             return self._backward(func, args, kwargs, sys._getframe(1))
@@ -161,6 +173,7 @@ class Recorder(TorchFunctionMode):
         call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
         # A worker process inherits the recorder, but nobody would ever read what it saw there.
         if call is None or os.getpid() != self._process:
+            self.refused = [tensor for tensor in tensors_in(args) if not tensor.requires_grad]
             return func(*args, **kwargs)
         before = _sequence()
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -36,13 +37,13 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
             if "no variable is called" not in error.what:
                 raise
             continue
-        return usable_root(value, text, recorder)
+        return usable_root(value, f"--root {text}", text, recorder)
     return None
 
 
-def unknown_root(text: str, scopes: Scopes) -> SeedError:
-    """The error for a ``--root`` that never existed: the names that do, nearest first."""
-    names = list(dict.fromkeys(scopes.variable_names()))
+def unknown_root(text: str, names: Iterable[str]) -> SeedError:
+    """The error for a ``--root`` that never existed: the names that did, nearest first."""
+    names = list(dict.fromkeys(names))
     # No cutoff: where nothing is near, all names are still the best help there is.
     near = get_close_matches(text, names, MAX_LISTED, cutoff=0.0)
     rest = [name for name in names if name not in near]
@@ -52,20 +53,22 @@ def unknown_root(text: str, scopes: Scopes) -> SeedError:
     return SeedError(f"--root {text}: no such variable in the program", hint)
 
 
-def usable_root(value: Any, text: str, recorder: Recorder) -> torch.Tensor:
+def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.Tensor:
     """The value, if backward can start from it.
+
+    ``shown`` is how a message calls it, ``path`` the expression that leads to it.
 
     Raises:
         SeedError: saying what it is instead, and for a tensor which line left it without history.
     """
     if not isinstance(value, torch.Tensor):
-        inside = [path for path, _ in tensors_inside(value, text)][:MAX_LISTED]
+        inside = [inner for inner, _ in tensors_inside(value, path)][:MAX_LISTED]
         raise SeedError(
-            f"--root {text} is a {type(value).__name__}, not a tensor",
+            f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
         )
     if not value.requires_grad:
-        raise SeedError(*_without_history(value, text, recorder))
+        raise without_history(value, shown, recorder)
     return value
 
 
@@ -100,7 +103,8 @@ def result_root(value: Any, what: str) -> torch.Tensor | None:
     if len(found) > 1:
         listed = ", ".join(f"{path} {list(tensor.shape)}" for path, tensor in found[:MAX_LISTED])
         raise CaptureError(
-            f"{what} gives {len(found)} tensors: {listed}", f"choose one: --root '{found[0][0]}'"
+            f"{what} gives {len(found)} tensors: {listed}",
+            f"choose one: --root {shlex.quote(found[0][0])}",
         )
     return found[0][1] if found else None
 
@@ -172,16 +176,19 @@ def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
     return f"{names[0] if names else '(no name)'}  {list(tensor.shape)}{place}"
 
 
-def _without_history(tensor: torch.Tensor, text: str, recorder: Recorder) -> tuple[str, str]:
+def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> SeedError:
+    """Why backward cannot start from a tensor that does not require grad."""
     made = recorder.events.made(tensor)
-    what = f"--root {text} carries no gradient history"
+    what = f"{shown} carries no gradient history"
     if made is None:
-        return f"{what}: it does not require grad", "nothing it was made from requires grad"
+        hint = "nothing it was made from requires grad"
+        return SeedError(f"{what}: it does not require grad", hint)
     place = ""
     if made.site is not None:
         origin = recorder.sources.origin(made.site)
         place = f", made by `{' '.join(origin.expression.split())}` at {origin.file}:{origin.line},"
-    return f"{what}: the tensor{place} does not require grad", _reason(made, tensor)
+    what = f"{what}: the tensor{place} does not require grad"
+    return SeedError(what, _reason(made, tensor))
 
 
 def _reason(made: Made, tensor: torch.Tensor) -> str:

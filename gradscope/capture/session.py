@@ -44,7 +44,7 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     watchers: list[Watcher] = []
 
     def on_torch() -> None:
-        watchers.append(_start_watching(target, request))
+        watchers.append(_start_watching(target, program, request))
 
     try:
         ending = program.run(before=_code_namespace(target), on_torch=on_torch)
@@ -73,7 +73,7 @@ def examine(target: Target, program: Program, examination: Examination) -> Outco
 
     def on_torch() -> None:
         module = importlib.import_module("gradscope.capture.exam.examiner")
-        examiners.append(module.Examiner(examination, _sources(target)))
+        examiners.append(module.Examiner(examination, _sources(target, program)))
         examiners[0].recorder.start()
 
     try:
@@ -92,17 +92,20 @@ def examine(target: Target, program: Program, examination: Examination) -> Outco
     return _with_target(Outcome(ending, examiner.report, examiner.error), target)
 
 
-def _start_watching(target: Target, request: Request) -> Watcher:
+def _start_watching(target: Target, program: Program, request: Request) -> Watcher:
     # Imported here and not above: these modules import torch, and this runs once the program has.
     watcher_module = importlib.import_module("gradscope.capture.watcher")
-    watcher: Watcher = watcher_module.Watcher(request, _sources(target))
+    watcher: Watcher = watcher_module.Watcher(request, _sources(target, program))
     watcher.recorder.start()
     return watcher
 
 
-def _sources(target: Target) -> Any:
+def _sources(target: Target, program: Program) -> Any:
     module = importlib.import_module("gradscope.capture.source")
-    return module.Sources({"<string>": target.text} if target.kind == "code" else {})
+    texts = {}
+    if target.kind in ("code", "stdin"):
+        texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
+    return module.Sources(texts)
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:
@@ -110,6 +113,8 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        if "does not require grad" in str(ending.exception):
+            watcher.error = watcher.error or watcher.explain_refusal(frames)
     else:
         watcher.finish(ending.namespace, ending.value)
     if watcher.failure is not None:

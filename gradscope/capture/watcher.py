@@ -23,8 +23,9 @@ from gradscope.capture.roots import (
     tensors_inside,
     unknown_root,
     usable_root,
+    without_history,
 )
-from gradscope.capture.seed import implicit_gradient, parse_gradient
+from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
 from gradscope.capture.source import Sources
 from gradscope.capture.summary import SMALL
 from gradscope.errors import CaptureError, GradscopeError, SeedError
@@ -48,6 +49,7 @@ class Watcher:
         self.failure: Exception | None = None
         self.calls = 0
         self._stops = 0
+        self._seen: dict[str, None] = {}
         self._request = request
         self._detail = Detail(request.values, request.saved)
         keep = self._detail.keep if request.values else SMALL
@@ -92,6 +94,8 @@ class Watcher:
                 root = named_root(request.root, scopes, self.recorder)
                 if root is not None:
                     self._take(root, scopes)
+                else:
+                    self._seen.update(dict.fromkeys(scopes.variable_names()))
             elif request.gradients:
                 self._take(_single(call), scopes)
             else:
@@ -106,7 +110,8 @@ class Watcher:
             probe = self._probe(call.roots, scopes)
         watched = probe.watch(call, self.calls)
         try:
-            notes = watched.notes + self._futile_reads(call.frame)
+            misfit = _misfit(call) if watched.failure is not None else []
+            notes = watched.notes + misfit + self._futile_reads(call.frame)
             with unseen():
                 self.report = probe.report([watched.flowed], notes)
         except Exception as error:  # the call was made; what came of it is the program's
@@ -152,7 +157,7 @@ class Watcher:
             self.error = error
 
     def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
-        """The program failed: show the graph it had made by then, if any."""
+        """The program failed: say why if that is known, show the graph it had made by then."""
         if self.answered:
             return
         try:
@@ -160,6 +165,16 @@ class Watcher:
                 self._show_last(Scopes.of_frames(frames), sentence)
         except GradscopeError as error:
             self.error = error
+        except Exception as error:
+            self.failure = error
+
+    def explain_refusal(self, frames: list[FrameType]) -> GradscopeError | None:
+        """Why the program's backward call had nowhere to go, if that is how it failed."""
+        for tensor in self.recorder.refused:
+            own = [one for one in frames if not self.recorder.places.is_foreign(one.f_code)]
+            names = Scopes.of_frames(own).names(tensor)
+            return without_history(tensor, names[0] if names else "the root", self.recorder)
+        return None
 
     def _show_last(self, scopes: Scopes, sentence: str) -> None:
         last = [tensor for _, tensor in tensors_inside(self.recorder.last, "_")][-1:]
@@ -174,7 +189,7 @@ class Watcher:
         if request.root is not None:
             named = named_root(request.root, scopes, self.recorder)
             if named is None:
-                raise unknown_root(request.root, scopes)
+                raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
             return named
         if self.calls:
             raise CaptureError(
@@ -183,7 +198,7 @@ class Watcher:
                 f"--call takes 1 to {self.calls}",
             )
         if isinstance(value, torch.Tensor):
-            return usable_root(value, "_", self.recorder)
+            return usable_root(value, "the result", "_", self.recorder)
         root = result_root(value, "the target")
         if root is None:
             root = only_result(self.recorder, scopes)
@@ -225,6 +240,17 @@ def _single(call: BackwardCall) -> torch.Tensor:
             "choose one of them: --root NAME",
         )
     return root
+
+
+def _misfit(call: BackwardCall) -> list[str]:
+    """Why the gradient that the program gave, or did not give, does not fit its root."""
+    for root, given in zip(call.roots, call.gradients, strict=True):
+        try:
+            if isinstance(root, torch.Tensor):
+                _ = implicit_gradient(root) if given is None else fit(given, root)
+        except SeedError as error:
+            return [f"{error.what}; {error.hint}"]
+    return []
 
 
 def _batched(call: BackwardCall, scopes: Scopes) -> CaptureError:

@@ -82,7 +82,7 @@ output_options = _all_of(
     ),
     click.option(
         "--depth",
-        type=click.IntRange(min=0),
+        type=click.IntRange(min=1),
         metavar="N",
         help="Open modules down to this depth of calls.",
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +63,7 @@ class Output:
             GradscopeError: it could not be drawn or written; an existing file is as it was.
         """
         picture = self.format in ("png", "pdf")
-        if self.to_stdout and picture and sys.stdout.isatty():
+        if self.to_stdout and picture and terminal.is_terminal():
             raise OutputError(
                 f"a terminal cannot show {self.format}", f"name a file: -o graph.{self.format}"
             )

@@ -14,8 +14,13 @@ PIPED_WIDTH = 100
 
 def width() -> int:
     """Columns for the tree: COLUMNS, else the terminal's, else :data:`PIPED_WIDTH`."""
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    known = is_terminal() or os.environ.get("COLUMNS", "").isdigit()
     return shutil.get_terminal_size((PIPED_WIDTH, 40)).columns if known else PIPED_WIDTH
+
+
+def is_terminal() -> bool:
+    """Whether a person reads stdout; it may also be closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def color(choice: str) -> bool:
@@ -23,14 +28,14 @@ def color(choice: str) -> bool:
     if choice != "auto":
         return choice == "always"
     refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not refused
+    return is_terminal() and not refused
 
 
 def has_unicode() -> bool:
     """Whether stdout can hold box drawing."""
     try:
         "├─○‖█".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
+    except (UnicodeEncodeError, LookupError, AttributeError):
         return False
     return True
 

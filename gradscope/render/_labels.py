@@ -31,6 +31,8 @@ _TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{}</T
 
 def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> str:
     """Foreign text in one style."""
+    if not words:
+        return ""  # Graphviz refuses a font that is around nothing
     body = markup(words)
     body = f"<B>{body}</B>" if bold else body
     return f'<FONT COLOR="{color}" POINT-SIZE="{size}">{body}</FONT>'
@@ -127,7 +129,7 @@ class Labels:
         place = self.scene.scale.fraction(info.norm)
         step = self.scene.scale.step(info.norm)
         color = MAGENTA if info.state == "non-finite" else GREY
-        value = text(self._size(info), color, 10)
+        value = text(self._size(info) or "?", color, 10)
         if place is None or step is None:
             return value
         # Two colours with a share each fill a cell side by side.

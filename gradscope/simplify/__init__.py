@@ -51,7 +51,9 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
     keep = restrict(part, folding.path) if folding.path is not None else None
     if folding.all:
         return part.view(depth=None)
-    depth = folding.depth or default_depth(part, folding.limit)
+    depth = folding.depth
+    if depth is None:
+        depth = default_depth(part, folding.limit)
     view = _folded(part, depth, keep)
     # A model of 48 equal layers is one box or 48: then the larger drawing is the better one.
     while folding.depth is None and depth is not None and _size(view) < FEW:

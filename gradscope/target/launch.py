@@ -41,6 +41,7 @@ class Launch:
         execute: runs the program and returns the value of its ending.
         extra: a second module that the program must find by its name, if any.
         always_on_path: ``path_entry`` is there even in python's safe-path mode.
+        source: the text of a program that is in no file.
     """
 
     main: ModuleType
@@ -49,6 +50,7 @@ class Launch:
     execute: Callable[[], object]
     extra: ModuleType | None = None
     always_on_path: bool = False
+    source: str = ""
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def _code(target: Target) -> Launch:
         # From 3.13 on python shows the lines of -c in tracebacks.
         lines = source.splitlines(keepends=True)
         linecache.cache["<string>"] = (len(source), None, lines, "<string>")
-    return Launch(main, "-c", "", lambda: run_code(vars(main), *codes))
+    return Launch(main, "-c", "", lambda: run_code(vars(main), *codes), source=source)
 
 
 def _stdin(target: Target) -> Launch:
@@ -137,7 +139,8 @@ def _stdin(target: Target) -> Launch:
     source = getattr(sys.stdin, "buffer", sys.stdin).read()
     code = compile_source(source, "<stdin>")
     main = _main_module(BuiltinImporter, file="<stdin>")
-    return Launch(main, target.text, "", lambda: run_code(vars(main), code))
+    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+    return Launch(main, target.text, "", lambda: run_code(vars(main), code), source=text)
 
 
 def _function(target: Target) -> Launch:

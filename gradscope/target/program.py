@@ -84,6 +84,11 @@ class Program:
         """The globals of the program: of ``__main__``, or of the file that holds the function."""
         return self._ready.namespace if isinstance(self._ready, Launch) else {}
 
+    @property
+    def source(self) -> str:
+        """The text of a program that is in no file (``-c`` and stdin), else ""."""
+        return self._ready.source if isinstance(self._ready, Launch) else ""
+
     def run(
         self,
         before: Callable[[dict[str, Any]], None] | None = None,
