@@ -146,7 +146,12 @@ def outcome(
         cwd=directory,
         input=stdin.encode(),
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONSAFEPATH": ""},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(PROJECT),
+            "PYTHONSAFEPATH": "",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         timeout=120,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
