@@ -15,7 +15,7 @@ class Meter:
 
     def update(self, name, value):
         self.values[name] = (  # <- GS502
-            self.decay * self.values[name] + (1 - self.decay) * value
+            self.decay * self.values[name] + (1 - self.decay) * value  # <~ GS502
         )
 
 
