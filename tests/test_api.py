@@ -234,3 +234,17 @@ def test_a_function_applied_through_a_bound_name_still_works_afterwards() -> Non
     apply(x).sum().backward()  # type: ignore[no-untyped-call]
     assert x.grad is not None
     assert leaf_named(report, "x")
+
+
+def test_show_takes_the_words_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    model = torch.nn.Sequential(*[torch.nn.Linear(3, 3) for _ in range(4)])
+    with gradscope.record() as run:
+        loss = model(torch.ones(2, 3)).sum()
+    report = run.backward(loss)
+    report.show(depth=1, width=60)
+    closed = capsys.readouterr().out
+    report.show(all=True, path="0.weight")
+    opened = capsys.readouterr().out
+    assert "Sequential" in closed and "8 ops" in closed
+    assert max(map(len, closed.splitlines())) <= 60
+    assert "0.weight" in opened and "3.bias" not in opened

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -418,3 +419,38 @@ def test_a_meta_model_can_be_drawn(gradscope: Run, tmp_path: Path) -> None:
     )
     done = gradscope("backward", "prog.py", "--depth", "1", "-o", "graph.svg")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_stdout_is_said_in_two_lines(tmp_path: Path) -> None:
+    line = f"'{sys.executable}' -m gradscope trace -c 'x * 2' --let x=1 >&-"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(EXAMPLES.parent),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert said(done) == ["cannot write to stdout: it is closed", "name a file: -o FILE"]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_depth_of_nothing_is_refused(gradscope: Run) -> None:
+    done = gradscope("show", "any.json", "--depth", "0")
+    assert done.returncode == 2
+    assert "'--depth'" in done.stderr
+
+
+def test_the_roots_a_function_returns_are_quoted_for_a_shell(
+    gradscope: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "prog.py").write_text(f"{GRAPH}def two():\n    return {{'a': x * 2, 'b': x * 3}}\n")
+    done = gradscope("trace", "prog.py::two")
+    assert done.returncode == 2
+    choice = said(done)[-1].partition("--root ")[2]
+    assert gradscope("trace", "prog.py::two", "--root", *shlex.split(choice)).returncode == 0

@@ -6,6 +6,7 @@ Reads one node at a time; knows nothing of graphs or of the Report.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from torch.autograd.function import BackwardCFunction
@@ -30,9 +31,14 @@ def saved_tensors(node: LiveNode) -> Iterable[tuple[str, Any]]:
             yield "saved_tensors", error
         return
     # Torch generates one attribute for each saved thing; there is no list of them.
-    for name in dir(type(node)):
-        if name.startswith("_saved_"):
-            try:
-                yield name.removeprefix("_saved_"), getattr(node, name)
-            except RuntimeError as error:
-                yield name.removeprefix("_saved_"), error
+    for name in slots_of(type(node)):
+        try:
+            yield name.removeprefix("_saved_"), getattr(node, name)
+        except RuntimeError as error:
+            yield name.removeprefix("_saved_"), error
+
+
+@lru_cache(maxsize=4_096)
+def slots_of(kind: type) -> tuple[str, ...]:
+    """The names under which nodes of a type keep what they saved."""
+    return tuple(name for name in dir(kind) if name.startswith("_saved_"))

@@ -7,10 +7,10 @@ line. torch is imported when the program imports it, not before.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gradscope.capture.exam.examiner import Examiner
     from gradscope.capture.exam.request import Examination
     from gradscope.capture.watcher import Watcher
+
+Seer = TypeVar("Seer", bound="Watcher | Examiner")
 
 
 @dataclass
@@ -40,20 +42,12 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
-    # A list, because it is filled in the middle of the program, when torch has been imported.
-    watchers: list[Watcher] = []
-
-    def on_torch() -> None:
-        watchers.append(_start_watching(target, program, request))
-
-    try:
-        ending = program.run(before=_code_namespace(target), on_torch=on_torch)
-    finally:
-        for watcher in watchers:
-            watcher.recorder.stop()
-    if not watchers:
-        return Outcome(ending, error=None if ending.exception else _no_torch())
-    return _with_target(_finish(watchers[0], ending), target)
+    return _watched(
+        target,
+        program,
+        lambda sources: _load("watcher").Watcher(request, sources),
+        _finish,
+    )
 
 
 def _with_target(outcome: Outcome, target: Target) -> Outcome:
@@ -69,43 +63,48 @@ def examine(target: Target, program: Program, examination: Examination) -> Outco
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
-    examiners: list[Examiner] = []
+    return _watched(
+        target,
+        program,
+        lambda sources: _load("exam.examiner").Examiner(examination, sources),
+        _finish_examination,
+    )
+
+
+def _watched(
+    target: Target,
+    program: Program,
+    make: Callable[[Any], Seer],
+    finish: Callable[[Seer, Ending], Outcome],
+) -> Outcome:
+    """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
+    # A list, because it is filled in the middle of the program, when torch has been imported.
+    seers: list[Seer] = []
 
     def on_torch() -> None:
-        module = importlib.import_module("gradscope.capture.exam.examiner")
-        examiners.append(module.Examiner(examination, _sources(target, program)))
-        examiners[0].recorder.start()
+        seers.append(make(_sources(target, program)))
+        seers[0].recorder.start()
 
     try:
         ending = program.run(before=_code_namespace(target), on_torch=on_torch)
     finally:
-        for examiner in examiners:
-            examiner.recorder.stop()
-    if not examiners:
+        for seer in seers:
+            seer.recorder.stop()
+    if not seers:
         return Outcome(ending, error=None if ending.exception else _no_torch())
-    examiner = examiners[0]
-    failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
-    frames = list(_frames_of(failure)) if failure is not None else []
-    examiner.finish(ending.namespace, ending.value, failure, frames)
-    if examiner.report is None and examiner.fault is not None:
-        raise examiner.fault
-    return _with_target(Outcome(ending, examiner.report, examiner.error), target)
+    return _with_target(finish(seers[0], ending), target)
 
 
-def _start_watching(target: Target, program: Program, request: Request) -> Watcher:
-    # Imported here and not above: these modules import torch, and this runs once the program has.
-    watcher_module = importlib.import_module("gradscope.capture.watcher")
-    watcher: Watcher = watcher_module.Watcher(request, _sources(target, program))
-    watcher.recorder.start()
-    return watcher
+def _load(room: str) -> Any:
+    # Not imported above: these rooms import torch, and are needed once the program has.
+    return importlib.import_module(f"gradscope.capture.{room}")
 
 
 def _sources(target: Target, program: Program) -> Any:
-    module = importlib.import_module("gradscope.capture.source")
     texts = {}
     if target.kind in ("code", "stdin"):
         texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
-    return module.Sources(texts)
+    return _load("source").Sources(texts)
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:
@@ -120,6 +119,15 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     if watcher.failure is not None:
         raise watcher.failure
     return Outcome(ending, watcher.report, watcher.error)
+
+
+def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
+    failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
+    frames = list(_frames_of(failure)) if failure is not None else []
+    examiner.finish(ending.namespace, ending.value, failure, frames)
+    if examiner.report is None and examiner.fault is not None:
+        raise examiner.fault
+    return Outcome(ending, examiner.report, examiner.error)
 
 
 def _frames_of(error: BaseException) -> Iterator[FrameType]:
@@ -153,7 +161,6 @@ def _code_namespace(target: Target) -> Any:
         return None
 
     def fill(namespace: dict[str, Any]) -> None:
-        scope = importlib.import_module("gradscope.capture.scope")
-        scope.fill(namespace, target.lets)
+        _load("scope").fill(namespace, target.lets)
 
     return fill

@@ -117,6 +117,8 @@ def _replace(target: Path, data: bytes) -> None:
 
 def _write_stdout(content: str | bytes) -> bool:
     stream = sys.stdout
+    if stream is None:
+        raise OutputError("cannot write to stdout: it is closed", "name a file: -o FILE")
     try:
         if hasattr(stream, "buffer"):
             stream.flush()

@@ -47,8 +47,7 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
         UnknownLeaf: if ``folding.path`` names none.
     """
     folding = folding or Folding()
-    part = Partition(graph)
-    keep = restrict(part, folding.path) if folding.path is not None else None
+    part, keep = _unfolded(graph, folding.path)
     if folding.all:
         return part.view(depth=None)
     depth = folding.depth
@@ -57,14 +56,19 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
     view = _folded(part, depth, keep)
     # A model of 48 equal layers is one box or 48: then the larger drawing is the better one.
     while folding.depth is None and depth is not None and _size(view) < FEW:
-        part = Partition(graph)
-        keep = restrict(part, folding.path) if folding.path is not None else None
+        part, keep = _unfolded(graph, folding.path)
         depth = depth + 1 if depth < max(call_depths(graph)) else None
         deeper = _folded(part, depth, keep)
         if _size(deeper) > MANY:
             break
         view = deeper
     return view
+
+
+def _unfolded(graph: Graph, path: str | None) -> tuple[Partition, int | None]:
+    """Every node on its own, those off the path left out; and the leaf the path leads to."""
+    part = Partition(graph)
+    return part, None if path is None else restrict(part, path)
 
 
 def _folded(part: Partition, depth: int | None, keep: int | None) -> View:

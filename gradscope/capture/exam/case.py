@@ -7,7 +7,7 @@ that knew them, has ended.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -139,12 +139,14 @@ def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
     for _, owner in modules.owners:
         for child in nn.Module.modules(owner):
             path = modules.paths.get(id(child), "")
-            for key, value in list(vars(child).items()):
-                if key.startswith("_") or not isinstance(value, (list, tuple, dict)):
-                    continue
-                items = value.items() if isinstance(value, dict) else enumerate(value)
-                for index, item in items:
-                    if isinstance(item, nn.Module):
-                        inner = f"{key}[{index!r}]"
-                        found[id(item)] = f"{path}.{inner}" if path else inner
+            for inner, item in _plain_items(child):
+                found[id(item)] = f"{path}.{inner}" if path else inner
     return found
+
+
+def _plain_items(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    for key, value in list(vars(module).items()):
+        if key.startswith("_") or not isinstance(value, (list, tuple, dict)):
+            continue
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        yield from ((f"{key}[{at!r}]", item) for at, item in items if isinstance(item, nn.Module))

@@ -11,9 +11,9 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.events import storage_of
-from gradscope.capture.exam.saved_values import read_slots
 from gradscope.capture.exam.seen import Seen
 from gradscope.capture.recorder import NO_SEQUENCE, Recorder
+from gradscope.capture.saved import saved_tensors
 from gradscope.capture.source import Site
 from gradscope.capture.walk import Walked
 
@@ -95,7 +95,7 @@ class Changes:
     def _of_node(
         self, position: int, node: LiveNode, made: int, storages: set[int]
     ) -> Iterator[KnownChange]:
-        for slot, value in read_slots(node):
+        for slot, value in saved_tensors(node):
             if isinstance(value, RuntimeError):
                 if _NOTICED in str(value):
                     yield self._noticed(position, node, slot, made)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture.saved import saved_tensors
 from gradscope.capture.summary import number, readable
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
@@ -27,33 +26,12 @@ MAX_ELEMENTS = 4_000_000
 """Activations larger than this are not looked at."""
 
 
-@lru_cache(maxsize=4_096)
-def slots_of(kind: type) -> tuple[str, ...]:
-    """The names under which nodes of a type keep what they saved."""
-    return tuple(name for name in dir(kind) if name.startswith("_saved_"))
-
-
-def read_slots(node: LiveNode) -> Iterator[tuple[str, Any]]:
-    """What a node saved, by slot; a slot that cannot be read gives its RuntimeError."""
-    if isinstance(node, BackwardCFunction):
-        try:
-            yield from ((f"saved_tensors[{i}]", t) for i, t in enumerate(node.saved_tensors))
-        except RuntimeError as error:
-            yield "saved_tensors", error
-        return
-    for name in slots_of(type(node)):
-        try:
-            yield name.removeprefix("_saved_"), getattr(node, name)
-        except RuntimeError as error:
-            yield name.removeprefix("_saved_"), error
-
-
 # ---------------------------------------------------------------- what made a NaN
 
 
 def summaries(number_of_node: int, node: LiveNode) -> Iterable[Saved]:
     """The range and the odd elements of each tensor that a node saved."""
-    for slot, tensor in read_slots(node):
+    for slot, tensor in saved_tensors(node):
         if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
             continue
         if readable(tensor) and tensor.numel():
@@ -207,7 +185,7 @@ def freed_slots(walked: Walked, freed_before: set[int]) -> int | None:
     for position, node in enumerate(walked.nodes):
         if node._sequence_nr() not in freed_before:
             continue
-        for _, value in read_slots(node):
+        for _, value in saved_tensors(node):
             if isinstance(value, RuntimeError) and "freed" in str(value):
                 return position
     return None
