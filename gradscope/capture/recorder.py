@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -70,12 +71,14 @@ class Recorder(TorchFunctionMode):
         self.last: Any = None
         self.fault: Exception | None = None
         self.refused: list[torch.Tensor] = []
+        self.elsewhere = 0  # backward calls that other threads made
         self._spans = Spans()
         self._warnings = WarningPlaces()
         self._on_backward = on_backward or self.let_run
         self._backward_functions = {torch.Tensor.backward, torch.autograd.grad}
         self._first = 0
         self._process = os.getpid()
+        self._thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ on and off
@@ -160,8 +163,14 @@ class Recorder(TorchFunctionMode):
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["backward"]
         if not self._is_watching():
+            self.elsewhere += self._is_other_thread()
             return original(*args, **kwargs)
         return self._backward(original, args, kwargs, sys._getframe(1))
+
+    def _is_other_thread(self) -> bool:
+        """Whether this is a thread of the program's, not one of autograd's own."""
+        me = threading.get_ident()
+        return me != self._thread and any(one.ident == me for one in threading.enumerate())
 
     def _is_watching(self) -> bool:
         # The stack of modes is the thread's own, and we are not on it while we handle a call.

@@ -150,11 +150,16 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
     )
 
 
-def no_graph(recorder: Recorder) -> NoGraph:
-    """The error for a program that left nothing to walk."""
+def nothing_requires_grad(recorder: Recorder) -> bool:
+    """Whether the program made no leaf, no module and no result with history."""
     # A program that trained inside a function leaves nothing, and yet nothing is wrong with it.
     leaves = recorder.events.has_leaves()
-    if recorder.last is None and not leaves and not recorder.modules.roots:
+    return recorder.last is None and not leaves and not recorder.modules.roots
+
+
+def no_graph(recorder: Recorder) -> NoGraph:
+    """The error for a program that left nothing to walk."""
+    if nothing_requires_grad(recorder):
         return NoGraph(
             "no autograd graph: no tensor of the program requires grad",
             "make a leaf with requires_grad=True, or call a module with parameters",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import os
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ def text(report: Report, options: Options) -> str:
         lines.append(paint(glyphs.text(f"{BADGES[finding.severity]} {_told(finding)}"), ink))
         lines += [glyphs.text(line) for line in body(finding, options.width)]
         lines.append("")
+    for note in report.notes:
+        lines += textwrap.wrap(glyphs.text(visible(one_line(note))), max(options.width, 20))
     lines.append(paint(glyphs.text(_last_line(report)), "bold"))
     return "\n".join(lines) + "\n"
 
@@ -78,7 +81,7 @@ def _last_line(report: Report) -> str:
         step = report.passes[0].number if report.passes else 0
         if report.findings and step and watched > 1:
             words.append(f"the graph is that of call {step:,}")
-    elif seen is not None and not report.passes:
+    elif seen is not None and not report.passes and not report.notes:
         words.append("the program made no backward call that could be watched")
     if report.findings:
         codes = sorted({finding.rule for finding in report.findings})
@@ -101,9 +104,10 @@ def _annotation(finding: Finding) -> str:
     title = f"{finding.rule} {finding.name}"
     parts = [finding.message, *finding.evidence, finding.why, finding.remedy]
     properties = {"title": title}
-    if finding.location is not None:
+    # Code that came from no file (``<string>``) has no place in a repository.
+    if finding.location is not None and not finding.location.file.startswith("<"):
         properties = {
-            "file": visible(_relative(finding.location.file)),
+            "file": visible(_in_repository(finding.location.file)),
             "line": str(finding.location.line),
             **properties,
         }
@@ -116,6 +120,13 @@ def _escaped(value: str, in_property: bool) -> str:
     # As in the toolkit of GitHub Actions.
     value = value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return value.replace(":", "%3A").replace(",", "%2C") if in_property else value
+
+
+def _in_repository(file: str) -> str:
+    """A path as GitHub wants it: from the root of what was checked out, if that is known."""
+    root = os.environ.get("GITHUB_WORKSPACE", "")
+    path = Path(file).absolute()
+    return str(path.relative_to(root)) if root and path.is_relative_to(root) else _relative(file)
 
 
 def _relative(file: str) -> str:

@@ -84,7 +84,11 @@ class Owner:
 
 @dataclass
 class Case:
-    """One graph, what flowed through it, and what was seen on it before its buffers were freed."""
+    """One graph, what flowed through it, and what was seen on it before its buffers were freed.
+
+    ``unfinished``: the program ended before its first backward call, so that what it had not used
+    by then says nothing.
+    """
 
     graph: Graph
     origins: Origins
@@ -101,6 +105,7 @@ class Case:
     mismatches: tuple[Mismatch, ...] = ()
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
+    unfinished: bool = False
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""

@@ -222,9 +222,11 @@ class Examiner:
                         else Scopes.of_namespaces([{**namespace, "_": value}])
                     )
                     self._case = final_case(tap, scopes, value, error)
+                    self._case.unfinished = error is not None and self._failure is None
                     if self._failure is not None:
                         # The graph shown is not the one that the refused call should have had.
                         self._case.leaf_numbers.clear()
+                        self._case.notes.clear()
                 self.report = self._made_report(self._case, error)
         except GradscopeError as problem:
             self.error = problem
@@ -247,6 +249,11 @@ class Examiner:
         limits = []
         if isinstance(error, KeyboardInterrupt) and self._calls:
             limits.append(f"the program was interrupted after {self._calls} backward calls")
+        if self.recorder.elsewhere:
+            limits.append(
+                "backward calls made in other threads, which are not watched: "
+                f"{self.recorder.elsewhere}"
+            )
         if self.fault is not None:
             limits.append(
                 f"gradscope could not look at backward call {self._calls} and those after it: "

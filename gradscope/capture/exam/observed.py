@@ -35,7 +35,7 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     return Observations(
-        learners=tuple(_learners(tap, case)),
+        learners=tuple(one for one in _learners(tap, case) if one.history or not case.unfinished),
         cuts=tuple(_cuts(tap, case)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(tap, case.origins)),
