@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -48,10 +48,18 @@ class Sources:
     Args:
         texts: source of pseudo files that :mod:`linecache` does not know: ``{"<string>": code}``.
         directory: files below it are named relative to it.
+        codes: what the texts were compiled to.  What the program executes from a text of its own
+            goes by the same file name, and its lines are not those of the program.
     """
 
-    def __init__(self, texts: dict[str, str] | None = None, directory: str = "") -> None:
+    def __init__(
+        self,
+        texts: dict[str, str] | None = None,
+        directory: str = "",
+        codes: Iterable[CodeType] = (),
+    ) -> None:
         self._texts = texts or {}
+        self._own = set(_with_inner(codes))
         self._directory = directory or str(Path.cwd())
         self._files: dict[str, _File] = {}
         self._spans: dict[int, list[Span | None]] = {}
@@ -61,7 +69,7 @@ class Sources:
         """The place as the Report keeps it; without source text only file, line and function are
         known."""
         span = self.span(site)
-        file = self._file(site.code.co_filename)
+        file = self._file(site.code)
         name = self.display_name(site.code.co_filename)
         function = site.code.co_qualname
         if span is None:
@@ -74,19 +82,19 @@ class Sources:
     def is_statement(self, site: Site) -> bool:
         """Whether the shown text is a statement, which says itself what it assigns to."""
         span = self.span(site)
-        return span is not None and span in self._file(site.code.co_filename).statements
+        return span is not None and span in self._file(site.code).statements
 
     def operands(self, site: Site) -> list[str]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
         span = self.span(site)
         if span is None:
             return []
-        return _operand_names(text_of(self._file(site.code.co_filename).lines, span))
+        return _operand_names(text_of(self._file(site.code).lines, span))
 
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
         lines = [line for _, _, line in code.co_lines() if line]
-        file = self._file(code.co_filename)
+        file = self._file(code)
         return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
 
     def span(self, site: Site) -> Span | None:
@@ -106,7 +114,10 @@ class Sources:
             return os.path.relpath(filename, self._directory)
         return filename
 
-    def _file(self, filename: str) -> _File:
+    def _file(self, code: CodeType) -> _File:
+        filename = code.co_filename
+        if filename in self._texts and code not in self._own:
+            return _File([])
         known = self._files.get(filename)
         if known is None:
             text = self._texts.get(filename)
@@ -114,6 +125,15 @@ class Sources:
             known = self._files[filename] = _File(lines)
             _index_statements(known)
         return known
+
+
+def _with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
+    """Code objects and those of all functions and classes inside them."""
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
 
 
 def _instruction_spans(code: CodeType) -> Iterator[Span | None]:

@@ -57,9 +57,10 @@ class Verdict:
         """Take these options out of all options; find out early what could not be written.
 
         Raises:
-            OutputError: the file could not be written, or its suffix names no format.
+            OutputError: the file or stdout could not be written, or a suffix names no format.
         """
         path = options.pop("output")
+        render.output.check_writable(STDOUT)
         if path is not None and path != STDOUT:
             render.format_for(path)
             render.output.check_writable(path)

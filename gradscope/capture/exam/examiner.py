@@ -16,6 +16,7 @@ import torch
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.exam import observed
 from gradscope.capture.exam.case import Case
+from gradscope.capture.exam.interrupts import InterruptsPutOff
 from gradscope.capture.exam.loops import Accumulating
 from gradscope.capture.exam.request import Examination
 from gradscope.capture.exam.saved_values import activities
@@ -89,7 +90,7 @@ class Examiner:
         try:
             if self.fault is not None or call.batched:
                 return None, False
-            with unseen():
+            with InterruptsPutOff(), unseen():
                 if self._calls == 1:
                     tap.learners.find_optimizers()
                 watch = Watch(call, tap, self._calls, tap.alterations.has_hooks)
@@ -99,7 +100,7 @@ class Examiner:
             return None, False
         watch.run()
         try:
-            with unseen():
+            with InterruptsPutOff(), unseen():
                 return watch, self._look_after(watch, before)
         except Exception as error:
             self.fault = error
