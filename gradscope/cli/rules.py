@@ -20,9 +20,9 @@ def find(word: str) -> Rule:
     known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
     if word.lower() in known:
         return known[word.lower()]
-    near = get_close_matches(word.lower(), known, n=1)
+    near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
     meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
-    raise TargetError(f"{word!r} is no rule", f"{meant}gradscope rule lists them all")
+    raise TargetError(f"{word} is no rule", f"{meant}gradscope rule lists them all")
 
 
 def explain(word: str | None) -> str:

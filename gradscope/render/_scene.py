@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import PurePath
 
 from gradscope.errors import ReportError
-from gradscope.observations import Severity
+from gradscope.observations import Finding, Severity
 from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
 from gradscope.render import numbers
-from gradscope.render._findings import badges, head, worst
+from gradscope.render._findings import BADGES, badges, head, worst
 from gradscope.render._scale import Scale
 from gradscope.render._text import one_line, visible
 from gradscope.render.options import Options
@@ -159,6 +159,14 @@ class Scene:
         if not self._badges:
             return None
         return worst(self._badges[node] for node in item.members if node in self._badges)
+
+    def about(self, item: Item) -> list[Finding]:
+        """The findings about nodes in this item, worst first."""
+        if self.badge(item) is None:
+            return []
+        inside = set(item.members)
+        found = [f for f in self.report.findings if f.node is not None and f.node.id in inside]
+        return sorted(found, key=lambda finding: list(BADGES).index(finding.severity))
 
     def findings(self) -> list[tuple[Severity, str]]:
         """The head lines of the report's findings, each with its severity."""

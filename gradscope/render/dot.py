@@ -9,7 +9,6 @@ import graphviz
 
 from gradscope.errors import GradscopeError
 from gradscope.render import numbers
-from gradscope.render._findings import BADGES
 from gradscope.render._labels import (
     BADGE_INKS,
     BORDER,
@@ -17,6 +16,7 @@ from gradscope.render._labels import (
     INK,
     LEAF_GREEN,
     MAGENTA,
+    SIGNS,
     Labels,
     box,
     short,
@@ -123,7 +123,7 @@ class _Drawing:
         if scene.alarm():
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
-            lines.append(text(f"{BADGES[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
+            lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
         lines.extend(text(note, FAINT, 10) for note in scene.report.notes)
         if scene.reading is not None:
             lines.append(self.labels.legend())
@@ -158,10 +158,15 @@ class _Drawing:
             step = self.scene.scale.step(info.norm)
             style |= {"fillcolor": "white" if step is None else tint(step)}
         if info is not None and info.state == "non-finite":
-            style |= {"color": MAGENTA, "penwidth": "3", "fillcolor": "white"}
+            # Where findings name the cause, what follows from it steps back.
+            width = "1.8" if self.scene.report.findings else "3"
+            style |= {"color": MAGENTA, "penwidth": width, "fillcolor": "white"}
         elif info is not None and info.state != "finite":
             words.append("dashed")
             style["fillcolor"] = "white"
+        severity = self.scene.badge(item)
+        if severity is not None:
+            style |= {"color": BADGE_INKS[severity], "penwidth": "2.8" if item.folded else "4"}
         return {**style, "style": ",".join(words)}
 
     def _tooltip(self, item: Item) -> str:
@@ -181,8 +186,7 @@ class _Drawing:
             ]
         lines += [
             f"{finding.rule} {finding.name}: {visible(finding.message)}"
-            for finding in scene.report.findings
-            if finding.node is not None and finding.node.id in item.members
+            for finding in scene.about(item)
         ]
         return " · ".join(line for line in lines if line)
 
