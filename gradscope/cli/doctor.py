@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from gradscope.capture.session import Outcome
 
 
+PROGRESS = 45
+"""Columns in which a step is told."""
+
+
 def parse_steps(text: str) -> int | None:
     """How many backward calls to watch; None for all.
 
@@ -153,7 +157,7 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
 
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[Step], None] | None]:
-    """What shows a line a step on stderr, if that is a terminal."""
+    """What shows each step at the right edge of stderr, if that is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -162,15 +166,20 @@ def _progress(quiet: bool) -> Iterator[Callable[[Step], None] | None]:
     from rich.segment import ControlType
 
     console = Console(stderr=True, highlight=False)
-    wipe = Control((ControlType.ERASE_IN_LINE, 2), ControlType.CARRIAGE_RETURN)
+    columns = min(PROGRESS, console.width - 1)
+    # The program's own lines begin at the left, so that what they leave standing is still read.
+    start = Control(
+        (ControlType.CURSOR_MOVE_TO_COLUMN, console.width - 1 - columns),
+        (ControlType.ERASE_IN_LINE, 0),
+    )
 
     def tell(step: Step) -> None:
-        # The cursor stays at the start of the line, so that the program's own lines replace it.
-        console.control(wipe)
         facts = [f"step {step.number:,}"]
         facts += [f"loss {float(step.loss):.4g}"] if step.loss is not None else []
         facts += [f"‖g‖ {float(step.norm):.3g}"] if step.norm is not None else []
-        console.print(" · ".join(facts), end="\r", style="dim", markup=False)
+        console.control(start)
+        line = " · ".join(facts)[:columns]
+        console.print(line.rjust(columns), end="\r", style="dim", markup=False, soft_wrap=True)
 
     yield tell
-    console.control(wipe)
+    console.control(start, Control.move_to_column(0))
