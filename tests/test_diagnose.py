@@ -381,6 +381,21 @@ def test_what_torch_says_is_explained(code: str) -> None:
     assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
 
 
+def test_parts_of_a_librarys_model_may_be_left_unused() -> None:
+    report = plain()
+    file = Origin("/env/lib/python3.11/site-packages/zoo/model.py", 1, "nn.Linear(4, 4)")
+    graph = msgspec.structs.replace(report.graph, origins=(*report.graph.origins, file))
+    report = msgspec.structs.replace(report, graph=graph)
+    made = len(graph.origins) - 1
+    body = learner("body.w", made=made, reached=True)
+    parts = (learner("pooler.w", made=made, used=A), learner("mask.w", made=made))
+    told_of_parts = told(observed(report, learners=(body, *parts), steps=STEPS))
+    assert told_of_parts == [("GS301", "information", 1), ("GS302", "information", 7)]
+    # Where nothing of it learns, it was forgotten.
+    told_of_all = told(observed(report, learners=(REACHED, *parts), steps=STEPS))
+    assert told_of_all == [("GS301", "warning", 1), ("GS302", "warning", 7)]
+
+
 def test_units_that_no_sample_activates() -> None:
     program = Program()
     w = program.leaf("w", data=(1.0,), shape=(16, 8))

@@ -7,8 +7,11 @@ Pure reading of code objects and source text; knows nothing of torch or of graph
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import linecache
 import os
+import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,9 +78,8 @@ class Sources:
         if span is None:
             return Origin(name, site.code.co_firstlineno, function=function)
         shown = file.statements.get(span, span)
-        return Origin(
-            name, shown[0], text_of(file.lines, shown), file.variables.get(span, ""), function
-        )
+        expression = _without_comments(text_of(file.lines, shown))
+        return Origin(name, shown[0], expression, file.variables.get(span, ""), function)
 
     def is_statement(self, site: Site) -> bool:
         """Whether the shown text is a statement, which says itself what it assigns to."""
@@ -154,6 +156,21 @@ def text_of(lines: list[str], span: Span) -> str:
     raw[-1] = raw[-1][:end]
     raw[0] = raw[0][start:]
     return b"".join(raw).decode(errors="replace")
+
+
+def _without_comments(expression: str) -> str:
+    """Comments between the lines of an expression are no part of it, and could not be told from it
+    where it is shown on one line."""
+    if "\n" not in expression or "#" not in expression:
+        return expression
+    lines = expression.split("\n")
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        # The parentheses keep the tokenizer from asking for indentation.
+        for token in tokenize.generate_tokens(io.StringIO(f"(\n{expression}\n)").readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start[0] - 2, token.start[1]
+                lines[row] = lines[row][:column].rstrip()
+    return "\n".join(lines)
 
 
 def _span(node: ast.expr | ast.stmt) -> Span:

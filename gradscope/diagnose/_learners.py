@@ -134,6 +134,21 @@ def _prefixes(name: str) -> Iterable[str]:
     return (".".join(parts[:length]) for length in range(1, len(parts)))
 
 
+def is_spare_part(facts: Facts, learner: Learner) -> bool:
+    """Whether a parameter belongs to a library's model of which other parts do learn: a pooler
+    whose output this use of the model does not need."""
+    file = _installed_file(facts, learner)
+    return bool(file) and any(
+        other.reached and _installed_file(facts, other) == file for other in facts.seen.learners
+    )
+
+
+def _installed_file(facts: Facts, learner: Learner) -> str:
+    """The file that made a parameter, if it is that of an installed package; else ""."""
+    file = "" if learner.made is None else facts.graph.origins[learner.made].file
+    return file if "site-packages" in file or "dist-packages" in file else ""
+
+
 def has_sibling(facts: Facts, path: str) -> bool:
     """Whether another member of the same numbered list of modules did get a gradient."""
     head, _, last = path.rpartition(".")

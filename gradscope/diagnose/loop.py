@@ -34,8 +34,8 @@ def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
         message="Gradients pile up: nothing zeroes them between two steps.",
         location=facts.location(step.origin),
         evidence=(
-            f"{plural(step.reused, 'parameter')} changed by a gradient that still held what the "
-            f"change before had used; seen at {plural(len(piled), 'backward call')}",
+            f"{plural(step.reused, 'parameter')} updated with a gradient that still held the one "
+            f"of the update before; seen at {plural(len(piled), 'backward call')}",
             *_norms(steps),
         ),
         why="backward adds to .grad. Each step therefore goes along the sum of all gradients so "

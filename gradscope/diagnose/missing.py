@@ -10,8 +10,9 @@ from gradscope.diagnose._learners import (
     find_missing,
     grouped,
     has_sibling,
+    is_spare_part,
 )
-from gradscope.observations import CutReason, Finding, Learner, Severity
+from gradscope.observations import CutReason, Finding, Learner
 
 _NUMBERS = "It turns the tensor into a plain number, and numbers have no history."
 _CUTS: dict[str, tuple[str, str]] = {
@@ -158,12 +159,10 @@ def _subject(facts: Facts, learners: list[Learner], names: list[str]) -> str:
 def unused_parameter(facts: Facts) -> Iterable[Finding]:
     """GS301: a parameter that no operation of the forward pass takes."""
     for path, learners in grouped(facts, facts.once(find_missing).unused):
-        may_be_meant = has_sibling(facts, path) or not learners[0].in_optimizer
         yield _idle(
             facts,
             (path, learners),
             learners[0].made,
-            "information" if may_be_meant else "warning",
             (
                 "was never used in the watched steps, so no gradient reaches it.",
                 "It is defined, and no operation takes it: often the call was forgotten, or "
@@ -171,6 +170,7 @@ def unused_parameter(facts: Facts) -> Iterable[Finding]:
                 "Call it in forward, or delete it. If it is used now and then (a branch, an "
                 "expert), nothing is wrong.",
             ),
+            may_be_meant=has_sibling(facts, path),
         )
 
 
@@ -188,7 +188,6 @@ def result_unused(facts: Facts) -> Iterable[Finding]:
             facts,
             (listed(paths, 3), learners),
             used,
-            "warning" if learners[0].in_optimizer else "information",
             (
                 f"is used in {facts.expression(used) or 'forward'}, but the result never reaches "
                 "the loss.",
@@ -203,16 +202,17 @@ def _idle(
     facts: Facts,
     group: tuple[str, list[Learner]],
     origin: int | None,
-    severity: Severity,
     words: tuple[str, str, str],
+    may_be_meant: bool = False,
 ) -> Finding:
     (path, learners), (what, why, remedy) = group, words
     names = [learner.name for learner in learners]
+    may_be_meant |= not learners[0].in_optimizer or is_spare_part(facts, learners[0])
     held = " It is in the optimizer." if learners[0].in_optimizer else ""
     return Finding(
         rule="",
         name="",
-        severity=severity,
+        severity="information" if may_be_meant else "warning",
         message=f"{path} {what}{held}",
         location=facts.location(origin),
         subject=path,

@@ -247,7 +247,7 @@ def _saved_line(facts: Facts, saved: Saved) -> str:
     zeros = f", {saved.zeros:,} of {saved.count:,} are 0" if saved.zeros else ""
     bad = f", {saved.nan:,} NaN, {saved.inf:,} infinite" if saved.nan or saved.inf else ""
     spread = f"from {short(saved.minimum)} to {short(saved.maximum)}"
-    return f"{facts.op(saved.node)} had saved {saved.slot}: {spread}{zeros}{bad}"
+    return f"{facts.op(saved.node)} saved {saved.slot} for backward: {spread}{zeros}{bad}"
 
 
 def _guard(facts: Facts, node: int) -> int | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import os
-import textwrap
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,14 @@ from typing import Any
 import msgspec
 
 from gradscope.observations import Finding
-from gradscope.render._findings import BADGES, INKS, body, counted, head
+from gradscope.render._findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render._table import painter, plain
 from gradscope.render._text import ASCII, UNICODE, one_line, visible
 from gradscope.render.options import Options
 from gradscope.report import Report
+
+_INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
+"""Where installed packages are is as long as it is well known."""
 
 _LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
 
@@ -30,12 +33,14 @@ def text(report: Report, options: Options) -> str:
     lines = []
     for finding in report.findings:
         ink = INKS[finding.severity]
-        lines.append(paint(glyphs.text(f"{BADGES[finding.severity]} {_told(finding)}"), ink))
+        first = paragraph(f"{BADGES[finding.severity]} ", _told(finding), options.width)
+        lines += [paint(glyphs.text(line), ink) for line in first]
         lines += [glyphs.text(line) for line in body(finding, options.width)]
         lines.append("")
     for note in report.notes:
-        lines += textwrap.wrap(glyphs.text(visible(one_line(note))), max(options.width, 20))
-    lines.append(paint(glyphs.text(_last_line(report)), "bold"))
+        lines += [glyphs.text(line) for line in paragraph("", note, options.width)]
+    last = paragraph("", _last_line(report), options.width)
+    lines += [paint(glyphs.text(line), "bold") for line in last]
     return "\n".join(lines) + "\n"
 
 
@@ -69,7 +74,8 @@ FORMATS: dict[str, Callable[[Report, Options], str]] = {
 
 def _told(finding: Finding) -> str:
     file = finding.location.file if finding.location else ""
-    return head(finding, {file: visible(_relative(file))})
+    shown = _INSTALLED.sub("", _relative(file))
+    return head(finding, {file: visible(shown)})
 
 
 def _last_line(report: Report) -> str:
@@ -79,8 +85,8 @@ def _last_line(report: Report) -> str:
     if watched:
         words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched")
         step = report.passes[0].number if report.passes else 0
-        if report.findings and step and watched > 1:
-            words.append(f"the graph is that of call {step:,}")
+        if report.findings and step > 1:
+            words.append(f"these were seen in call {step:,}")
     elif seen is not None and not report.passes and not report.notes:
         words.append("the program made no backward call that could be watched")
     if report.findings:

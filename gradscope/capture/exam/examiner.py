@@ -154,6 +154,7 @@ class Examiner:
         self._steps[-1] = step
         tap.learners.note_reached(watch.reached())
         if watch.call.accumulates:
+            tap.learners.note_filled()
             self._accumulating.after(watch.leaves)
         if watch.failure is not None:
             self._note_failure(watch.failure, watch.call.frame)

@@ -168,6 +168,15 @@ class Learners:
             if id(leaf) not in self._reached:
                 self._reached[id(leaf)] = (weakref.ref(leaf), 0)
 
+    def note_filled(self) -> None:
+        """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
+        makes a backward call of its own."""
+        self.note_reached(
+            leaf
+            for leaf in self.used_leaves()
+            if id(leaf) not in self._reached and leaf.is_leaf and leaf.grad is not None
+        )
+
     def is_reached(self, leaf: torch.Tensor) -> bool:
         """Whether any backward call has brought this leaf a gradient."""
         return _place_of(self._reached, leaf) >= 0
