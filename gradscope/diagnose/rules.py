@@ -56,6 +56,7 @@ _ALL = (
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", loop.loss_broadcasts),
     Rule("GS504", "gradient-altered", loop.gradient_altered),
+    Rule("GS505", "gradients-unused", loop.gradients_unused),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

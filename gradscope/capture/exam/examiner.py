@@ -41,6 +41,9 @@ MOST_STOPS = 1_000
 ACTIVE_STEPS = 3
 """Backward calls before which the activations are looked at."""
 
+GRADS_A_STEP = 10
+"""Calls of ``torch.autograd.grad`` that are watched for each call of ``backward`` asked for."""
+
 _sequence = torch._C._autograd._get_sequence_nr
 
 
@@ -60,6 +63,8 @@ class Examiner:
         self._steps: list[Step] = []
         self._sites: list[Site | None] = []
         self._calls = 0
+        self._backwards = 0
+        self._reads = 0
         self._stops = 0
         self._last_sequence = 0
         self._accumulating = Accumulating()
@@ -75,6 +80,7 @@ class Examiner:
             self._stops += 1
             raise StopProgram
         self._calls += 1
+        self._backwards += call.accumulates
         with collection_put_off():
             watch, serious = self._watch(call)
         if watch is None:
@@ -108,7 +114,10 @@ class Examiner:
 
     def _is_enough(self) -> bool:
         steps = self._examination.steps
-        over = steps is not None and self._calls >= steps
+        # Calls of torch.autograd.grad are mostly a part of a step.
+        over = steps is not None and (
+            self._backwards >= steps or self._calls >= GRADS_A_STEP * steps
+        )
         return over or (self._case_is_final and not self._examination.keep_going)
 
     def _may_stop(self) -> bool:
@@ -129,9 +138,11 @@ class Examiner:
                 nodes=len(watch.walked.nodes),
                 stepped=updates.changed > 0,
                 kept=updates.kept,
+                dropped=updates.dropped if tap.reads.of_leaves == self._reads else 0,
             )
         )
-        tap.cuts.mark(set(watch.sequences))
+        tap.note_kept(watch, self._sites[-1], updates.changed > 0)
+        tap.cuts.mark(set(watch.sequences), watch.call.roots)
         looks = self._calls <= ACTIVE_STEPS and not self._case_is_final
         return Before(
             changed=tap.changes.in_graph(watch.walked),
@@ -153,6 +164,8 @@ class Examiner:
         step = msgspec.structs.replace(self._steps[-1], norm=None if norm is None else number(norm))
         self._steps[-1] = step
         tap.learners.note_reached(watch.reached())
+        if not watch.call.accumulates:
+            tap.note_gradients(watch)
         if watch.call.accumulates:
             tap.learners.note_filled()
             self._accumulating.after(watch.leaves)
@@ -187,9 +200,12 @@ class Examiner:
         tap = self.recorder
         tap.values_seen.start_step()
         tap.cuts.start_step()
-        if call.accumulates:
+        if call.accumulates and self._backwards == 1:
+            tap.carries.known.clear()  # what torch.autograd.grad did before was a part of a step
+        if call.accumulates or not self._backwards:
             tap.carries.start_step(now)
         self._last_sequence = now
+        self._reads = tap.reads.of_leaves
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""

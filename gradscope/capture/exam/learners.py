@@ -6,11 +6,12 @@ remembered weakly.  Knows nothing of the Report.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -20,27 +21,12 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.capture.exam.seen import Seen
-from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
 
 MAX_KNOWN = 200_000
 """Leaves that are remembered, of each sort."""
 
-MAX_READS = 100
-"""Tensors whose ``.grad`` was read in vain."""
-
 Places = dict[int, tuple[weakref.ref[torch.Tensor], int]]
-
-
-@dataclass
-class VainRead:
-    """A tensor that is no leaf, and whose ``.grad`` the program has read."""
-
-    name: str
-    tensor: weakref.ref[torch.Tensor]
-    op: str
-    made: int
-    shape: tuple[int, ...]
 
 
 class Member(NamedTuple):
@@ -54,12 +40,13 @@ class Learners:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.vain_reads: dict[tuple[int, str], VainRead] = {}
         self.in_optimizer_step = False
         self._recorder = recorder
         self._born: Places = {}
         self._used: Places = {}
         self._reached: Places = {}
+        self._fresh: set[int] = set()
+        self.empty_steps: dict[int, int] = {}
         self._members: dict[int, Member] = {}
         self._sizes: dict[int, int] = {}
         self._stepped: set[int] = set()
@@ -90,24 +77,6 @@ class Learners:
             is_learner = tensor.requires_grad or type(tensor) is nn.Parameter
             if is_learner and id(tensor) not in used and tensor.is_leaf and len(used) < MAX_KNOWN:
                 used[id(tensor)] = (weakref.ref(tensor), seen.place)
-
-    def note_grad_read(self, seen: Seen) -> None:
-        """The program, not torch, reads ``.grad``: of what?"""
-        tensor = seen.operands[0] if seen.operands else None
-        if tensor is None or tensor.is_leaf or tensor.retains_grad or not tensor.requires_grad:
-            return
-        user = seen.places.user_frame(seen.frame)
-        node = tensor.grad_fn
-        if user is not _first_outside_ours(seen.frame) or user is None or node is None:
-            return
-        site = seen.places.site(seen.place)
-        paths = self._recorder.sources.operands(site) if site is not None else []
-        name = name_in_frame(tensor, [*paths, *_names_of(user)], user)
-        span = self._recorder.span_of(node._sequence_nr())
-        made = -1 if span is None else span.place
-        if len(self.vain_reads) < MAX_READS:
-            read = VainRead(name, weakref.ref(tensor), node.name(), made, tuple(tensor.shape))
-            self.vain_reads.setdefault((made, name), read)
 
     def find_optimizers(self) -> None:
         """Look for optimizers among all objects; they may have been made before anyone looked."""
@@ -165,8 +134,13 @@ class Learners:
     def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
         """A backward call has brought these a gradient."""
         for leaf in leaves:
-            if id(leaf) not in self._reached:
-                self._reached[id(leaf)] = (weakref.ref(leaf), 0)
+            times = _place_of(self._reached, leaf)
+            self._reached[id(leaf)] = (weakref.ref(leaf), times + 1)
+            self._fresh.add(id(leaf))
+
+    def is_reached_often(self, leaf: torch.Tensor) -> bool:
+        """Whether several backward calls have."""
+        return _place_of(self._reached, leaf) >= 1
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -192,12 +166,46 @@ class Learners:
             place = -1 if user is None else places.number(user)
             self._born[id(parameter)] = (weakref.ref(parameter), place)
 
-    def _before_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
+    def _note_empty(self, optimizer: Any) -> None:
+        """The optimizer steps: does any of its parameters that backward reached hold a gradient?"""
+        parameters = list(_parameters_of(optimizer))
+        if any(tensor.grad is not None for tensor in parameters):
+            return
+        if not any(id(tensor) in self._fresh for tensor in parameters):
+            return
+        user = self._recorder.places.user_frame(sys._getframe(2))
+        if user is not None:
+            place = self._recorder.places.number(user)
+            self.empty_steps[place] = self.empty_steps.get(place, 0) + 1
+
+    def _before_step(
+        self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         self.in_optimizer_step = True
         if id(optimizer) not in self._stepped:
             self._sizes.pop(id(optimizer), None)
             self._stepped.add(id(optimizer))
         self._meet(optimizer)
+        if len(args) < 2:
+            self._note_empty(optimizer)
+        self._fresh.clear()
+        if len(args) < 2 and not kwargs:
+            return None
+        # What a closure computes is the program's forward pass, not the optimizer's arithmetic.
+        return tuple(map(self._shown, args)), {key: self._shown(v) for key, v in kwargs.items()}
+
+    def _shown(self, argument: Any) -> Any:
+        if not isinstance(argument, FunctionType | MethodType | functools.partial):
+            return argument
+
+        def closure(*args: Any, **kwargs: Any) -> Any:
+            self.in_optimizer_step, was = False, self.in_optimizer_step
+            try:
+                return argument(*args, **kwargs)
+            finally:
+                self.in_optimizer_step = was
+
+        return closure
 
     def _after_step(self, _optimizer: Any, _args: object, _kwargs: object) -> None:
         self.in_optimizer_step = False
@@ -220,19 +228,6 @@ class Learners:
 
 def _caller() -> Any:
     return sys._getframe(2)
-
-
-def _first_outside_ours(frame: Any) -> Any:
-    """The frame that asked, without the recorder's own."""
-    own = __file__.rpartition("/capture/")[0]
-    while frame is not None and frame.f_code.co_filename.startswith(own):
-        frame = frame.f_back
-    return frame
-
-
-def _names_of(frame: Any) -> list[str]:
-    """Local variables of a frame, in case the expression's own names were bound since."""
-    return [name for name in frame.f_code.co_varnames if name.isidentifier()]
 
 
 def _place_of(places: Places, tensor: torch.Tensor) -> int:

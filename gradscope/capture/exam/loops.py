@@ -121,6 +121,8 @@ class Updates:
     """Leaves that were changed in place."""
     kept: int
     """Of those, how many still hold the gradient they were changed with."""
+    dropped: int
+    """Leaves that were not changed, and no longer hold their gradient."""
 
 
 class Accumulating:
@@ -136,17 +138,23 @@ class Accumulating:
             leaves: the leaves.
             edited: storages that were changed in place since the last call, also through ``.data``.
         """
-        changed = kept = 0
+        changed = kept = dropped = 0
+        unchanged: list[torch.Tensor] = []
         for leaf in leaves:
             held = self._of(leaf)
             if held is None:
                 continue
             is_changed = leaf._version != held.version or storage(leaf) in edited
+            if not is_changed:
+                unchanged.append(leaf)
             still = is_changed and _is_there(leaf.grad)
             changed += is_changed
             kept += still
             held.mixed = still
-        return Updates(changed, kept)
+        # One gradient that is still there means that they are being gathered.
+        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
+            dropped = len(unchanged)
+        return Updates(changed, kept, dropped)
 
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed with a gradient that held one used before."""

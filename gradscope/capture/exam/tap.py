@@ -13,15 +13,22 @@ from gradscope.capture.exam.alterations import Alterations
 from gradscope.capture.exam.changes import Changes
 from gradscope.capture.exam.cuts import Cuts, results_of
 from gradscope.capture.exam.derivatives import Derivatives
+from gradscope.capture.exam.kept import Kept
 from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
+from gradscope.capture.exam.parameters import Parameters
+from gradscope.capture.exam.reads import Reads
 from gradscope.capture.exam.seen import Seen, flat_tensors, name_of_call
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
+from gradscope.capture.exam.watch import Watch
 from gradscope.capture.recorder import BackwardHandler, Recorder
-from gradscope.capture.source import Sources
+from gradscope.capture.source import Site, Sources
+from gradscope.capture.watcher import frames_from
 
 Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
+
+_NOT_REACHED = "appears to not have been used in the graph"
 
 _READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
 """Properties that give a tensor; of the others only ``grad`` matters."""
@@ -72,7 +79,10 @@ class Tap(Recorder):
         self.cuts = Cuts()
         self.broadcasts = Broadcasts()
         self.carries = Carries(self)
+        self.kept = Kept()
         self.learners = Learners(self)
+        self.reads = Reads(self)
+        self.parameters = Parameters(self.cuts.note_rewrapped)
         self.alterations = Alterations()
         self.changes = Changes(self)
         self.derivatives = Derivatives(check_all)
@@ -88,13 +98,33 @@ class Tap(Recorder):
         super().start()
         self.learners.start()
         self.alterations.start(self.places)
+        self.parameters.start(self.places)
         return self
 
     def stop(self) -> None:
         """Leave nothing behind."""
+        self.parameters.stop()
         self.alterations.stop()
         self.learners.stop()
         super().stop()
+
+    def note_gradients(self, watch: Watch) -> None:
+        """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
+        if watch.failure is None:
+            place = self.places.number(watch.call.frame)
+            self.cuts.note_gradients(place, watch.leaves, watch.result)
+        elif _NOT_REACHED in str(watch.failure):
+            self.reads.note_wanted(watch.outside())
+
+    def note_kept(self, watch: Watch, site: Site | None, stepped: bool) -> None:
+        """Losses of earlier calls from this site may still be there, each with its graph."""
+        if not watch.call.accumulates:
+            return
+        living = self.kept.all_kept(site) if stepped and self.kept.keeper is None else []
+        if living:
+            frames = frames_from(watch.call.frame, self.places)
+            self.kept.find_keeper(living, frames, self.sources)
+        self.kept.note(site, watch.call.roots, stepped)
 
     # ------------------------------------------------------------------ the calls
 
@@ -187,10 +217,12 @@ class Tap(Recorder):
         elif sort == "switch":
             self.cuts.note_switch(args[0] if args else True, seen.place)
         elif sort == "grad":
-            self.learners.note_grad_read(seen)
+            self.reads.note(seen)
         elif sort == "hook":
             self.alterations.note_hook(seen)
         else:
+            if name == "batch_norm" and kwargs.get("training"):
+                self.changes.note_statistics(seen)
             self._note_call(seen, args, is_function, self.events.changes(func, kwargs))
 
     def _note_call(

@@ -199,6 +199,14 @@ class Watch:
                 found.append(leaf)
         return found
 
+    def outside(self) -> list[torch.Tensor]:
+        """Tensors that the call wants the gradient of, and that are not in its graph."""
+        return [
+            tensor
+            for tensor in self.call.inputs
+            if isinstance(tensor, torch.Tensor) and edge_of(tensor)[0] not in self.walked.index
+        ]
+
     def leaf_numbers(self) -> dict[int, tuple[weakref.ref[torch.Tensor], int]]:
         """The leaves by their number in the graph's table."""
         found = {}
