@@ -17,7 +17,7 @@ from gradscope.diagnose.rules import RULES, Rule
 from gradscope.observations import Finding, Severity
 from gradscope.report import Report
 
-__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_serious"]
+__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_graver", "is_serious"]
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
@@ -48,6 +48,20 @@ def at_least(findings: Collection[Finding], severity: Severity) -> bool:
 def is_serious(report: Report) -> bool:
     """Whether there is something that makes it useless to watch the program any further."""
     return at_least(diagnose(report), "error")
+
+
+def is_graver(report: Report, kept: Report) -> bool:
+    """Whether a later step has something worse than the one kept so far, and not its consequence.
+
+    Where gradients explode, the next update throws the parameters so far that numbers overflow: the
+    step before is the one to show.
+    """
+    worst, known = (
+        max((ORDER.index(finding.severity) for finding in diagnose(one)), default=0)
+        for one in (report, kept)
+    )
+    exploded = any(finding.name == "exploding-gradient" for finding in diagnose(kept))
+    return worst > known and not (exploded and known == ORDER.index("warning"))
 
 
 def _signed(rule: Rule, facts: Facts) -> Iterable[Finding]:

@@ -9,7 +9,7 @@ import msgspec
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
 from gradscope.diagnose._births import MOST, Backward, Forward
 from gradscope.diagnose._facts import HALVES, Facts, elements, listed, plural, short
-from gradscope.diagnose._ops import GROWING
+from gradscope.diagnose._ops import ACCUMULATING, GROWING
 from gradscope.observations import Finding, Intake, Saved
 
 HALF_LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
@@ -29,9 +29,9 @@ def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
 
 
 def _forward_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
-    node = nodes[0]
+    what = "NaN" if forward.nan[nodes[0]] else "infinity"
+    node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
-    what = "NaN" if forward.nan[node] else "infinity"
     start = facts.about(
         node, "error", f"{facts.words(node)} makes the first {what}; what goes into it is finite."
     )
@@ -88,6 +88,9 @@ def half_overflow(facts: Facts) -> Iterable[Finding]:
     for nodes in list(groups.values())[:MOST]:
         yield _overflow_finding(facts, forward, nodes)
     if not forward.roots:
+        hidden = facts.by_place(_hidden_overflows(facts, forward))
+        for nodes in list(hidden.values())[:1]:
+            yield _hidden_finding(facts, nodes)
         backward = facts.once(Backward)
         born = [node for node in backward.born if _overflows_backward(facts, node)]
         for nodes in list(facts.by_place(born).values())[:1]:
@@ -106,6 +109,34 @@ def _overflow_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Findi
         why=f"What goes into it is finite, but the result is larger than {dtype} can hold.",
         remedy="Compute this part in float32 (`.float()`, or a block of "
         "`torch.autocast(..., enabled=False)`), scale before it, or use bfloat16.",
+    )
+
+
+def _hidden_overflows(facts: Facts, forward: Forward) -> Iterable[int]:
+    """Products and sums in float16 that became infinite, and then were divided by."""
+    for node in range(len(facts.graph.nodes)):
+        if facts.op(node) not in ACCUMULATING or _half(facts, node) != "float16":
+            continue
+        grown = forward.inf[node] and not (forward.nan[node] or forward.meant[node])
+        if grown and not forward.sources(node) and node not in forward.intakes:
+            yield node
+
+
+def _hidden_finding(facts: Facts, nodes: list[int]) -> Finding:
+    return msgspec.structs.replace(
+        facts.about(
+            nodes[0],
+            "warning",
+            f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
+        ),
+        evidence=(
+            *_counts(facts, nodes),
+            f"the largest number of float16 is {HALF_LIMITS['float16']}",
+            "the loss is finite all the same",
+        ),
+        why="What comes after turns infinity into a finite number, as 1/inf is 0: the result says "
+        "nothing of what went in, and no gradient gets past.",
+        remedy="Compute this part in float32 (`x.float()`) and cast the result back.",
     )
 
 
