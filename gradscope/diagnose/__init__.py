@@ -22,6 +22,8 @@ __all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_graver", "is_se
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
 
+_OVERFLOWS = {"nonfinite-forward", "nonfinite-backward", "half-overflow", "nonfinite-input"}
+
 
 def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     """All findings on a report, worst first, and among equals in the order of the rules' codes.
@@ -56,12 +58,12 @@ def is_graver(report: Report, kept: Report) -> bool:
     Where gradients explode, the next update throws the parameters so far that numbers overflow: the
     step before is the one to show.
     """
-    worst, known = (
-        max((ORDER.index(finding.severity) for finding in diagnose(one)), default=0)
-        for one in (report, kept)
-    )
-    exploded = any(finding.name == "exploding-gradient" for finding in diagnose(kept))
-    return worst > known and not (exploded and known == ORDER.index("warning"))
+    found, known = diagnose(report), diagnose(kept)
+    errors = {finding.name for finding in found if finding.severity == "error"}
+    if not errors:
+        return at_least(found, "warning") and not at_least(known, "warning")
+    exploded = any(finding.name == "exploding-gradient" for finding in known)
+    return not (exploded and errors <= _OVERFLOWS)
 
 
 def _signed(rule: Rule, facts: Facts) -> Iterable[Finding]:

@@ -7,8 +7,8 @@ Knows nothing of messages.
 from __future__ import annotations
 
 from gradscope.diagnose._advice import FORWARD
-from gradscope.diagnose._facts import Facts
-from gradscope.diagnose._ops import FILLS, MASKABLE, MOVING
+from gradscope.diagnose._facts import HALVES, Facts
+from gradscope.diagnose._ops import FILLS, GROWING, MASKABLE, MOVING
 from gradscope.observations import Intake
 
 MOST = 5
@@ -113,6 +113,20 @@ class Forward:
                     pending.append(below)
         return sorted(found)
 
+    def behind(self, node: int) -> list[int]:
+        """The births in the forward pass that a node's operands come from, masks left out."""
+        seen = {node}
+        pending, found = [node], []
+        while pending:
+            current = pending.pop()
+            causes = [one for one in self.sources(current) if self.nan[one]]
+            if not causes and current != node and self.facts.graph.nodes[current].kind != "leaf":
+                found.append(current)
+            fresh = [cause for cause in causes if cause not in seen]
+            seen.update(fresh)
+            pending.extend(fresh)
+        return sorted(found, reverse=True)
+
     def guilty(self, node: int) -> int:
         """The node to name for a birth: of a composite call only the result was seen, and it may
         well end in a mean or a sum."""
@@ -187,3 +201,21 @@ class Backward:
             for leaf, name in facts.leaf_names.items()
             if leaf in seen and facts.received(leaf)[0].state == "non-finite"
         ]
+
+
+def half_of(facts: Facts, node: int) -> str:
+    """The half precision of a node's result, or ""."""
+    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
+    return next((dtype for dtype in dtypes if dtype in HALVES), "")
+
+
+def overflows(facts: Facts, node: int) -> bool:
+    """Whether a birth in the forward pass is a number too large for float16."""
+    return half_of(facts, node) == "float16" and facts.op(node) in GROWING
+
+
+def overflows_backward(facts: Facts, node: int) -> bool:
+    """Whether a birth in the backward pass is a gradient too large for float16."""
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    halves = all(info.dtype == "float16" and not info.nan for info in bad)
+    return bool(bad) and halves and facts.op(node) in GROWING
