@@ -40,7 +40,7 @@ class Forward:
         self.leaves: list[int] = []
         self.affected = 0
         self._search(masks_pass=True)
-        if self.roots and self.born == self.roots:
+        if self.roots and all(self.meant[root] for root in self.roots):
             # A mask has come as far as the loss: then where it was written is the place.
             self._search(masks_pass=False)
 

@@ -182,7 +182,7 @@ def _nothing_learns(facts: Facts) -> Iterable[Stop]:
 
 
 def _is_hinge(facts: Facts, node: int) -> bool:
-    """Whether a rectifier is part of the loss itself: nothing but sums and factors above it.
+    """Whether a rectifier is part of the loss itself: sums and factors above it, nothing else.
 
     A margin that every sample keeps has no gradient to give, and that is as it should be.
     """
@@ -197,7 +197,7 @@ def _is_hinge(facts: Facts, node: int) -> bool:
                 return False
             seen.add(above)
             pending.append(above)
-    return True
+    return len(seen) > 1
 
 
 def _is_satisfied(facts: Facts) -> bool:
