@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gradscope import storage
-from gradscope.diagnose import RULES, at_least, diagnose, is_serious
+from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ReportError
 from gradscope.invariants import check
 from gradscope.observations import (
@@ -153,6 +153,65 @@ def test_infinity_that_the_program_wrote_is_a_mask() -> None:
     assert told(masked(2)) == [("GS101", "error", 3)]
 
 
+def test_a_mask_that_reaches_the_loss_is_told_where_it_was_written() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    program.line = 2
+    filled = program.op("MaskedFillBackward0", [(w, 1)], (1, 2), "w.masked_fill(m, -inf)")
+    program.line = 3
+    negative = program.op("NegBackward0", [(filled, -1)], (1, 0), "-filled")
+    report = program.report((negative, (1.0, 1.0)))
+    report = spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "NegBackward0", inf=1)
+    assert told(report) == [("GS101", "error", 2)]
+
+
+def test_of_a_composite_call_the_operation_that_can_do_it_is_named() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    inner = program.op("CtcLossBackward0", [(w, 1.0)], (1, 2), "ctc_loss(w)")
+    loss = program.op("MeanBackward0", [(inner, 0.5)], (1, 2), "ctc_loss(w)")
+    (finding,) = diagnose(spoilt(program.report((loss, (1.0, 1.0))), "MeanBackward0", inf=1))
+    assert finding.node is not None and finding.node.op == "CtcLossBackward0"
+
+
+def test_a_nan_that_the_loss_leaves_out_is_told_where_it_was_made() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    v = program.leaf("v", data=(1.0, 2.0), shape=(2,))
+    program.line = 2
+    rows = program.op("SoftmaxBackward0", [(w, 0.5)], (0, 1), "softmax(w)")
+    program.line = 3
+    mixed = program.op("MulBackward0", [(rows, 1.0), (v, (math.nan, 1.0))], (0, 1), "rows * v")
+    program.line = 4
+    kept = program.op("IndexBackward0", [(mixed, (0.0, 1.0))], (0, 1), "mixed[valid]")
+    report = program.report((kept, (1.0, 1.0)))
+    report = spoilt(spoilt(report, "SoftmaxBackward0", nan=1), "MulBackward0", nan=1)
+    assert told(report) == [("GS102", "error", 2)]
+
+
+def test_an_overflow_that_a_division_hides() -> None:
+    program = Program()
+    w = program.leaf("w", data=(400.0,), shape=(4,))
+    program.line = 2
+    power = program.op("PowBackward0", [(w, 800.0)], (1.0,), "w**2")
+    program.line = 3
+    scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
+    report = program.report((scaled, (1.0,)))
+    assert told(spoilt(report, "PowBackward0", inf=4, dtype="float16")) == [("GS103", "warning", 2)]
+    assert told(spoilt(report, "PowBackward0", inf=4)) == []
+
+
+def test_which_of_two_steps_is_shown() -> None:
+    healthy, infinite = plain(), spoilt(plain(), "MulBackward0", inf=1)
+    vanishing, exploding = ladder("SigmoidBackward0", 0.2), ladder("MulBackward0", 2.0)
+    assert is_graver(infinite, healthy)
+    assert is_graver(infinite, vanishing)
+    assert is_graver(vanishing, healthy)
+    assert not is_graver(infinite, exploding)  # what explodes overflows in the next step
+    assert not is_graver(vanishing, exploding)
+    assert not is_graver(healthy, healthy)
+
+
 def test_backward_is_blamed_with_what_it_had_saved() -> None:
     report = reports.broken()
     saved = Saved(1, "self", 0.0, 2.0, zeros=1, nan=0, inf=0, count=3)
@@ -199,7 +258,23 @@ def test_zero_where_a_step_function_is_and_not_where_it_is_meant() -> None:
     assert told(zeroed("RoundBackward0")) == [("GS205", "warning", 1)]
     assert told(zeroed("ClampBackward1")) == [("GS205", "warning", 1)]
     assert told(zeroed("ClampBackward1", loss=0.0)) == []
-    assert told(zeroed("EmbeddingBackward0")) == []
+    assert told(zeroed("PowBackward0")) == [("GS205", "warning", 1)]
+    assert told(zeroed("PowBackward0", loss=0.0)) == []
+
+
+def test_zeros_are_no_matter_while_something_learns_or_a_margin_is_kept() -> None:
+    def beside(op: str, slope: float) -> Report:
+        program = Program()
+        w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+        v = program.leaf("v", data=(1.0, 2.0), shape=(2,))
+        y = program.op(op, [(w, 0.0)], (0, 0), "f(w)")
+        z = program.op("ExpBackward0", [(v, slope)], (1, 2), "exp(v)")
+        total = program.op("AddBackward0", [(y, 1.0), (z, 1.0)], (1, 2), "f(w) + exp(v)")
+        return program.report((total, (1.0, 1.0)))
+
+    assert told(beside("EmbeddingBackward0", 1.0)) == []
+    assert told(beside("EmbeddingBackward0", 0.0)) == [("GS205", "warning", 1)]
+    assert told(beside("ClampMinBackward0", 1.0)) == []
 
 
 def learner(name: str, **more: Any) -> Learner:

@@ -17,7 +17,7 @@ from gradscope.cli.options import target_from
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
-from gradscope.diagnose import at_least, diagnose, is_serious
+from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.observations import Severity, Step
 from gradscope.render import diagnosis
@@ -143,6 +143,7 @@ def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Resu
             keep_going=options["keep_going"],
             check_all=options["check"],
             serious=is_serious,
+            graver=is_graver,
             on_step=tell,
         )
         outcome = examine(target, program, examination)

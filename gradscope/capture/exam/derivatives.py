@@ -36,6 +36,9 @@ ELEMENTS = 12
 MAX_CALLS = 50
 """Functions that are checked between two backward calls, each once a place."""
 
+ELSEWHERE = 1e4
+"""How far off a second point is taken, to see whether forward is the identity there too."""
+
 STEP = 1e-5
 TOLERANCE = 1e-3
 
@@ -183,7 +186,7 @@ def _worst(kept: Kept) -> Worst | None:
         worst
         for (slot, one), slope in zip(call.inputs, slopes, strict=True)
         # A missing gradient shows in the graph; the identity is there for its backward.
-        if slope is not None and not _is_identity(one, first)
+        if slope is not None and not (_is_identity(one, first) and _stays_identity(call, one))
         for worst in _compared(slot, one, slope, call.value)
     ]
     return max(found, key=lambda worst: abs(worst[2] - worst[3]), default=None)
@@ -230,6 +233,18 @@ def _slope(flat: torch.Tensor, index: int, here: float, value: Callable[[], floa
 
 def _is_identity(tensor: torch.Tensor, outputs: list[torch.Tensor]) -> bool:
     return any(one.shape == tensor.shape and torch.equal(one, tensor) for one in outputs)
+
+
+def _stays_identity(call: _Repeated, tensor: torch.Tensor) -> bool:
+    """Whether forward is the identity elsewhere too, which a limit is only inside its bounds."""
+    still = tensor.detach()
+    old = still.clone()
+    try:
+        still.mul_(-ELSEWHERE)
+        with torch.no_grad():
+            return _is_identity(tensor, call.outputs())
+    finally:
+        still.copy_(old)
 
 
 def _spread(count: int) -> list[int]:

@@ -16,9 +16,10 @@ import torch
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.exam import observed
 from gradscope.capture.exam.case import Case
+from gradscope.capture.exam.collapse import Collapse
 from gradscope.capture.exam.interrupts import InterruptsPutOff
 from gradscope.capture.exam.loops import Accumulating
-from gradscope.capture.exam.request import Examination
+from gradscope.capture.exam.request import HANDFUL, Examination
 from gradscope.capture.exam.saved_values import activities
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.unwatched import final_case
@@ -38,7 +39,7 @@ from gradscope.target import StopProgram
 MOST_STOPS = 1_000
 """How often a program is stopped that catches even that; then it is left to run."""
 
-ACTIVE_STEPS = 3
+ACTIVE_STEPS = HANDFUL
 """Backward calls before which the activations are looked at."""
 
 GRADS_A_STEP = 10
@@ -68,6 +69,7 @@ class Examiner:
         self._stops = 0
         self._last_sequence = 0
         self._accumulating = Accumulating()
+        self._collapse = Collapse()
         self._case: Case | None = None
         self._case_is_final = False
         self._case_accumulates = False
@@ -176,24 +178,31 @@ class Examiner:
             or not watch.is_finite
             or isinstance(step.loss, str)
         )
-        serious = self._keep(watch, before, trouble)
+        serious = self._keep(watch, before, trouble, self._collapse.note(watch.leaf_norms()))
         self._start_step(watch.call)
         if self._examination.on_step is not None:
             self._examination.on_step(self._steps[-1])
         return serious
 
-    def _keep(self, watch: Watch, before: Before, trouble: bool) -> bool:
+    def _keep(self, watch: Watch, before: Before, trouble: bool, collapsed: bool) -> bool:
         """Make this call the case, if it is the one that matters; returns whether to stop."""
         first = self._case is None or (watch.call.accumulates and not self._case_accumulates)
-        if self._case_is_final or not (first or trouble):
+        if self._case_is_final or not (first or trouble or collapsed):
             return False
         case = watched_case(self.recorder, watch, before)
         judge = self._examination.serious
         is_serious = trouble and (judge is None or judge(self._made_report(case)))
-        if first or is_serious:
+        if first or self._is_graver(case, is_serious):
             self._case, self._case_accumulates = case, watch.call.accumulates
-            self._case_is_final = is_serious
+        self._case_is_final = is_serious
         return is_serious and not self._examination.keep_going
+
+    def _is_graver(self, case: Case, is_serious: bool) -> bool:
+        """Whether a later call tells more than the one that is kept."""
+        graver = self._examination.graver
+        if graver is None or self._case is None:
+            return is_serious
+        return graver(self._made_report(case), self._made_report(self._case))
 
     def _start_step(self, call: BackwardCall) -> None:
         now = _sequence()

@@ -19,12 +19,15 @@ class Examination:
     ``steps`` backward calls are watched, then the program is stopped; None watches all of them and
     lets the program end by itself.  A program is also stopped where something serious turned up,
     unless ``keep_going``.  ``serious`` judges the report of a step in which gradients are not
-    finite; without it every such report is serious.  ``check_all`` compares custom Functions with
-    finite differences whatever their size.  ``on_step`` hears of each watched call.
+    finite; without it every such report is serious.  ``graver`` judges whether the report of a
+    later step tells of something worse than the one kept so far, and not of its consequence.
+    ``check_all`` compares custom Functions with finite differences whatever their size.
+    ``on_step`` hears of each watched call.
     """
 
     steps: int | None = HANDFUL
     keep_going: bool = False
     check_all: bool = False
     serious: Callable[[Report], bool] | None = None
+    graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None

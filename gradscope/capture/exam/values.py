@@ -114,11 +114,16 @@ class Values:
             self._waiting.append((sequence, out.output_nr, out.detach().sum()))
 
     def _note_operands(self, seen: Seen, sequence: int) -> None:
-        for tensor in seen.operands:
-            if tensor.grad_fn is not None or not tensor.is_floating_point():
+        for tensor in seen.operands[:MAX_OPERANDS]:
+            if not tensor.is_floating_point():
                 continue
             counts = count(tensor)
-            if counts is not None and len(self.taken) < MAX_KEPT:
+            if counts is None or len(self.taken) >= MAX_KEPT:
+                continue
+            node = tensor.grad_fn
+            if node is not None:  # it only moved, and was not looked at
+                self.counts.setdefault((node._sequence_nr(), tensor.output_nr), counts)
+            else:
                 made = self._source(tensor)
                 self.taken.append(
                     Taken(

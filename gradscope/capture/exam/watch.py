@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -185,10 +186,17 @@ class Watch:
 
     def norm(self) -> float | None:
         """The norm of the gradients of all leaves together; None where no leaf got any."""
-        table = self._meter.finish()
-        norms = [table[self.flow.upstream[n][0]].norm for n in self._leaf_positions]
-        known = [float(norm) for norm in norms if norm is not None]
+        known = [norm for _, norm in self.leaf_norms()]
         return math.hypot(*known) if known else None
+
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
+        table = self._meter.finish()
+        for position in self._leaf_positions:
+            leaf = self.walked.nodes[position].variable  # type: ignore[attr-defined]
+            norm = table[self.flow.upstream[position][0]].norm
+            if leaf is not None and norm is not None:
+                yield leaf, float(norm)
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""
