@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +87,16 @@ class Probe:
         self.graph: Graph = self._assembler.graph(roots)
         self._meter = Meter(detail.keep, EVERYTHING if detail.values else MAX_VALUES)
 
-    def report(self, passes: Sequence[BackwardPass] = (), notes: Sequence[str] = ()) -> Report:
-        """The finished report, its invariants checked."""
+    def report(
+        self,
+        passes: Sequence[BackwardPass] = (),
+        notes: Sequence[str] = (),
+        studied: Mapping[str, Any] | None = None,
+    ) -> Report:
+        """The finished report, its invariants checked; ``studied`` are further fields of it."""
         graph = msgspec.structs.replace(self.graph, origins=self._assembler.origins())
-        finished = Report(graph, meta(), tuple(passes), (*notes, *self._limits()))
+        told = (*notes, *self._limits())
+        finished = Report(graph, meta(), tuple(passes), told, **(studied or {}))
         check(finished)
         return finished
 

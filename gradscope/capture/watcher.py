@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ from gradscope.capture.roots import (
 )
 from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
 from gradscope.capture.source import Sources
+from gradscope.capture.study import Live, studied
 from gradscope.capture.summary import SMALL
 from gradscope.errors import CaptureError, GradscopeError, SeedError
 from gradscope.report import Report
@@ -99,7 +100,7 @@ class Watcher:
             elif request.gradients:
                 self._take(_single(call), scopes)
             else:
-                self.report = self._probe(call.roots, scopes).report()
+                self._show(call.roots, scopes)
         return None
 
     def _watch(self, call: BackwardCall) -> Watched:
@@ -108,12 +109,13 @@ class Watcher:
             if call.batched:
                 raise _batched(call, scopes)
             probe = self._probe(call.roots, scopes)
+            studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         try:
             misfit = _misfit(call) if watched.failure is not None else []
             notes = watched.notes + misfit + self._futile_reads(call.frame)
             with unseen():
-                self.report = probe.report([watched.flowed], notes)
+                self.report = probe.report([watched.flowed], notes, studied)
         except Exception as error:  # the call was made; what came of it is the program's
             self.failure = error
         return watched
@@ -207,16 +209,31 @@ class Watcher:
         return root
 
     def _take(self, root: torch.Tensor, scopes: Scopes) -> None:
-        probe = self._probe([root], scopes)
         if not self._request.gradients:
-            self.report = probe.report()
+            self._show([root], scopes)
             return
+        probe = self._probe([root], scopes)
         text = self._request.gradient
         if text is None:
             seed = implicit_gradient(root)
         else:
             seed = parse_gradient(text, root, scopes.merged())
-        self.report = probe.report([probe.own_pass(seed)])
+        studied = self._studied(probe, [root], [seed], scopes)
+        self.report = probe.report([probe.own_pass(seed)], studied=studied)
+
+    def _show(self, roots: list[Any], scopes: Scopes) -> None:
+        """The graph from these roots, no gradient sent through it."""
+        probe = self._probe(roots, scopes)
+        self.report = probe.report(studied=self._studied(probe, roots, [None] * len(roots), scopes))
+
+    def _studied(
+        self,
+        probe: Probe,
+        roots: Sequence[Any],
+        gradients: Sequence[torch.Tensor | None],
+        scopes: Scopes,
+    ) -> dict[str, Any]:
+        return studied(self._request.study, Live(probe, roots, gradients, self.recorder, scopes))
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +16,7 @@ from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import target_from
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import remembered_target
+from gradscope.cli.running import is_saved, remembered_target
 from gradscope.diagnose import at_least, diagnose, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.observations import Severity, Step
@@ -104,17 +103,13 @@ def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
     verdict = Verdict.take(options)
     options["steps"] = parse_steps(options["steps"])
     named = options["target"]
-    if named is not None and _is_saved(named):
+    if is_saved(named):
         return Result(verdict.deliver(storage.load(named)))
     target = target_from(options, arguments)
     if target is None:
         target = remembered_target(arguments)
         verdict.remark(f"running {target.describe()} again")
     return _examined(target, options, verdict)
-
-
-def _is_saved(name: str) -> bool:
-    return name.endswith((".json", ".json.gz")) and Path(name).is_file()
 
 
 def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:

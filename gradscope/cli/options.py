@@ -67,13 +67,32 @@ look_options = _all_of(
 )
 """Which backward call or tensor to look at, and how closely."""
 
-output_options = _all_of(
+_file_option = click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write to FILE, whose suffix chooses the format; - is stdout.",
+)
+
+_terminal_options = _all_of(
     click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write to FILE, whose suffix chooses the format; - is stdout.",
+        "--width",
+        type=click.IntRange(min=20),
+        metavar="N",
+        help="Columns of the text; the terminal's own by default.",
     ),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+)
+
+output_options = _all_of(
+    _file_option,
     click.option(
         "--format",
         "format_name",
@@ -88,22 +107,21 @@ output_options = _all_of(
     ),
     click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
-    click.option(
-        "--width",
-        type=click.IntRange(min=20),
-        metavar="N",
-        help="Columns of the tree; the terminal's own by default.",
-    ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour the tree; auto: on a terminal, unless NO_COLOR is set.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+    _terminal_options,
 )
 """Where the result goes and what it looks like."""
+
+study_output_options = _all_of(
+    _file_option,
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(["text", "html", *FORMATS[1:]]),
+        help="text and html tell the numbers, json holds all, the others draw the graph.",
+    ),
+    _terminal_options,
+)
+"""The same for a command that tells more than a graph."""
 
 doctor_options = _all_of(
     click.option(
