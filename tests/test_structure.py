@@ -18,6 +18,7 @@ LAYERS = {
     "errors": 0,
     "version": 0,
     "plain": 0,
+    "memory": 0,
     "observations": 0,
     "report": 0,
     "invariants": 0,

@@ -49,20 +49,33 @@ class Detail:
 
 
 @dataclass
-class Watched:
-    """A backward call that the program made itself: its result or the exception it raised, what
-    flowed, and what there is to say of a failure."""
+class Made:
+    """A backward call that the program made itself: its result or the exception it raised."""
 
     result: Any
     failure: BaseException | None
-    flowed: BackwardPass
-    notes: list[str]
 
     def conclude(self) -> Any:
         """End the call as it ended: return its result or raise its exception."""
         if self.failure is not None:
             raise self.failure
         return self.result
+
+
+@dataclass
+class Watched(Made):
+    """The same with what flowed, and what there is to say of a failure."""
+
+    flowed: BackwardPass
+    notes: list[str]
+
+
+def made(call: BackwardCall) -> Made:
+    """Let the program make its call, and keep what comes of it."""
+    try:
+        return Made(call.run(), None)
+    except Exception as error:  # the program's own; whoever asked decides what becomes of it
+        return Made(None, error)
 
 
 class Probe:
@@ -124,18 +137,12 @@ class Probe:
             flow, seeds = self._seeded(map(_given, call.roots, call.gradients))
         # Measured and not kept: the call may add to this very tensor.
         before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
-        failure: BaseException | None = None
-        result: Any = None
         with flow.hooked():
-            try:
-                result = call.run()
-            except (
-                Exception
-            ) as error:  # the program's own; whoever asked decides what becomes of it
-                failure = error
+            ended = made(call)
+        failure = ended.failure
         if failure is None:
             if not call.accumulates:
-                self._note_results(flow, call, result)
+                self._note_results(flow, call, ended.result)
             flow.end()
         flowed = backward_pass(flow, self.graph, seeds)
         flowed = msgspec.structs.replace(
@@ -147,7 +154,7 @@ class Probe:
             error="" if failure is None else f"{type(failure).__name__}: {failure}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
-        return Watched(result, failure, flowed, notes)
+        return Watched(ended.result, failure, flowed, notes)
 
     # ------------------------------------------------------------------ inside
 

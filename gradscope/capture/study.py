@@ -7,16 +7,18 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import Probe
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.request import Study
+from gradscope.report import Report
 
 
 @dataclass(frozen=True)
@@ -43,5 +45,21 @@ def studied(asked: Study | None, live: Live) -> dict[str, Any]:
     """
     if asked is None:
         return {}
-    room = importlib.import_module(f"gradscope.capture.{asked.room}")
-    return {asked.field: room.study(live, asked)}
+    return {asked.field: _room(asked).study(live, asked)}
+
+
+def follower(asked: Study | None, report: Report | None) -> Callable[[], Report] | None:
+    """What completes a report once the program's own call has ended; None where nothing does.
+
+    A room that has a function ``follow(answer)`` is told before the call, and what that returns
+    gives the completed answer after it.
+    """
+    follow = getattr(_room(asked), "follow", None) if asked and report else None
+    finish = follow(getattr(report, asked.field)) if follow and asked else None
+    if finish is None or asked is None or report is None:
+        return None
+    return lambda: msgspec.structs.replace(report, **{asked.field: finish()})
+
+
+def _room(asked: Study) -> Any:
+    return importlib.import_module(f"gradscope.capture.{asked.room}")

@@ -11,7 +11,7 @@ import torch
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.places import Places
-from gradscope.capture.probe import Detail, Probe, Watched
+from gradscope.capture.probe import Detail, Made, Probe, Watched, made
 from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.request import Request
@@ -27,7 +27,7 @@ from gradscope.capture.roots import (
 )
 from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
 from gradscope.capture.source import Sources
-from gradscope.capture.study import Live, studied
+from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
 from gradscope.errors import CaptureError, GradscopeError, SeedError
 from gradscope.report import Report
@@ -65,7 +65,7 @@ class Watcher:
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
-        watched: Watched | None = None
+        watched: Made | None = None
         if not self.answered and self.calls >= self._request.call:
             try:
                 watched = self._look_at(call)
@@ -84,7 +84,7 @@ class Watcher:
     def _may_go_on(self) -> bool:
         return not self.answered or self._request.run_on or self._stops >= MOST_STOPS
 
-    def _look_at(self, call: BackwardCall) -> Watched | None:
+    def _look_at(self, call: BackwardCall) -> Made | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
         if request.gradients and request.root is None and request.gradient is None:
@@ -101,7 +101,16 @@ class Watcher:
                 self._take(_single(call), scopes)
             else:
                 self._show(call.roots, scopes)
-        return None
+        return self._followed(call) if request.root is None else None
+
+    def _followed(self, call: BackwardCall) -> Made | None:
+        """Make the call where a study wants to see how it goes, and complete its answer."""
+        complete = follower(self._request.study, self.report)
+        if complete is None:
+            return None
+        ended = made(call)
+        self.report = complete()
+        return ended
 
     def _watch(self, call: BackwardCall) -> Watched:
         with unseen():

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from gradscope.cli.options import doctor_options, look_options, output_options, target_options
+from gradscope.cli.options import (
+    doctor_options,
+    look_options,
+    memory_options,
+    output_options,
+    study_output_options,
+    target_options,
+)
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
 
@@ -101,7 +108,25 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_doctor(options, arguments)
 
 
-for _command in (trace, backward, doctor):
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@memory_options
+@study_output_options
+@click.pass_obj
+def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Show what autograd keeps alive for backward, by line, module, op and dtype.
+
+    Runs the program up to its first backward call and counts the memory of all saved tensors,
+    each storage once.  TARGET may also be a saved answer, FILE.json.
+    """
+    from gradscope.capture.memory.request import MemoryStudy
+    from gradscope.cli.running import run_command
+
+    own = {"text": "memory", "html": "memory_page"}
+    return run_command(options, False, arguments, study=MemoryStudy(), own=own)
+
+
+for _command in (trace, backward, doctor, memory):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 

@@ -45,7 +45,7 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-look_options = _all_of(
+_moment_options = _all_of(
     click.option(
         "--root",
         metavar="EXPR",
@@ -60,12 +60,29 @@ look_options = _all_of(
         help="Look at the program's Nth backward call.",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+)
+
+look_options = _all_of(
+    _moment_options,
     click.option(
         "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
     ),
     click.option("--saved", is_flag=True, help="Show what each node saved for backward."),
 )
 """Which backward call or tensor to look at, and how closely."""
+
+memory_options = _all_of(
+    _moment_options,
+    click.option(
+        "--by",
+        type=click.Choice(["line", "module", "op", "dtype"]),
+        help="Show only this table.",
+    ),
+    click.option(
+        "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
+    ),
+)
+"""Which graph to count, and what to show of it."""
 
 _file_option = click.option(
     "-o",

@@ -54,6 +54,8 @@ class Output:
             unicode=terminal.has_unicode() or not to_stdout,
             values=options.get("values", False),
             saved=options.get("saved", False),
+            by=options.pop("by", None),
+            top=options.pop("top", None),
             folding=Folding(
                 options.pop("depth", None),
                 options.pop("everything", False),

@@ -16,7 +16,8 @@ class Options:
     ``width`` is in terminal cells; ``lines`` is the budget of a tree that is not folded by
     ``--all``. ``values``: numbers of tensors of every size that the report holds.  ``saved``: the
     tensors kept for backward.  ``call``: which of the report's backward passes, by its number;
-    None takes the first. ``direction``: which way the arrows of pictures point."""
+    None takes the first. ``direction``: which way the arrows of pictures point.
+    ``by`` and ``top``: which table of several to show, and how many rows."""
 
     width: int = 100
     color: bool = False
@@ -26,4 +27,6 @@ class Options:
     lines: int = 40
     call: int | None = None
     direction: Literal["backward", "forward"] = "backward"
+    by: str | None = None
+    top: int | None = None
     folding: Folding = field(default_factory=Folding)
