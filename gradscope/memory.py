@@ -18,10 +18,10 @@ Function as a plain attribute of its ``ctx``; packed by a saved-tensor hook of t
 class Kept(Struct, frozen=True):
     """One storage that backward keeps alive, counted once however many tensors look into it.
 
-    ``bytes`` is the size of the whole storage, ``used`` that of the largest tensor saved from it,
-    whose ``shape`` and ``dtype`` these are.  ``holders`` are the nodes that saved it and the name
-    of the slot in each, in the order in which the program made them.  ``name`` is what the program
-    calls a parameter, buffer or input.
+    ``bytes`` is the size of the whole storage, ``used`` at most so many of them are in a tensor
+    that was saved; ``shape`` and ``dtype`` are those of the largest one.
+    ``holders`` are the nodes that saved it and the name of the slot in each, in the order in which
+    the program made them.  ``name`` is what the program calls a parameter, buffer or input.
     """
 
     bytes: int

@@ -12,7 +12,7 @@ from gradscope.memory import Hidden, Memory, Peak
 from gradscope.render import numbers
 from gradscope.render._holdings import Group, Holdings, listed, share, size
 from gradscope.render._table import Cell, Column, Part, Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, visible
+from gradscope.render._text import ASCII, UNICODE, shorten, visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 
@@ -51,10 +51,10 @@ class _Text:
 
     def lines(self) -> Iterator[str]:
         """Totals, remarks, tables."""
-        target = visible(self.report.meta.target)
-        total = size(self.memory.total("activation"))
-        head = [target, f"{total} of activations kept for backward"]
-        yield self._line(" · ".join(word for word in head if word), "bold")
+        total = f"{size(self.memory.total('activation'))} of activations kept for backward"
+        room = self.options.width - len(total) - 3
+        target = shorten(visible(self.report.meta.target), room, "…", keep_end=True)
+        yield self._line(" · ".join(word for word in (target, total) if word), "bold")
         for line in (self._others(), *self._peaks(), *self._remarks()):
             yield from self._wrapped(line)
         chosen = (self.options.by,) if self.options.by else TABLES
@@ -114,7 +114,9 @@ class _Text:
 
     def _wasted(self) -> Iterator[str]:
         found = [one for one in self.holdings.activations() if one.bytes > WASTED * one.used]
-        found = [one for one in found if one.bytes - one.used > self.memory.total("activation") // 100]
+        found = [
+            one for one in found if one.bytes - one.used > self.memory.total("activation") // 100
+        ]
         for one in found[:3]:
             expression, place = self.holdings.line(one)
             yield (
@@ -124,7 +126,10 @@ class _Text:
 
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(
-            self.glyphs.text(text), self.options.width, break_on_hyphens=False, break_long_words=False
+            self.glyphs.text(text),
+            self.options.width,
+            break_on_hyphens=False,
+            break_long_words=False,
         )
 
     def _line(self, text: str, style: str) -> str:
@@ -159,8 +164,8 @@ def _row(group: Group, total: int, name: str) -> list[Cell]:
     if name == "module" and len(group.modules) > 1:
         label += f" ×{len(group.modules):,}"
     cells = [size(group.bytes), share(group.bytes, total), f"{group.count:,}"]
-    cells += ["" if name == "dtype" else dtypes, group.place, label]
-    return [(Part(cell),) for cell in cells]
+    cells += ["" if name == "dtype" else dtypes]
+    return [*((Part(cell),) for cell in cells), (Part(group.place, cut="start"),), (Part(label),)]
 
 
 def _peak(peak: Peak) -> str:

@@ -28,6 +28,15 @@ class Entry:
     tensor: torch.Tensor
     holding: Holding
     holders: list[tuple[int, str]] = field(default_factory=list)
+    views: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def add(self, tensor: torch.Tensor, holder: tuple[int, str]) -> None:
+        """Write down a tensor that looks into this storage, and who holds it."""
+        view = (tensor.storage_offset(), tensor.shape, tensor.stride())
+        self.views[view] = tensor.numel() * tensor.element_size()
+        if tensor.numel() > self.tensor.numel():
+            self.tensor = tensor
+        self.holders.append(holder)
 
     @property
     def bytes(self) -> int:
@@ -36,8 +45,8 @@ class Entry:
 
     @property
     def used(self) -> int:
-        """The size of the largest tensor that was saved from it."""
-        return self.tensor.numel() * self.tensor.element_size()
+        """How much of it is in any tensor at most: views may overlap."""
+        return min(sum(self.views.values()), self.bytes)
 
 
 class Ledger:
@@ -57,9 +66,7 @@ class Ledger:
         for part in parts:
             storage = part.untyped_storage()
             entry = self._entries.setdefault(key_of(storage), Entry(storage, part, holding))
-            if part.numel() * part.element_size() > entry.used:
-                entry.tensor = part
-            entry.holders.append(holder)
+            entry.add(part, holder)
         return reason
 
     def entries(self) -> list[Entry]:
