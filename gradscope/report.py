@@ -106,12 +106,16 @@ class Edge(Struct, frozen=True, array_like=True):
 
 class Leaf(Struct, frozen=True):
     """A leaf tensor (one AccumulateGrad), with every name by which the program knows it, best
-    first."""
+    first.
+
+    ``norm`` is the 2-norm of its values when a gradient was sent through; None where nobody looked.
+    """
 
     node: int
     names: tuple[str, ...]
     tensor: TensorInfo
     origin: int | None = None
+    norm: Number | None = None
 
 
 class Root(Struct, frozen=True):

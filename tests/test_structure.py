@@ -27,6 +27,7 @@ LAYERS = {
     "target": 1,
     "capture": 2,
     "simplify": 2,
+    "compare": 2,
     "diagnose": 2,
     "reading": 3,
     "render": 4,

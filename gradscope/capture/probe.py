@@ -28,7 +28,7 @@ from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
 from gradscope.invariants import check
-from gradscope.report import Accumulation, BackwardPass, Graph, Meta, Report
+from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.version import VERSION
 
 EVERYTHING = 10_000_000
@@ -99,6 +99,8 @@ class Probe:
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         self._meter = Meter(detail.keep, EVERYTHING if detail.values else MAX_VALUES)
+        self._leaf_meter = Meter(0, 0)
+        self._leaf_sizes: list[int] = []
 
     def report(
         self,
@@ -107,7 +109,9 @@ class Probe:
         studied: Mapping[str, Any] | None = None,
     ) -> Report:
         """The finished report, its invariants checked; ``studied`` are further fields of it."""
-        graph = msgspec.structs.replace(self.graph, origins=self._assembler.origins())
+        graph = msgspec.structs.replace(
+            self.graph, origins=self._assembler.origins(), leaves=self._leaves()
+        )
         told = (*notes, *self._limits())
         finished = Report(graph, meta(), tuple(passes), told, **(studied or {}))
         check(finished)
@@ -122,6 +126,7 @@ class Probe:
         Raises:
             CaptureError: when backward fails; says why.
         """
+        self._measure_leaves()
         flow, seeds = self._seeded([gradient])
         try:
             with flow.hooked(), grads_preserved():
@@ -134,6 +139,7 @@ class Probe:
     def watch(self, call: BackwardCall, number: int) -> Watched:
         """Let the program make its call, and see what flows."""
         with unseen():
+            self._measure_leaves()
             flow, seeds = self._seeded(map(_given, call.roots, call.gradients))
         # Measured and not kept: the call may add to this very tensor.
         before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
@@ -157,6 +163,21 @@ class Probe:
         return Watched(ended.result, failure, flowed, notes)
 
     # ------------------------------------------------------------------ inside
+
+    def _measure_leaves(self) -> None:
+        """The size of every leaf's values before the program can change them."""
+        leaves: list[Any] = [self.walked.nodes[leaf.node] for leaf in self.graph.leaves]
+        self._leaf_sizes = [self._leaf_meter.add(leaf.variable) for leaf in leaves]
+
+    def _leaves(self) -> tuple[Leaf, ...]:
+        if not self._leaf_sizes:
+            return self.graph.leaves
+        table = self._leaf_meter.finish()
+        sizes = (table[index].norm for index in self._leaf_sizes)
+        return tuple(
+            msgspec.structs.replace(leaf, norm=norm)
+            for leaf, norm in zip(self.graph.leaves, sizes, strict=True)
+        )
 
     def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[Flow, list[int]]:
         flow = Flow(self.walked, self._meter)

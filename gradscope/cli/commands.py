@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gradscope.cli.options import (
+    diff_options,
     doctor_options,
     look_options,
     memory_options,
@@ -28,6 +29,12 @@ FINDING_STATUSES = """
 \b
 Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
 2 wrong usage; 3 a tool is missing.
+"""
+
+DIFFERENCE_STATUSES = """
+\b
+Exit status: 0 equal within the tolerance; 1 different; 2 wrong usage, or no graph;
+3 a tool is missing.
 """
 
 TARGETS = """
@@ -146,6 +153,27 @@ def show(file: str, **options: Any) -> Result:
     output = Output.take(options)
     output.write(storage.load(file))
     return Result()
+
+
+@gradscope.command(epilog=DIFFERENCE_STATUSES)
+@diff_options
+@study_output_options
+def diff(a: str, b: str, **options: Any) -> Result:
+    """Compare two programs or saved reports: their graphs, leaves and gradients.
+
+    \b
+    A and B are each
+      FILE.json              a saved report
+      anything else          what you would write after `gradscope backward`,
+                             in quotes: "train.py --call 2", "-m pkg.train",
+                             "train.py -- --lr 0.1"
+
+    Each program runs in a process of its own.  Nodes correspond by module, expression and
+    their place in the graph.  What the programs print goes to stderr.
+    """
+    from gradscope.cli.diff import run_diff
+
+    return run_diff(options, a, b)
 
 
 @gradscope.command(epilog="Without CODE: all rules.")

@@ -71,6 +71,10 @@ look_options = _all_of(
 )
 """Which backward call or tensor to look at, and how closely."""
 
+_top_option = click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
+)
+
 memory_options = _all_of(
     _moment_options,
     click.option(
@@ -78,9 +82,7 @@ memory_options = _all_of(
         type=click.Choice(["line", "module", "op", "dtype"]),
         help="Show only this table.",
     ),
-    click.option(
-        "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
-    ),
+    _top_option,
 )
 """Which graph to count, and what to show of it."""
 
@@ -108,14 +110,7 @@ _terminal_options = _all_of(
     click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
 )
 
-output_options = _all_of(
-    _file_option,
-    click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(FORMATS),
-        help="The format, where the suffix of FILE does not say it.",
-    ),
+_folding_options = _all_of(
     click.option(
         "--depth",
         type=click.IntRange(min=1),
@@ -124,6 +119,17 @@ output_options = _all_of(
     ),
     click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
+)
+
+output_options = _all_of(
+    _file_option,
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        help="The format, where the suffix of FILE does not say it.",
+    ),
+    _folding_options,
     _terminal_options,
 )
 """Where the result goes and what it looks like."""
@@ -139,6 +145,35 @@ study_output_options = _all_of(
     _terminal_options,
 )
 """The same for a command that tells more than a graph."""
+
+diff_options = _all_of(
+    click.argument("a"),
+    click.argument("b"),
+    click.option(
+        "--rtol",
+        type=click.FloatRange(min=0),
+        default=1e-5,
+        metavar="R",
+        show_default=True,
+        help="Allow a difference of this part of the larger norm.",
+    ),
+    click.option(
+        "--atol",
+        type=click.FloatRange(min=0),
+        default=1e-8,
+        metavar="N",
+        show_default=True,
+        help="And of this much in any case.",
+    ),
+    click.option(
+        "--values",
+        is_flag=True,
+        help="Keep and compare the values of all tensors, not the norms of large ones.",
+    ),
+    _top_option,
+    _folding_options,
+)
+"""What to compare, how strictly, and how much of it to show."""
 
 doctor_options = _all_of(
     click.option(

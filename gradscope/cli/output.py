@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradscope import render
 from gradscope.cli import terminal
@@ -14,6 +14,9 @@ from gradscope.errors import OutputError
 from gradscope.render.output import STDOUT
 from gradscope.report import Report
 from gradscope.simplify import Folding
+
+if TYPE_CHECKING:
+    from gradscope.compare import Comparison
 
 OWN_OF_GRAPHS = {"text": "tree"}
 """How a command that shows a graph shows it as text."""
@@ -75,7 +78,7 @@ class Output:
         """Whether stdout must carry nothing but our result."""
         return self.to_stdout and not self.is_text
 
-    def write(self, report: Report) -> None:
+    def write(self, report: Report | Comparison) -> None:
         """Draw the report and write it.
 
         Raises:
