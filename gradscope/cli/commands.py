@@ -155,10 +155,20 @@ def show(file: str, **options: Any) -> Result:
     return Result()
 
 
-@gradscope.command(epilog=DIFFERENCE_STATUSES)
+class _Sides(click.Command):
+    """A command whose arguments are command lines, which may begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show click a leading blank, which a command line may have."""
+        lines = (f" {arg}" if arg.startswith("-") and " " in arg else arg for arg in args)
+        return super().parse_args(ctx, list(lines))
+
+
+@gradscope.command(cls=_Sides, epilog=DIFFERENCE_STATUSES)
 @diff_options
 @study_output_options
-def diff(a: str, b: str, **options: Any) -> Result:
+@click.pass_obj
+def diff(arguments: tuple[str, ...], /, a: str, b: str, **options: Any) -> Result:
     """Compare two programs or saved reports: their graphs, leaves and gradients.
 
     \b
@@ -167,13 +177,14 @@ def diff(a: str, b: str, **options: Any) -> Result:
       anything else          what you would write after `gradscope backward`,
                              in quotes: "train.py --call 2", "-m pkg.train",
                              "train.py -- --lr 0.1"
+    Arguments for both programs may also go after -- at the end.
 
     Each program runs in a process of its own.  Nodes correspond by module, expression and
     their place in the graph.  What the programs print goes to stderr.
     """
     from gradscope.cli.diff import run_diff
 
-    return run_diff(options, a, b)
+    return run_diff(options, (a, b), arguments)
 
 
 @gradscope.command(epilog="Without CODE: all rules.")

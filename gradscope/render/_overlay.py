@@ -13,6 +13,9 @@ ONLY_A, ONLY_B, CHANGED = "#c2185b", "#0b5370", "#b45309"
 SHADES = ("#fbe3c4", "#f6b26b", "#e07b1f")
 """Gradients that differ by less than 1 %, by less than half, by more."""
 
+INKS = ("#c48a3f", "#b45309", "#8a3d00")
+"""The same for arrows and words, readable on white."""
+
 
 def overlay(comparison: Comparison, both: Union) -> Overlay:
     """The marks for every node and edge of the union that differs."""
@@ -33,7 +36,7 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
             edges[new] = mark = _shade(differing[a])
             target = both.report.graph.edges[new].target
             if target not in nodes or nodes[target].weight < mark.weight:
-                nodes[target] = Mark(mark.color, weight=mark.weight, fill=True)
+                nodes[target] = Mark(SHADES[INKS.index(mark.color)], "", mark.weight, fill=True)
     caption = "pink: only in A; blue: only in B; orange: gradients differ"
     return Overlay(caption, nodes, edges)
 
@@ -41,7 +44,7 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
 def _shade(edge: EdgeDifference) -> Mark:
     relative = float(edge.distance.relative)
     step = 2 if not relative < 0.5 else 1 if relative >= 0.01 else 0
-    return Mark(SHADES[step], apart(edge.distance), weight=min(relative, 1) if relative > 0 else 1)
+    return Mark(INKS[step], apart(edge.distance), weight=min(relative, 1) if relative > 0 else 1)
 
 
 def apart(distance: Distance) -> str:
