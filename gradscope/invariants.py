@@ -31,6 +31,7 @@ def check(report: Report) -> None:
     _check_edges(graph)
     _check_leaves(graph)
     _check_observations(report)
+    _check_memory(report)
     for index, backward in enumerate(report.passes):
         place = f"passes[{index}]"
         _check_tables(graph, backward, place)
@@ -145,6 +146,19 @@ def _check_observations(report: Report) -> None:
             for fields, size, table in tables:
                 indices = [getattr(entry, field, None) for field in fields]
                 _in_range(indices, size, f"observations.{name}[{position}]", table)
+
+
+def _check_memory(report: Report) -> None:
+    """What is kept points to nodes and leaves of the graph, what is there twice to what is kept."""
+    memory, graph = report.memory, report.graph
+    if memory is None:
+        return
+    holders = [node for one in memory.kept for node, _ in one.holders]
+    hidden = [one.node for one in memory.hidden]
+    _in_range([*holders, *hidden, *memory.freed], len(graph.nodes), "memory", "graph.nodes")
+    pairs = [index for twin in memory.twins for index in (twin.copy, twin.of)]
+    _in_range(pairs, len(memory.kept), "memory.twins", "memory.kept")
+    _in_range([twin.leaf for twin in memory.twins], len(graph.leaves), "memory.twins", "leaves")
 
 
 def _check_tensor(tensor: TensorInfo, place: str) -> None:

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+
+class Study:
+    """A question about the live graph that graph and gradients alone do not answer.
+
+    A subclass is a frozen dataclass of what was asked.  ``room`` is the module under
+    :mod:`gradscope.capture` whose function ``study(live, asked)`` answers it, with the struct that
+    goes into the Report's ``field``.
+    """
+
+    room: ClassVar[str]
+    field: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -12,7 +25,8 @@ class Request:
     ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
     ``gradient`` are texts as in :mod:`gradscope.capture.seed`.  ``call`` counts the program's
     backward calls from 1.  ``run_on``: let the program go on after that call.  ``values`` keeps the
-    values of all tensors, ``saved`` describes what each node saved for backward.
+    values of all tensors, ``saved`` describes what each node saved for backward.  ``study`` is
+    answered before the gradient flows, while all that was saved for backward is there.
     """
 
     gradients: bool
@@ -22,3 +36,4 @@ class Request:
     run_on: bool = False
     values: bool = False
     saved: bool = False
+    study: Study | None = None

@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from gradscope.cli.options import doctor_options, look_options, output_options, target_options
+from gradscope.cli.options import (
+    diff_options,
+    doctor_options,
+    look_options,
+    memory_options,
+    output_options,
+    study_output_options,
+    target_options,
+)
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
 
@@ -21,6 +29,12 @@ FINDING_STATUSES = """
 \b
 Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
 2 wrong usage; 3 a tool is missing.
+"""
+
+DIFFERENCE_STATUSES = """
+\b
+Exit status: 0 equal within the tolerance; 1 different; 2 wrong usage, or no graph;
+3 a tool is missing.
 """
 
 TARGETS = """
@@ -101,7 +115,25 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_doctor(options, arguments)
 
 
-for _command in (trace, backward, doctor):
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@memory_options
+@study_output_options
+@click.pass_obj
+def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Show what autograd keeps alive for backward, by line, module, op and dtype.
+
+    Runs the program up to its first backward call and counts the memory of all saved tensors,
+    each storage once.  TARGET may also be a saved answer, FILE.json.
+    """
+    from gradscope.capture.memory.request import MemoryStudy
+    from gradscope.cli.running import run_command
+
+    own = {"text": "memory", "html": "memory_page"}
+    return run_command(options, False, arguments, study=MemoryStudy(), own=own)
+
+
+for _command in (trace, backward, doctor, memory):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 
@@ -121,6 +153,38 @@ def show(file: str, **options: Any) -> Result:
     output = Output.take(options)
     output.write(storage.load(file))
     return Result()
+
+
+class _Sides(click.Command):
+    """A command whose arguments are command lines, which may begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show click a leading blank, which a command line may have."""
+        lines = (f" {arg}" if arg.startswith("-") and " " in arg else arg for arg in args)
+        return super().parse_args(ctx, list(lines))
+
+
+@gradscope.command(cls=_Sides, epilog=DIFFERENCE_STATUSES)
+@diff_options
+@study_output_options
+@click.pass_obj
+def diff(arguments: tuple[str, ...], /, a: str, b: str, **options: Any) -> Result:
+    """Compare two programs or saved reports: their graphs, leaves and gradients.
+
+    \b
+    A and B are each
+      FILE.json              a saved report
+      anything else          what you would write after `gradscope backward`,
+                             in quotes: "train.py --call 2", "-m pkg.train",
+                             "train.py -- --lr 0.1"
+    Arguments for both programs may also go after -- at the end.
+
+    Each program runs in a process of its own.  Nodes correspond by module, expression and
+    their place in the graph.  What the programs print goes to stderr.
+    """
+    from gradscope.cli.diff import run_diff
+
+    return run_diff(options, (a, b), arguments)
 
 
 @gradscope.command(epilog="Without CODE: all rules.")

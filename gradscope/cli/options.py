@@ -45,7 +45,7 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-look_options = _all_of(
+_moment_options = _all_of(
     click.option(
         "--root",
         metavar="EXPR",
@@ -60,6 +60,10 @@ look_options = _all_of(
         help="Look at the program's Nth backward call.",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+)
+
+look_options = _all_of(
+    _moment_options,
     click.option(
         "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
     ),
@@ -67,19 +71,46 @@ look_options = _all_of(
 )
 """Which backward call or tensor to look at, and how closely."""
 
-output_options = _all_of(
+_top_option = click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
+)
+
+memory_options = _all_of(
+    _moment_options,
     click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write to FILE, whose suffix chooses the format; - is stdout.",
+        "--by",
+        type=click.Choice(["line", "module", "op", "dtype"]),
+        help="Show only this table.",
+    ),
+    _top_option,
+)
+"""Which graph to count, and what to show of it."""
+
+_file_option = click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write to FILE, whose suffix chooses the format; - is stdout.",
+)
+
+_terminal_options = _all_of(
+    click.option(
+        "--width",
+        type=click.IntRange(min=20),
+        metavar="N",
+        help="Columns of the text; the terminal's own by default.",
     ),
     click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(FORMATS),
-        help="The format, where the suffix of FILE does not say it.",
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
     ),
+    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+)
+
+_folding_options = _all_of(
     click.option(
         "--depth",
         type=click.IntRange(min=1),
@@ -88,22 +119,61 @@ output_options = _all_of(
     ),
     click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
+)
+
+output_options = _all_of(
+    _file_option,
     click.option(
-        "--width",
-        type=click.IntRange(min=20),
-        metavar="N",
-        help="Columns of the tree; the terminal's own by default.",
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        help="The format, where the suffix of FILE does not say it.",
     ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour the tree; auto: on a terminal, unless NO_COLOR is set.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+    _folding_options,
+    _terminal_options,
 )
 """Where the result goes and what it looks like."""
+
+study_output_options = _all_of(
+    _file_option,
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(["text", "html", *FORMATS[1:]]),
+        help="text and html tell the numbers, json holds all, the others draw the graph.",
+    ),
+    _terminal_options,
+)
+"""The same for a command that tells more than a graph."""
+
+diff_options = _all_of(
+    click.argument("a"),
+    click.argument("b"),
+    click.option(
+        "--rtol",
+        type=click.FloatRange(min=0),
+        default=1e-5,
+        metavar="R",
+        show_default=True,
+        help="Allow a difference of this part of the larger norm.",
+    ),
+    click.option(
+        "--atol",
+        type=click.FloatRange(min=0),
+        default=1e-8,
+        metavar="N",
+        show_default=True,
+        help="And of this much in any case.",
+    ),
+    click.option(
+        "--values",
+        is_flag=True,
+        help="Keep and compare the values of all tensors, not the norms of large ones.",
+    ),
+    _top_option,
+    _folding_options,
+)
+"""What to compare, how strictly, and how much of it to show."""
 
 doctor_options = _all_of(
     click.option(
