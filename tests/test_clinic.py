@@ -18,8 +18,6 @@ from tests.looking import Session
 MISSED: dict[str, str] = {
     "rms_norm_half": "the overflow leaves the loss finite, so nothing speaks",
     "long_memory_rnn": "the line is right; the op named is the matrix product, not tanh",
-    "metric_as_loss": "the line is found in similarity.py; the manifest expects another place",
-    "numpy_percentile": "the line is right; detach is named, and numpy came after it",
 }
 
 
