@@ -115,6 +115,10 @@ class Tap(Recorder):
         if watch.failure is None:
             place = self.places.number(watch.call.frame)
             self.cuts.note_gradients(place, watch.leaves, watch.result)
+            if any(getattr(gradient, "requires_grad", False) for gradient in watch.result):
+                # A loss of gradients goes through all of that graph, also where a derivative is
+                # a constant, as by a bias.
+                self.learners.note_reached(watch.leaves)
         elif _NOT_REACHED in str(watch.failure):
             self.reads.note_wanted(watch.outside())
 

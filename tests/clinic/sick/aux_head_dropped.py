@@ -13,8 +13,8 @@ class AuxHead(nn.Module):
 
     def forward(self, x, target):
         return {
-            "loss_aux": 0.5 * nn.functional.cross_entropy(self.fc(x.mean(-1)), target)
-        }  # <~ GS302
+            "loss_aux": 0.5 * nn.functional.cross_entropy(self.fc(x.mean(-1)), target)  # <~ GS302
+        }
 
 
 class TPN(nn.Module):

@@ -42,10 +42,8 @@ for _ in range(2):
         state = encoder.embed(target[:, step - 1] if step else torch.zeros(4).long())
         logits, weights = decoder(state, out["encoder_out"])
         loss = loss + nn.functional.cross_entropy(logits, target[:, step])
-        j = step
-        out["encoder_out"][0][:, :, j] = forget(out["encoder_out"][0], weights.detach())[
-            :, :, j
-        ]  # <- GS401
+        states, j = out["encoder_out"][0], step
+        states[:, :, j] = forget(states, weights.detach())[:, :, j]  # <- GS401
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
