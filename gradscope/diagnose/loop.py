@@ -83,13 +83,15 @@ def growing_graph(facts: Facts) -> Iterable[Finding]:
 def _growth_of(facts: Facts, entry: Carried) -> str:
     if entry.function == "append":
         where = f", put there by {facts.expression(entry.origin)}" if entry.origin else ""
-        return f"it holds the losses of the last {entry.times:,} steps with their graphs{where}"
+        return f"it holds results of {entry.times:,} earlier steps with their graphs{where}"
     return f"took its own result of the step before in {entry.times:,} steps in a row"
 
 
 def _growth(steps: Sequence[Step]) -> Sequence[Step]:
     """The last steps, if each had more nodes than the one before by the same amount."""
-    tail = steps[-(FEWEST_GROWTHS + 1) :]
+    # Inner steps by torch.autograd.grad are meant to go through each other; where there is nothing
+    # else, as in a simulation, they are the steps.
+    tail = ([step for step in steps if step.accumulates] or steps)[-(FEWEST_GROWTHS + 1) :]
     more = [after.nodes - before.nodes for before, after in itertools.pairwise(tail)]
     steady = len(more) == FEWEST_GROWTHS and more[0] > 0 and len(set(more)) == 1
     return tail if steady else ()
