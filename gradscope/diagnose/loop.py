@@ -127,7 +127,9 @@ def gradients_unused(facts: Facts) -> Iterable[Finding]:
                 "`optimizer.zero_grad()` before backward, or after `optimizer.step()`.",
             )
     held = [item for item in facts.seen.learners if item.leaf is not None]
-    streak = list(itertools.takewhile(lambda step: step.dropped, reversed(facts.seen.steps)))
+    # A scaler leaves out, and is right to, steps whose gradients are not finite.
+    counted = (step for step in reversed(facts.seen.steps) if not isinstance(step.norm, str))
+    streak = list(itertools.takewhile(lambda step: step.dropped, counted))
     if any(step.stepped for step in facts.seen.steps) or len(streak) < FEWEST_DROPPED:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
