@@ -203,10 +203,11 @@ class Alteration(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
 
-    ``stepped``: since the call before, leaves of this graph were changed in place, as an optimizer
-    or a descent by hand does.  ``kept``: of those, how many still held in ``.grad``, when this call
-    began, the gradient that they had been changed with.  ``reused``: of those, how many were then
-    changed again with a gradient that had the old one in it, which is certain only here.
+    ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
+    before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
+    ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
+    they had been changed with.  ``reused``: of those, how many were then changed again with a
+    gradient that had the old one in it, which is certain only here.
     ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
     any more though nothing changed them, nor did the program read the gradient.
     """
@@ -215,6 +216,7 @@ class Step(Struct, frozen=True):
     loss: Number | None = None
     norm: Number | None = None
     nodes: int = 0
+    accumulates: bool = True
     stepped: bool = False
     kept: int = 0
     reused: int = 0

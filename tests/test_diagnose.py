@@ -20,6 +20,7 @@ from gradscope.observations import (
     Carried,
     Change,
     Cut,
+    EmptyStep,
     Failure,
     Finding,
     Freed,
@@ -330,6 +331,29 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS303", "warning", 9)],
     ),
+    "a term of the loss, copied": (
+        {"learners": (REACHED,), "cuts": (Cut(B, "tensor", "function", ("w",), summand=True),)},
+        [("GS303", "warning", 8)],
+    ),
+    "a term of the loss, detached": (
+        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",), summand=True),)},
+        [("GS303", "information", 8)],
+    ),
+    "gradients that feed no loss": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (Cut(B, "grad", "function", ("b",)),),
+        },
+        [("GS302", "warning", 7)],
+    ),
+    "no gradient by a tensor that is not in the graph": (
+        {
+            "learners": (learner("b", made=A, wanted=True), learner("c", made=B)),
+            "steps": (),
+            "failure": Failure("RuntimeError", "One of the differentiated Tensors appears", C),
+        },
+        [("GS301", "error", 7)],
+    ),
     "no_grad": (
         {"learners": (learner("b", used=A),), "cuts": (Cut(B, "linear", "no_grad", ("b",)),)},
         [("GS304", "warning", 8)],
@@ -413,10 +437,46 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"steps": tuple(Step(n, nodes=10 * n, origin=A) for n in range(1, 6))},
         [("GS502", "warning", 7)],
     ),
+    "inner steps": (
+        {"steps": (*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))},
+        [],
+    ),
+    "a container that keeps graphs": (
+        {"carried": (Carried(B, "append", 4, "losses"),), "steps": STEPS},
+        [("GS502", "warning", 8)],
+    ),
+    "dropped, and never a step": (
+        {"learners": (REACHED,), "steps": tuple(Step(n, dropped=1, origin=A) for n in range(1, 5))},
+        [("GS505", "warning", 7)],
+    ),
+    "dropped, and read or of an input": (
+        {
+            "learners": (REACHED, learner("x", leaf=0, in_module=False, in_optimizer=False)),
+            "steps": tuple(Step(n, dropped=2) for n in range(1, 5)),
+        },
+        [],
+    ),
+    "dropped before the first step": (
+        {
+            "learners": (REACHED,),
+            "steps": (*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
+        },
+        [],
+    ),
+    "a step without gradients": ({"empty_steps": (EmptyStep(C, 2),)}, [("GS505", "warning", 9)]),
+    "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
     "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
     "broadcast": (
         {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
         [("GS503", "warning", 3)],
+    ),
+    "a missing channel": (
+        {"broadcasts": (Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),)},
+        [("GS503", "warning", 3)],
+    ),
+    "two named singletons": (
+        {"broadcasts": (Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)},
+        [],
     ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (

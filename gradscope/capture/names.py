@@ -195,7 +195,7 @@ class Scopes:
 def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if issubclass(type(value), nn.Module):
         return  # its parameters are named by named_parameters
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, deque):
         yield from ((f"{name}[{i}]", child) for i, child in enumerate(islice(value, MAX_ITEMS)))
     elif issubclass(type(value), dict):
         for key, child in islice(dict.items(value), MAX_ITEMS):

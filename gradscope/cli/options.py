@@ -181,7 +181,8 @@ doctor_options = _all_of(
         metavar="N|all",
         default="5",
         show_default=True,
-        help="Watch this many backward calls, then stop the program; all: let it run to its end.",
+        help="Watch this many calls of backward (of torch.autograd.grad ten times as many), then "
+        "stop the program; all: let it run to its end.",
     ),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(

@@ -75,8 +75,7 @@ def _cut_of(facts: Facts, learner: Learner) -> int | None:
     candidates = [
         index
         for index, cut in enumerate(facts.seen.cuts)
-        # One line in a loop cuts off many, of which not all need to have been followed.
-        if learner.name in cut.leaves or same_line(facts, cut.origin, learner.used)
+        if learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner)
     ]
     # The results of torch.autograd.grad are meant for other things, too.
     candidates = [
@@ -94,6 +93,14 @@ def _cut_of(facts: Facts, learner: Learner) -> int | None:
 
 def _feeds(facts: Facts, index: int) -> bool:
     return facts.seen.cuts[index].feeds_graph
+
+
+def _is_of_same_loop(facts: Facts, cut: Cut, learner: Learner) -> bool:
+    """One line in a loop cuts off many, of which not all need to have been followed."""
+    if not same_line(facts, cut.origin, learner.used):
+        return False
+    reached = {other.name for other in facts.seen.learners if other.reached}
+    return not reached.issuperset(cut.leaves)
 
 
 def same_line(facts: Facts, one: int | None, other: int | None) -> bool:

@@ -83,13 +83,15 @@ def growing_graph(facts: Facts) -> Iterable[Finding]:
 def _growth_of(facts: Facts, entry: Carried) -> str:
     if entry.function == "append":
         where = f", put there by {facts.expression(entry.origin)}" if entry.origin else ""
-        return f"it holds the losses of the last {entry.times:,} steps with their graphs{where}"
+        return f"it holds results of {entry.times:,} earlier steps with their graphs{where}"
     return f"took its own result of the step before in {entry.times:,} steps in a row"
 
 
 def _growth(steps: Sequence[Step]) -> Sequence[Step]:
     """The last steps, if each had more nodes than the one before by the same amount."""
-    tail = steps[-(FEWEST_GROWTHS + 1) :]
+    # Inner steps by torch.autograd.grad are meant to go through each other; where there is nothing
+    # else, as in a simulation, they are the steps.
+    tail = ([step for step in steps if step.accumulates] or steps)[-(FEWEST_GROWTHS + 1) :]
     more = [after.nodes - before.nodes for before, after in itertools.pairwise(tail)]
     steady = len(more) == FEWEST_GROWTHS and more[0] > 0 and len(set(more)) == 1
     return tail if steady else ()
@@ -125,7 +127,9 @@ def gradients_unused(facts: Facts) -> Iterable[Finding]:
                 "`optimizer.zero_grad()` before backward, or after `optimizer.step()`.",
             )
     held = [item for item in facts.seen.learners if item.leaf is not None]
-    streak = list(itertools.takewhile(lambda step: step.dropped, reversed(facts.seen.steps)))
+    # A scaler leaves out, and is right to, steps whose gradients are not finite.
+    counted = (step for step in reversed(facts.seen.steps) if not isinstance(step.norm, str))
+    streak = list(itertools.takewhile(lambda step: step.dropped, counted))
     if any(step.stepped for step in facts.seen.steps) or len(streak) < FEWEST_DROPPED:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:

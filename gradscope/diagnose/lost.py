@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._learners import grouped, same_line
+from gradscope.diagnose._learners import find_missing, grouped, same_line
 from gradscope.observations import Finding, Learner
 
 
@@ -35,7 +35,8 @@ def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
         if not learner.history:
             continue
         if learner.wanted:
-            yield _not_in_graph(facts, learner)
+            if not facts.once(find_missing).by_cut:  # else the cut is the cause
+                yield _not_in_graph(facts, learner)
             continue
         yield Finding(
             rule="",

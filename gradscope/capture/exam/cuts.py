@@ -118,6 +118,14 @@ class Cuts:
         if tensors and not any(tensor.requires_grad for tensor in tensors):
             self._know((place, "grad", "function"), -1, tensors, lambda: leaves)
 
+    def note_data_set(self, seen: Seen) -> None:
+        """The program has given a tensor new numbers through ``.data``."""
+        target, *values = seen.operands
+        computed = [tensor for tensor in values if tensor.grad_fn is not None]
+        if computed:
+            key: tuple[int, str, CutReason] = (seen.place, "data", "function")
+            self._know(key, -1, [target], lambda: leaves_behind(computed))
+
     def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
         """The program has made a Parameter of a tensor with history."""
         self._know(

@@ -136,6 +136,7 @@ class Examiner:
         self._steps.append(
             Step(
                 number=self._calls,
+                accumulates=watch.call.accumulates,
                 loss=_loss(watch.call),
                 nodes=len(watch.walked.nodes),
                 stepped=updates.changed > 0,
@@ -143,7 +144,8 @@ class Examiner:
                 dropped=updates.dropped if tap.reads.of_leaves == self._reads else 0,
             )
         )
-        tap.note_kept(watch, self._sites[-1], updates.changed > 0)
+        if updates.changed:
+            tap.note_kept(watch, self._last_sequence)
         tap.cuts.mark(set(watch.sequences), watch.call.roots)
         looks = self._calls <= ACTIVE_STEPS and not self._case_is_final
         return Before(

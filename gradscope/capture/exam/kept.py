@@ -1,28 +1,29 @@
-"""Losses of earlier steps that something in the program keeps, and their graphs with them.
+"""Results of earlier steps that a container of the program's keeps, and their graphs with them.
 
-Knows nothing of the Report.
+Looked for a few times in a run, among the variables in sight.  Knows nothing of the Report.
 """
 
 from __future__ import annotations
 
 import re
-import weakref
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import NamedTuple
 
-import torch
-
-from gradscope.capture.names import Scopes
+from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.source import Site, Sources
 
 MANY = 4
-"""Losses that are kept, one a step, before it is said that they are."""
+"""Earlier steps of which something is kept, before it is said that something is."""
+
+SPARSER = 4
+"""By how much later each search is than the one before."""
 
 
 class Keeper(NamedTuple):
-    """What keeps the losses: its name, and where it is given one."""
+    """A container that keeps graphs: its name, where it is filled, and of how many steps."""
 
     variable: str
     site: Site | None
@@ -30,63 +31,59 @@ class Keeper(NamedTuple):
 
 
 class Kept:
-    """The roots of the backward calls that were followed by a change of the parameters."""
+    """Looks for a container that gets something with history in every step."""
 
     def __init__(self) -> None:
         self.keeper: Keeper | None = None
-        self._roots: dict[Site, deque[weakref.ref[torch.Tensor]]] = {}
+        self._ends: deque[int] = deque(maxlen=SPARSER * MANY)
+        self._steps = 0
+        self._next = MANY
 
-    def all_kept(self, site: Site | None) -> list[torch.Tensor]:
-        """The last losses from one place, if each of them still lives with its graph."""
-        roots = [reference() for reference in self._roots.get(site, ())] if site else []
-        living = [root for root in roots if root is not None and root.grad_fn is not None]
-        return living if len(living) >= MANY and len(living) == len(roots) else []
+    def is_time(self) -> bool:
+        """Whether enough steps have gone by to look again."""
+        return self.keeper is None and self._steps >= self._next
 
-    def note(self, site: Site | None, roots: Iterable[Any], stepped: bool) -> None:
-        """A backward call is about to be made from these roots, at this place.
+    def end_step(self, sequence: int) -> None:
+        """The parameters have changed since the backward call at this sequence number."""
+        self._steps += 1
+        self._ends.append(sequence)
 
-        Args:
-            site: the place.
-            roots: what it starts from.
-            stepped: the parameters have changed since the call before; losses of one and the same
-                step may well be kept together.
-        """
-        root = next(iter(roots), None)
-        if site is None or not isinstance(root, torch.Tensor):
-            return
-        known = self._roots.setdefault(site, deque(maxlen=MANY))
-        if known and not stepped:
-            known.clear()
-        known.append(weakref.ref(root))
-
-    def find_keeper(
-        self, roots: list[torch.Tensor], frames: Iterable[FrameType], sources: Sources
-    ) -> None:
-        """Look for the container that holds the losses, and for the line that fills it."""
+    def look(self, frames: Iterable[FrameType], sources: Sources) -> None:
+        """Search the variables in sight."""
+        self._next *= SPARSER
         frames = list(frames)
+        steps: dict[str, set[int]] = {}
         scopes = Scopes.of_frames(frames)
-        paths = [path for root in roots for path in scopes.names(root)]
-        counts: dict[str, int] = {}
-        for container in {(path, found) for path in paths for found in _containers(path)}:
-            counts[container[1]] = counts.get(container[1], 0) + 1
-        full = [name for name, count in counts.items() if count >= MANY]
+        for tensor in scopes.held_tensors():
+            if tensor.grad_fn is None:
+                continue
+            step = bisect_right(self._ends, tensor.grad_fn._sequence_nr())
+            if step < len(self._ends):
+                for name in (n for path in scopes.names(tensor) for n in _containers(path)):
+                    steps.setdefault(name, set()).add(step)
+        full = [name for name, of in steps.items() if len(of) >= MANY]
         if full:
             name = max(full, key=len)
-            site = next(_filling(name, (frame.f_code for frame in frames), sources), None)
-            self.keeper = Keeper(name, site, len(roots))
+            site = next(_filling(name, frames, sources), None)
+            self.keeper = Keeper(name, site, len(steps[name]))
 
 
 def _containers(path: str) -> Iterator[str]:
-    """``history``, ``history.rows`` for ``history.rows[3]['loss']``: what may hold several."""
-    for match in re.finditer(r"\[", path):
-        yield path[: match.start()]
+    """``history`` and ``history[3]['rows']`` for ``history[3]['rows'][0]``: what may hold many."""
+    return (path[: match.start()] for match in re.finditer(r"\[", path))
 
 
-def _filling(name: str, codes: Iterable[CodeType], sources: Sources) -> Iterator[Site]:
-    """Calls that put something into a container of this name."""
-    wanted = re.compile(rf"{re.escape(name)}\s*(\.(append|extend|insert|add)\b|\[|\+=)")
-    for code in codes:
-        for offset in range(0, len(code.co_code), 2):
-            site = Site(code, offset)
-            if wanted.match(sources.origin(site).expression):
-                yield site
+def _filling(name: str, frames: list[FrameType], sources: Sources) -> Iterator[Site]:
+    """Lines that put something into a container of this name, also in methods of its owner."""
+    owner, _, last = name.rpartition(".")
+    fills = r"\s*(\.(append|appendleft|extend|insert)\b|\[|\+=)"
+    here = re.compile(re.escape(name) + fills)
+    in_owner = re.compile(rf"\w+\.{re.escape(last)}{fills}")
+    codes = [(here, frame.f_code) for frame in frames]
+    for frame in frames if owner else ():
+        members = vars(type(value_in_frame(owner, frame))).values()
+        functions = (getattr(member, "__code__", None) for member in members)
+        codes.extend((in_owner, code) for code in functions if code is not None)
+    for wanted, code in codes:
+        sites = (Site(code, offset) for offset in range(0, len(code.co_code), 2))
+        yield from (site for site in sites if wanted.match(sources.origin(site).expression))

@@ -23,10 +23,12 @@ from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.recorder import BackwardHandler, Recorder
-from gradscope.capture.source import Site, Sources
+from gradscope.capture.source import Sources
 from gradscope.capture.watcher import frames_from
 
 Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
+
+_SET_DATA = (torch.Tensor.data.__set__,)  # type: ignore[attr-defined]
 
 _NOT_REACHED = "appears to not have been used in the graph"
 
@@ -113,18 +115,18 @@ class Tap(Recorder):
         if watch.failure is None:
             place = self.places.number(watch.call.frame)
             self.cuts.note_gradients(place, watch.leaves, watch.result)
+            if any(getattr(gradient, "requires_grad", False) for gradient in watch.result):
+                # A loss of gradients goes through all of that graph, also where a derivative is
+                # a constant, as by a bias.
+                self.learners.note_reached(watch.leaves)
         elif _NOT_REACHED in str(watch.failure):
             self.reads.note_wanted(watch.outside())
 
-    def note_kept(self, watch: Watch, site: Site | None, stepped: bool) -> None:
-        """Losses of earlier calls from this site may still be there, each with its graph."""
-        if not watch.call.accumulates:
-            return
-        living = self.kept.all_kept(site) if stepped and self.kept.keeper is None else []
-        if living:
-            frames = frames_from(watch.call.frame, self.places)
-            self.kept.find_keeper(living, frames, self.sources)
-        self.kept.note(site, watch.call.roots, stepped)
+    def note_kept(self, watch: Watch, last_sequence: int) -> None:
+        """The parameters were changed after the call before: what is kept of such steps?"""
+        self.kept.end_step(last_sequence)
+        if self.kept.is_time():
+            self.kept.look(frames_from(watch.call.frame, self.places), self.sources)
 
     # ------------------------------------------------------------------ the calls
 
@@ -184,7 +186,7 @@ class Tap(Recorder):
         if func not in self._sorts:  # the apply of custom Functions comes past the mode
             self._sorts[func], self._names[func] = "call", name_of_call(func)
         sort = self._sorts[func]
-        if sort == "event" or self.learners.in_optimizer_step:
+        if self.learners.in_optimizer_step or (sort == "event" and func not in _SET_DATA):
             return
         try:
             self._show(func, sort, made, args, kwargs, out)
@@ -214,6 +216,8 @@ class Tap(Recorder):
         if len(self._functions) > is_function:
             self.learners.note_use(seen)
             self.cuts.note_inside(operands)
+        elif sort == "event":
+            self.cuts.note_data_set(seen)
         elif sort == "switch":
             self.cuts.note_switch(args[0] if args else True, seen.place)
         elif sort == "grad":
