@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from gradscope.compare.comparison import Comparison
-from gradscope.report import Edge, Graph, Leaf, Node, Report, Root
+from gradscope.report import Edge, Graph, Node, Report, Root
 
 
 @dataclass(frozen=True)
@@ -97,34 +97,39 @@ def _moved(edge: Edge, number: dict[int, int]) -> Edge:
 def _report(
     a: Report, b: Report, sources: tuple[tuple[int | None, int | None], ...], ways: list[_Way]
 ) -> Report:
-    origins, calls = len(a.graph.origins), len(a.graph.calls)
-    nodes: list[Node] = []
-    leaves: list[Leaf] = []
-    known = {(0, leaf.node): leaf for leaf in a.graph.leaves}
-    known |= {(1, leaf.node): leaf for leaf in b.graph.leaves}
-    place: dict[tuple[int, int], int] = {}
-    for new, (left, right) in enumerate(sources):
-        side, old = (0, left) if left is not None else (1, right or 0)
-        place[side, old] = new
-        node = (a, b)[side].graph.nodes[old]
-        moved = {"id": new}
-        if side and node.origin is not None:
-            moved["origin"] = node.origin + origins
-        if side and node.call is not None:
-            moved["call"] = node.call + calls
-        nodes.append(msgspec.structs.replace(node, **moved))
-        if (side, old) in known:
-            leaves.append(msgspec.structs.replace(known[side, old], node=new, origin=None))
-    shifted = [
-        call if call.parent is None else msgspec.structs.replace(call, parent=call.parent + calls)
-        for call in b.graph.calls
-    ]
+    owner = [(0, left) if left is not None else (1, right or 0) for left, right in sources]
+    place = {known: new for new, known in enumerate(owner)}
+    leaves = {(side, leaf.node): leaf for side, r in enumerate((a, b)) for leaf in r.graph.leaves}
+    calls = len(a.graph.calls)
+    shifted = (
+        msgspec.structs.replace(call, parent=_plus(call.parent, calls)) for call in b.graph.calls
+    )
     graph = Graph(
-        nodes=tuple(nodes),
+        nodes=tuple(_node(a, b, known, new) for new, known in enumerate(owner)),
         edges=tuple(way.edge for way in ways),
-        leaves=tuple(leaves),
+        leaves=tuple(
+            msgspec.structs.replace(leaves[known], node=new, origin=None)
+            for new, known in enumerate(owner)
+            if known in leaves
+        ),
         roots=tuple(Root(place[0, r.node], r.output, r.label) for r in a.graph.roots),
         origins=(*a.graph.origins, *b.graph.origins),
         calls=(*a.graph.calls, *shifted),
     )
     return Report(graph, a.meta)
+
+
+def _node(a: Report, b: Report, known: tuple[int, int], new: int) -> Node:
+    """A node under its new number; B's tables stand behind A's."""
+    side, old = known
+    if side == 0:
+        return msgspec.structs.replace(a.graph.nodes[old], id=new)
+    node = b.graph.nodes[old]
+    origin = _plus(node.origin, len(a.graph.origins))
+    return msgspec.structs.replace(
+        node, id=new, origin=origin, call=_plus(node.call, len(a.graph.calls))
+    )
+
+
+def _plus(index: int | None, offset: int) -> int | None:
+    return None if index is None else index + offset

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import torch
@@ -31,18 +32,15 @@ def twins(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
     """Pairs of labels: a narrower copy, and what it is a copy of; each copy once."""
     flat = {one.label: _flat(one.tensor) for one in candidates if _is_comparable(one.tensor)}
     samples = _sampled(flat)
-    groups: dict[tuple[int, torch.device], list[int]] = defaultdict(list)
+    groups: dict[tuple[int, torch.device], dict[torch.dtype, list[int]]] = {}
     for label, values in flat.items():
-        groups[values.numel(), values.device].append(label)
+        group = groups.setdefault((values.numel(), values.device), defaultdict(list))
+        group[values.dtype].append(label)
     found: dict[int, int] = {}
-    for labels in groups.values():
-        by_dtype: dict[torch.dtype, list[int]] = defaultdict(list)
-        for label in labels:
-            by_dtype[flat[label].dtype].append(label)
-        for wide, wide_labels in by_dtype.items():
-            for narrow, narrow_labels in by_dtype.items():
-                if wide.itemsize > narrow.itemsize:
-                    _pair(flat, samples, (wide_labels, narrow_labels), found)
+    for by_dtype in groups.values():
+        for wide, narrow in permutations(by_dtype, 2):
+            if wide.itemsize > narrow.itemsize:
+                _pair(flat, samples, (by_dtype[wide], by_dtype[narrow]), found)
     return sorted(found.items())
 
 
