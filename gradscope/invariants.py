@@ -31,6 +31,7 @@ def check(report: Report) -> None:
     _check_edges(graph)
     _check_leaves(graph)
     _check_observations(report)
+    _check_checks(report)
     for index, backward in enumerate(report.passes):
         place = f"passes[{index}]"
         _check_tables(graph, backward, place)
@@ -145,6 +146,18 @@ def _check_observations(report: Report) -> None:
             for fields, size, table in tables:
                 indices = [getattr(entry, field, None) for field in fields]
                 _in_range(indices, size, f"observations.{name}[{position}]", table)
+
+
+def _check_checks(report: Report) -> None:
+    """What was compared with finite differences points into the graph's tables."""
+    if report.checks is None:
+        return
+    graph = report.graph
+    for position, call in enumerate(report.checks.calls):
+        _in_range(call.nodes, len(graph.nodes), f"checks.calls[{position}].nodes", "graph.nodes")
+    for position, leaf in enumerate(report.checks.leaves):
+        place = f"checks.leaves[{position}].leaves"
+        _in_range(leaf.leaves, len(graph.leaves), place, "graph.leaves")
 
 
 def _check_tensor(tensor: TensorInfo, place: str) -> None:

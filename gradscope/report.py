@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from gradscope.checks import Checks
 from gradscope.observations import Finding, Observations
 from gradscope.plain import Number, Struct, TensorInfo
 
@@ -206,4 +207,5 @@ class Report(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     observations: Observations | None = None
     findings: tuple[Finding, ...] = ()
+    checks: Checks | None = None
     format: Literal["gradscope/1"] = FORMAT

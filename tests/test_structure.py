@@ -19,6 +19,7 @@ LAYERS = {
     "version": 0,
     "plain": 0,
     "observations": 0,
+    "checks": 0,
     "report": 0,
     "invariants": 0,
     "sums": 0,
