@@ -31,7 +31,7 @@ class Comparison(Struct, frozen=True):
     ``input`` counts the call's tensors that carry a gradient.  ``element`` is the index of the
     element that was moved, None where all were moved together in a random direction.  ``analytic``
     is None where backward gives no gradient.  ``error`` is the difference relative to the larger
-    number.
+    number, or to the size of the input's gradient where both are far below it.
     """
 
     input: int

@@ -35,11 +35,13 @@ INKS: dict[Verdict, str] = {
 
 LEGEND: dict[Verdict, str] = {
     "rounding": "the formulas are right, the program's own precision loses this much",
-    "unresolved": "differences with two step sizes do not agree: there is nothing to compare with",
+    "unresolved": "rounding hides the differences, or two step sizes do not agree",
     "kink": "not differentiable here: the slopes to the two sides differ, or are not finite",
     "meant": "backward differs from the derivative, and seems made to",
     "random": "forward gives another result each time it is run",
 }
+
+DETAILED: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "meant")
 
 CALLS = (
     Column(""),
@@ -106,15 +108,15 @@ class _Text:
         for position, (call, _) in enumerate(shown):
             yield next(lines)
             is_last = position + 1 == len(shown) or shown[position + 1][0] is not call
-            if call.reason and is_last:
-                yield from self._wrapped(visible(call.reason), indent=4)
+            if is_last:
+                yield from self._details(call)
         left = len(rows) - len(shown)
         if left:
             yield self.glyphs.text(f"… {left:,} more: --all")
 
     def _rows(self, call: CallCheck) -> Iterator[list[Cell]]:
         """A row for every input that is wrong; else one for the call."""
-        wrong = [one for one in call.inputs if one.verdict == call.verdict != "right"]
+        wrong = [one for one in call.inputs if one.verdict == "wrong"]
         worst = max(call.inputs, key=_error, default=None)
         for comparison in wrong or (worst,):
             yield [
@@ -124,6 +126,19 @@ class _Text:
                 *self._compared(comparison),
                 (Part(self.glyphs.text(self._source(call)), "dim"),),
             ]
+
+    def _details(self, call: CallCheck) -> Iterator[str]:
+        """What a narrow table cannot hold, where it matters; and the reason."""
+        if call.verdict in DETAILED:
+            place = f"at {self._source(call)}: " if self._source(call) else ""
+            yield from self._wrapped(place + self._expression(call), indent=4)
+            for one in call.inputs:
+                if one.verdict == call.verdict and one.element:
+                    name = visible(one_line(one.name)) or f"input {one.input}"
+                    at = numbers.shape(one.element)
+                    yield from self._wrapped(f"differs most at element {at} of {name}", indent=4)
+        if call.reason:
+            yield from self._wrapped(visible(call.reason), indent=4)
 
     def _compared(self, one: Comparison | None) -> list[Cell]:
         if one is None:
@@ -173,8 +188,9 @@ class _Text:
             yield from self._table(LEAVES).lines(rows)
             if len(ordered) > most:
                 yield self.glyphs.text(f"… {len(ordered) - most:,} more leaves: --all")
-            for reason in dict.fromkeys(one.reason for one in ordered if one.reason):
-                yield from self._wrapped(visible(reason), indent=4)
+            for one in ordered[:most]:
+                if one.reason:
+                    yield from self._wrapped(f"{self._names(one)}: {visible(one.reason)}", indent=4)
         if self.checks.reason:
             lead = "" if self.checks.leaves else "whole program not checked: "
             yield from self._wrapped(lead + visible(self.checks.reason))

@@ -21,6 +21,9 @@ from gradscope.capture.checking.slots import Slot
 from gradscope.capture.checking.tape import Call
 from gradscope.capture.finite import weights
 
+ROUNDING = 1e-15
+"""What float64 loses of a sum, relative to its terms."""
+
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers without complex ones: those as a last dimension of two."""
@@ -64,12 +67,30 @@ class Alone:
         self.first = self._outputs()
         if not self.first:
             raise Unrepeatable("none of its results has double precision")
+        self._finite = [real(one).isfinite() for one in self.first]
         self._weights = [cotangent(one) for one in self.first]
+        for weight, finite in zip(self._weights, self._finite, strict=True):
+            # Nothing can be said of the slope of what is infinite, such as a mask's elements.
+            real(weight)[~finite] = 0
 
     @property
     def inputs(self) -> Tensors:
         """The operands that carry a gradient; to be moved in place, without history."""
         return [self._taken[slot] for slot in self.slots]
+
+    @property
+    def noise(self) -> float:
+        """How far rounding moves :meth:`value`."""
+        terms = zip(self.first, self._weights, self._finite, strict=True)
+        return ROUNDING * sum(
+            float((real(one)[finite] * real(weight)[finite]).abs().sum())
+            for one, weight, finite in terms
+        )
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all its results are."""
+        return all(bool(one.all()) for one in self._finite)
 
     @property
     def elements(self) -> int:
@@ -98,9 +119,10 @@ class Alone:
     def value(self) -> float:
         """One number for all results: their sum, weighted."""
         with torch.no_grad():
+            terms = zip(self._outputs(), self._weights, self._finite, strict=True)
             return sum(
-                float((real(one) * real(weight)).sum())
-                for one, weight in zip(self._outputs(), self._weights, strict=True)
+                float((real(one)[finite] * real(weight)[finite]).sum())
+                for one, weight, finite in terms
             )
 
     def gradients(self) -> Gradients:
@@ -127,7 +149,7 @@ class Alone:
             for slot in self.slots:
                 self._taken[slot] = self._taken[slot].detach()
         changed = not all(_same(a, b) for a, b in zip(upstream, self._weights, strict=True))
-        return Gradients([_dense(one) for one in found], changed)
+        return Gradients([None if one is None else dense_of(one) for one in found], changed)
 
     def is_identity(self, number: int) -> bool:
         """Whether one of the results equals this input."""
@@ -139,9 +161,8 @@ def _own(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().resolve_conj().resolve_neg().clone()
 
 
-def _dense(gradient: torch.Tensor | None) -> torch.Tensor | None:
-    if gradient is None:
-        return None
+def dense_of(gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient without history, its zeros written out."""
     still = gradient.detach()
     return still if still.layout is torch.strided else still.to_dense()
 

@@ -22,7 +22,7 @@ from gradscope.capture.flow import outputs_of
 from gradscope.capture.summary import number
 from gradscope.checks import MEANT, CallCheck, Comparison, Verdict
 
-LARGE = 1_000_000
+LARGE = 10_000_000
 """Elements of all operands up to which a built-in call is checked unasked."""
 
 MAX_CUSTOM = 200
@@ -152,8 +152,10 @@ def _meant(
         reason = "its forward is flat here, so that backward stands in for a derivative"
     elif any(alone.is_identity(one.input) for one in inputs if one.verdict == "wrong"):
         reason = "its forward is the identity, so that it is there for its backward"
-    elif MEANT.search(custom.__name__):
-        reason = "its name says that it is meant"
+    elif MEANT.search(custom.__name__) and all(
+        one.numeric == 0 for one in inputs if one.verdict == "wrong"
+    ):
+        reason = "its forward is flat there, and its name says that this is meant"
     return ("meant" if reason else "wrong"), inputs, reason
 
 

@@ -40,6 +40,7 @@ class Compared:
         self._alone = alone
         self._gradients = gradients
         self._here = alone.value()
+        self._noise = alone.noise
         self.is_flat = True
 
     def inputs(self, names: list[str]) -> Iterator[Comparison]:
@@ -76,9 +77,12 @@ class Compared:
         self, tensor: torch.Tensor, slopes: torch.Tensor, index: tuple[int, ...], sizes: _Sizes
     ) -> tuple[Judged, tuple[int, ...]]:
         at = along_element(tensor, index, self._alone.value)
-        ruler = Ruler(TOLERANCE, sizes.floor)
+        ruler = Ruler(TOLERANCE, sizes.floor, self._noise)
         steps = sizes.steps(abs(float(tensor[index])))
-        return judge(float(slopes[index]), at, self._here, steps, ruler), index
+        judged = judge(float(slopes[index]), at, self._here, steps, ruler)
+        if not (math.isfinite(judged.analytic) or self._alone.is_finite):
+            judged = judged._replace(verdict="kink")
+        return judged, index
 
     def _direction(
         self, tensor: torch.Tensor, slopes: torch.Tensor, part: range, sizes: _Sizes
@@ -100,9 +104,11 @@ class Compared:
 
         # As large as the sum is when its terms have random signs.
         scale = float(torch.linalg.vector_norm(slopes * direction))
-        ruler = Ruler(TOLERANCE, max(scale, sizes.floor))
+        ruler = Ruler(TOLERANCE, max(scale, sizes.floor), self._noise)
         analytic = float((slopes * direction).sum())
-        return judge(analytic, at, self._here, [STEP * sizes.typical], ruler)
+        step = STEP * sizes.typical
+        # The smaller step comes by fewer of the kinks that a large tensor is full of.
+        return judge(analytic, at, self._here, [step, step / 100], ruler)
 
     def _found(
         self, tensor: torch.Tensor, slopes: torch.Tensor, sizes: _Sizes
@@ -132,8 +138,9 @@ class _Sizes:
         finite = slopes[slopes.isfinite()]
         largest = float(finite.abs().max()) if finite.numel() else 0.0
         self.floor = 1e-3 * largest + 1e-7
-        size = tensor[tensor.isfinite()].square().mean().sqrt()
-        self.typical = float(size) if float(size) > 0 else 1.0
+        finite = tensor[tensor.isfinite()]
+        size = float(finite.norm()) / max(finite.numel(), 1) ** 0.5
+        self.typical = size if 0 < size < math.inf else 1.0
 
     def steps(self, value: float) -> list[float]:
         """How far to move an element: as the tensor is large, then as the element itself is."""

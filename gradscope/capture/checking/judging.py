@@ -20,30 +20,31 @@ _ORDER: tuple[Verdict, ...] = ("right", "wrong", "kink", "unresolved")
 
 
 class Judged(NamedTuple):
-    """Both numbers, the difference relative to the larger one, and the verdict."""
+    """Both numbers, the verdict, and the difference relative to the larger number or, where that is
+    larger still, to the scale of the comparison."""
 
     verdict: Verdict
     analytic: float
     numeric: float
-
-    @property
-    def error(self) -> float:
-        """The difference relative to the larger number; 0 where both are 0."""
-        size = max(abs(self.analytic), abs(self.numeric))
-        return abs(self.analytic - self.numeric) / size if size else 0.0
+    error: float
 
 
 class Ruler(NamedTuple):
     """What counts as agreement: ``tolerance`` times the larger number, or times ``scale`` where
-    both are smaller."""
+    both are smaller.  ``noise`` is how far rounding moves the function that is measured."""
 
     tolerance: float
     scale: float
+    noise: float = 0.0
 
     def agree(self, analytic: float, numeric: float) -> bool:
         """Whether two numbers are the same but for rounding."""
+        return self.error(analytic, numeric) <= self.tolerance
+
+    def error(self, analytic: float, numeric: float) -> float:
+        """The difference of two numbers, relative."""
         size = max(abs(analytic), abs(numeric), self.scale)
-        return abs(analytic - numeric) <= self.tolerance * size
+        return abs(analytic - numeric) / size
 
 
 def judge(
@@ -72,15 +73,16 @@ def _at_step(
 ) -> Judged:
     wide = sides(at, here, step)
     if ruler.agree(analytic, wide.central):
-        return Judged("right", analytic, wide.central)
+        return Judged("right", analytic, wide.central, ruler.error(analytic, wide.central))
     near = sides(at, here, step / NEARER)
-    numeric = near.central
-    if ruler.agree(analytic, numeric):
-        return Judged("right", analytic, numeric)
-    return Judged(_why(analytic, wide, near, ruler), analytic, numeric)
+    error = ruler.error(analytic, near.central)
+    doubt = max(abs(wide.central - near.central), NEARER * ruler.noise / step)
+    is_right = error <= ruler.tolerance
+    verdict = "right" if is_right else _why(analytic, wide, near, ruler, doubt)
+    return Judged(verdict, analytic, near.central, error)
 
 
-def _why(analytic: float, wide: Sides, near: Sides, ruler: Ruler) -> Verdict:
+def _why(analytic: float, wide: Sides, near: Sides, ruler: Ruler, doubt: float) -> Verdict:
     """What it means that they differ."""
     if not (wide.is_finite and near.is_finite):
         return "kink"
@@ -88,7 +90,6 @@ def _why(analytic: float, wide: Sides, near: Sides, ruler: Ruler) -> Verdict:
     level = ruler.tolerance * max(near.size, ruler.scale)
     if near.gap > max(0.6 * wide.gap, level):
         return "kink"
-    doubt = abs(wide.central - near.central)
     if math.isfinite(analytic) and abs(analytic - near.central) <= NEARER * doubt:
         return "unresolved"
     return "wrong"

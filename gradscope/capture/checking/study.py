@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 from gradscope.capture.again import codes_of, preserved, unheard
-from gradscope.capture.checking.alone import real
+from gradscope.capture.checking.alone import dense_of, real
 from gradscope.capture.checking.calls import Examined, Own, Selection, own_gradients
 from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole
 from gradscope.capture.checking.replay import Replay, Unrepeatable, needed, widened
 from gradscope.capture.checking.request import Check
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.checking.tape import Call, Tape
+from gradscope.capture.checking.tape import HOOKED, Call, Tape
 from gradscope.capture.flow import is_leaf
 from gradscope.capture.study import Live
 from gradscope.checks import CallCheck, Checks, LeafCheck
@@ -111,7 +111,7 @@ class _Study:
     def _names(self) -> dict[Slot, str]:
         found: dict[Slot, str] = {}
         for call in self.calls:
-            for slot in call.results:
+            for slot in (*call.results, call.changed):
                 if slot is not None and self.nodes[call]:
                     found.setdefault(slot, self._node_name(self.nodes[call][0]))
         return found
@@ -130,6 +130,8 @@ class _Study:
             return self.names.get(slot, "")
         if given.leaf is not None:
             return self._leaf_names.get(id(given.leaf()), "")
+        if slot in self.names:
+            return self.names[slot]
         position = self.positions.get(given.node or -1)
         return "" if position is None else self._node_name(position)
 
@@ -209,21 +211,22 @@ class _Study:
         weights = self._weights()
         if weights is None or any(slot not in values for slot in weights):
             return [], "the root could not be computed again"
+        if not all(bool(root.isfinite().all()) for root in self.roots.values()):
+            return [], "the root is not finite"
         if not self._same_roots(values):
             return [], "run again in float64 the root has another value"
         blocked = self._blocked(replay, calls)
-        hooked = self._behind({self.positions[s] for s in self.tape.hooked if s in self.positions})
+        hooked = self._behind(self._hooked())
         slots = self._slots_of_leaves()
         leaves, missing = [], 0
         for number, (leaf, gradient) in enumerate(zip(self.graph.leaves, gradients, strict=True)):
             known = slots.get(number)
-            if leaf.node in blocked or not known or gradient is None:
+            if leaf.node in blocked or not known:
                 missing += 1
                 continue
             variable = self.walked.nodes[leaf.node].variable  # type: ignore[attr-defined]
             is_hooked = leaf.node in hooked or bool(variable._backward_hooks)
-            dense = gradient.detach()
-            dense = dense if dense.layout is torch.strided else dense.to_dense()
+            dense = torch.zeros_like(variable) if gradient is None else dense_of(gradient)
             leaves.append(LeafOnTape(number, known, dense, is_hooked))
         work = sum(
             math.prod(tensor.shape)
@@ -237,7 +240,14 @@ class _Study:
             return [], error.what
         if missing == len(self.graph.leaves):
             return found, "every leaf is behind a call that was not compared"
-        return found, f"{missing} leaves are behind a call that was not compared" * (missing > 0)
+        which = "one leaf is" if missing == 1 else f"{missing} leaves are"
+        return found, f"{which} behind a call that was not compared" * (missing > 0)
+
+    def _hooked(self) -> set[int]:
+        """Nodes at which a hook of the program may change a gradient."""
+        found = {self.positions[one] for one in self.tape.hooked if one in self.positions}
+        of_modules = (nodes for call, nodes in self.nodes.items() if call.custom is HOOKED)
+        return found.union(*of_modules)
 
     def _weights(self) -> dict[Slot, torch.Tensor] | None:
         if len(self.roots) != len(self.live.roots):
