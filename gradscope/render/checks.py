@@ -85,7 +85,7 @@ class _Text:
     def lines(self) -> Iterator[str]:
         """Everything."""
         target = visible(self.report.meta.target)
-        yield self.paint(self.glyphs.text(" · ".join([target, *self._counted()])), "bold")
+        yield from self._wrapped(" · ".join([target, *self._counted()]), style="bold")
         for note in self.report.notes:
             yield from self._wrapped(visible(note))
         if self.checks.calls:
@@ -233,13 +233,13 @@ class _Text:
         named = [replace(column, title=self.glyphs.text(column.title)) for column in columns]
         return Table(named, self.options.width, self.glyphs, self.options.color)
 
-    def _wrapped(self, text: str, indent: int = 0) -> list[str]:
+    def _wrapped(self, text: str, indent: int = 0, style: str = "dim") -> list[str]:
         lead = " " * indent
         width = max(self.options.width, indent + 20)
         lines = textwrap.wrap(
             self.glyphs.text(text), width, initial_indent=lead, subsequent_indent=lead
         )
-        return [self.paint(line, "dim") for line in lines]
+        return [self.paint(line, style) for line in lines]
 
 
 def _tally(verdicts: Iterable[Verdict]) -> str:

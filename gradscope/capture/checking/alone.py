@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.replay import (
     Tensors,
     Unrepeatable,
@@ -18,7 +19,6 @@ from gradscope.capture.checking.replay import (
     make_again,
 )
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.checking.tape import Call
 from gradscope.capture.finite import weights
 
 ROUNDING = 1e-15

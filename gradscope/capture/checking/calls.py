@@ -13,11 +13,11 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.checking.alone import Alone, Gradients, cotangent, real
+from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.compare import Compared
 from gradscope.capture.checking.replay import Unrepeatable
 from gradscope.capture.checking.request import Check
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.checking.tape import Call
 from gradscope.capture.flow import outputs_of
 from gradscope.capture.summary import number
 from gradscope.checks import MEANT, CallCheck, Comparison, Verdict

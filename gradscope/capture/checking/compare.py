@@ -47,7 +47,9 @@ class Compared:
         """For every input the place where the two differ most."""
         for position, name in enumerate(names):
             found = list(self._input(position))
-            self.is_flat &= all(judged.numeric == 0 for judged, _ in found)
+            # Where a flat function jumps it has a kink.
+            sure = [judged for judged, _ in found if judged.verdict != "kink"]
+            self.is_flat &= all(judged.numeric == 0 for judged in sure)
             if found:
                 worst = max(found, key=_badness)
                 yield _plain(position, name, *worst, self._gradients.of_inputs[position] is None)
@@ -60,7 +62,10 @@ class Compared:
         count = tensor.numel()
         few = count <= ELEMENTS or self._alone.elements <= FEW
         for index in spread(count) if few else ():
-            yield self._element(tensor, slopes, element_of(index, tensor.shape), sizes)
+            element = element_of(index, tensor.shape)
+            # Moving what is infinite moves nothing.
+            if bool(tensor[element].isfinite()):
+                yield self._element(tensor, slopes, element, sizes)
         if count <= ELEMENTS:
             return
         judged = self._direction(tensor, slopes, range(count), sizes)
@@ -93,6 +98,7 @@ class Compared:
         some = torch.zeros_like(whole)
         some[part.start : part.stop] = whole[part.start : part.stop]
         direction = some.reshape(tensor.shape).to(tensor.device)
+        direction[~tensor.isfinite()] = 0
         start = tensor.clone()
 
         def at(shift: float) -> float:

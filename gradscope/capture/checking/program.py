@@ -19,7 +19,12 @@ from gradscope.capture.finite import STEP
 from gradscope.capture.summary import number
 from gradscope.checks import LeafCheck
 
-TOLERANCES = {torch.float64: 1e-5, torch.float32: 1e-3, torch.complex128: 1e-5}
+TOLERANCES = {
+    torch.float64: 1e-5,
+    torch.float32: 1e-3,
+    torch.complex128: 1e-5,
+    torch.complex64: 1e-3,
+}
 """What the program's own precision leaves of a derivative, relative."""
 
 COARSE = 2e-2
@@ -75,15 +80,14 @@ class Whole:
         for leaf in leaves:
             self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
             self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))
-        each = BUDGET // max(work, 1) >= 4 * len(leaves)
+        may_each = BUDGET // max(work, 1) >= 4 * len(leaves)
+        groups = [[leaf] for leaf in leaves]
         if len(leaves) > 1:
             together = self._direction(leaves)
             yield together
-            each = each or together.verdict == "wrong"
-        groups = [[leaf] for leaf in leaves]
-        if each and BUDGET // max(work, 1) < 4 * len(leaves):
-            groups = list(self._guilty(leaves))
-        for group in groups if each or len(leaves) == 1 else ():
+            if not may_each:
+                groups = list(self._guilty(leaves)) if together.verdict == "wrong" else []
+        for group in groups:
             yield self._direction(group)
 
     def _guilty(self, leaves: Sequence[LeafOnTape]) -> Iterator[list[LeafOnTape]]:

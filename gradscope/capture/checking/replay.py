@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.slots import Given, Slot
-from gradscope.capture.checking.tape import Call
 from gradscope.errors import GradscopeError
 
 Tensors = list[torch.Tensor]
@@ -71,7 +71,23 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
         except Exception as error:
             first = (str(error).strip().splitlines() or [""])[0]
             raise Unrepeatable(f"in float64 it raised {type(error).__name__}: {first}") from None
+    if call.function is torch.nn.functional.embedding:
+        _hold_padding(call, args, kwargs, out)
     return list(pytree.tree_leaves(out))
+
+
+def _hold_padding(
+    call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: torch.Tensor
+) -> None:
+    """The row of an embedding that stands for padding is a constant to backward, whatever moves."""
+    padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
+    weight = next((one for one in call.inputs if one.given is not None), None)
+    if padding is None or weight is None or weight.given is None:
+        return
+    with torch.no_grad():
+        indices = args[0] if args else kwargs["input"]
+        row = value_of(weight.given)[padding]
+        out[indices == padding % weight.given.value.shape[0]] = row
 
 
 def _no_autocast(kind: str) -> AbstractContextManager[Any]:

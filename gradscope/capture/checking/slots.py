@@ -62,9 +62,9 @@ class Given:
 class Slot:
     """One value on the tape.
 
-    ``given`` where it came from outside.  ``origin`` is the slot whose memory it shares when the
-    tape is run again: itself, or for a view that of its base.  ``result`` is the value that the
-    program had, kept of custom Functions only.
+    ``given`` where it came from outside.  ``origin`` is the slot whose memory a view shares when
+    the tape is run again.  ``result`` is the value that the program had, kept of custom Functions
+    only.  ``carries``: it has a history now.
     """
 
     given: Given | None = None
@@ -72,28 +72,35 @@ class Slot:
     result: Given | None = None
     carries: bool = True
 
+    @property
+    def base(self) -> Slot:
+        """The slot whose memory it is."""
+        return self.origin or self
+
 
 class _Known(NamedTuple):
     tensor: weakref.ref[torch.Tensor]
-    slot: Slot
+    slot: weakref.ref[Slot]
 
 
 class Slots:
-    """Which slot a tensor of the program is."""
+    """Which slot a tensor of the program is.  Holds neither: a slot lives with the calls that use
+    it."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
         # Of each storage its version, and the slot whose memory it is when the tape runs again.
-        self._stamps: dict[int, tuple[int, Slot | None]] = {}
+        self._stamps: dict[int, tuple[int, weakref.ref[Slot]]] = {}
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """The slot of a tensor; None when it is not on the tape, or not as it is now."""
         known = self._known.get(id(tensor))
-        if known is None or known.tensor() is not tensor:
-            return None
+        slot = None if known is None or known.tensor() is not tensor else known.slot()
         stamp = self._stamps.get(memory_of(tensor))
-        is_same = stamp == (version_of(tensor), known.slot.origin)
-        return known.slot if is_same else None
+        if slot is None or stamp is None:
+            return None
+        version, origin = stamp
+        return slot if version == version_of(tensor) and origin() is slot.base else None
 
     def operand(self, tensor: torch.Tensor) -> Slot:
         """The slot of a tensor that a call is about to take."""
@@ -106,7 +113,7 @@ class Slots:
     def result(self, tensor: torch.Tensor, operands: list[tuple[int, Slot]]) -> Slot:
         """The slot of a tensor that a call has made out of these (memory, slot)."""
         memory = memory_of(tensor)
-        base = next((slot.origin for known, slot in operands if known == memory), None)
+        base = next((slot.base for known, slot in operands if known == memory), None)
         slot = Slot()
         self._put(tensor, slot, base or slot)
         return slot
@@ -114,12 +121,12 @@ class Slots:
     def changed(self, tensor: torch.Tensor, slot: Slot) -> None:
         """A taped call has changed this tensor in place."""
         slot.carries = tensor.requires_grad
-        self._stamps[memory_of(tensor)] = (version_of(tensor), slot.origin)
+        self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.ref(slot.base))
 
-    def _put(self, tensor: torch.Tensor, slot: Slot, origin: Slot) -> None:
-        slot.origin = origin
-        self._known[id(tensor)] = _Known(weakref.ref(tensor), slot)
-        self._stamps[memory_of(tensor)] = (version_of(tensor), origin)
+    def _put(self, tensor: torch.Tensor, slot: Slot, base: Slot) -> None:
+        slot.origin = None if base is slot else base
+        self._known[id(tensor)] = _Known(weakref.ref(tensor), weakref.ref(slot))
+        self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.ref(base))
 
     def forget(self) -> None:
         """Let go of everything."""

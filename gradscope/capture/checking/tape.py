@@ -6,16 +6,15 @@ costs little more memory than the graph itself.  Knows nothing of derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.capture.again import codes_of, is_restorable
 from gradscope.capture.calls import BackwardCall, edge_of
+from gradscope.capture.checking.call import Call, is_tensor, problem_of
 from gradscope.capture.checking.slots import Given, Slot, Slots, is_usable, memory_of
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.walk import make_release_safe, walk
@@ -28,51 +27,6 @@ MAX_BYTES = 2**31
 
 MAX_CALLS = 200_000
 """Calls on the tape; beyond it the older half is forgotten."""
-
-HOOKED = torch.nn.modules._functions.BackwardHookFunction
-"""The identity that torch puts around a module with backward hooks."""
-
-
-@dataclass(eq=False)
-class Call:
-    """One call that made history, as it was made.
-
-    ``leaves`` are its arguments flattened, each tensor replaced by its slot; ``results`` are the
-    slots of the flattened result, None for what carries no history; ``changed`` the slot of an
-    operand that it changed in place.  ``inputs`` are the operands that carried history.  Its nodes
-    have the sequence numbers ``first <= n < end``.  ``random`` is the random state before it, where
-    it drew numbers.  ``problem`` says why it cannot be made again.
-    """
-
-    function: Any
-    leaves: list[Any]
-    spec: pytree.TreeSpec
-    inputs: list[Slot]
-    place: int = -1
-    first: int = 0
-    end: int = 0
-    results: list[Slot | None] = field(default_factory=list)
-    changed: Slot | None = None
-    random: torch.Tensor | None = None
-    random_on: dict[torch.device, torch.Tensor] = field(default_factory=dict)
-    problem: str = ""
-
-    @property
-    def custom(self) -> Any:
-        """The custom Function that it applies; None for a built-in call."""
-        owner = getattr(self.function, "__self__", None)
-        is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
-        return owner if is_function else None
-
-    @property
-    def is_backward(self) -> bool:
-        """Whether it is a backward pass that left a graph."""
-        return self.function is torch.autograd.grad
-
-    @property
-    def slots(self) -> Iterator[Slot]:
-        """The operands, in the order of the arguments."""
-        return (one for one in self.leaves if isinstance(one, Slot))
 
 
 class Tape(Recorder):
@@ -165,26 +119,27 @@ class Tape(Recorder):
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
         changes = self.events.changes(func, kwargs)
-        if changes and tensors:
-            self._about_to_change(tensors[0])
-        problem = _problem(func, leaves)
+        # Held until the operands are: nothing else holds a slot.
+        kept = self._about_to_change(tensors[0]) if changes and tensors else None
+        problem = problem_of(func, leaves)
         # What cannot be made again needs no arguments, and they would keep the graph alive.
         leaves = [] if problem else [self._operand(one) for one in leaves]
         carrying = [one for one in leaves if isinstance(one, Slot) and one.carries]
         call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem)
-        if changes and leaves and isinstance(leaves[0], Slot):
-            call.changed = leaves[0]
+        if kept is not None and leaves and leaves[0] is kept:
+            call.changed = kept
         call.random = torch.get_rng_state()
         for device in {one.device for one in tensors if one.device.type == "cuda"}:
             call.random_on[device] = torch.cuda.get_rng_state(device)
         return call
 
-    def _about_to_change(self, tensor: torch.Tensor) -> None:
+    def _about_to_change(self, tensor: torch.Tensor) -> Slot | None:
         if not is_usable(tensor):
-            return
+            return None
         slot = self._slots.operand(tensor)
         if slot.given is not None:
             slot.given.keep()
+        return slot
 
     def _operand(self, argument: Any) -> Any:
         if not isinstance(argument, torch.Tensor):
@@ -217,7 +172,7 @@ class Tape(Recorder):
         kwargs: dict[str, Any],
         out: Any,
     ) -> None:
-        operands = [one for one in pytree.tree_leaves((args, kwargs)) if _is_tensor(one)]
+        operands = [one for one in pytree.tree_leaves((args, kwargs)) if is_tensor(one)]
         call.first, call.end = made
         span = self.span_of(made[1] - 1)
         call.place = -1 if span is None else span.place
@@ -234,7 +189,7 @@ class Tape(Recorder):
             self._forget_half()
 
     def _result(self, call: Call, tensor: Any, operands: list[tuple[int, Slot]]) -> Slot | None:
-        if not _is_tensor(tensor) or not tensor.requires_grad or not is_usable(tensor):
+        if not is_tensor(tensor) or not tensor.requires_grad or not is_usable(tensor):
             return None
         known = self._slots.find(tensor)
         if known is not None and known in call.slots:
@@ -284,27 +239,6 @@ class _Opened:
 
     def __exit__(self, *_: object) -> None:
         self._tape._open.pop()
-
-
-def _is_tensor(thing: Any) -> bool:
-    return isinstance(thing, torch.Tensor)
-
-
-def _problem(func: Any, leaves: list[Any]) -> str:
-    """Why a call could not be made again; "" when it can."""
-    owner = getattr(func, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-        if owner is not HOOKED and not codes_of(owner):
-            return f"{owner.__name__} is torch's own and hides what it runs"
-        if owner is not HOOKED and not is_restorable(owner):
-            return "its code changes variables around it"
-    if any(_is_tensor(one) and not is_usable(one) for one in leaves):
-        return "it takes a tensor that is sparse, nested or of a class of its own"
-    if any(isinstance(one, torch.Generator) for one in leaves):
-        return "it draws from a generator of its own"
-    if any(isinstance(one, torch.nn.Module) for one in leaves):
-        return "it takes a module, which would be run again too"
-    return ""
 
 
 RECORDER = Tape
