@@ -29,6 +29,18 @@ _WIDENING = {
 """Methods that name their dtype."""
 
 
+_HERMITIAN = {
+    torch.linalg.eigh,
+    torch.linalg.eigvalsh,
+    torch.linalg.cholesky,
+    torch.linalg.cholesky_ex,
+    torch.cholesky,
+    torch.Tensor.cholesky,
+}
+"""What reads one triangle of a matrix, and whose backward takes it to be that of a Hermitian
+one."""
+
+
 class Unrepeatable(GradscopeError):
     """A call cannot be made again; says why."""
 
@@ -63,6 +75,8 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
         raise Unrepeatable(call.problem)
     leaves = [operands(one) if isinstance(one, Slot) else widened(one) for one in call.leaves]
     args, kwargs = pytree.tree_unflatten(leaves, call.spec)
+    if call.function in _HERMITIAN and args:
+        args = ((args[0] + args[0].mH) / 2, *args[1:])
     # In double precision whatever precision the program chose.
     _draw_as_then(call)
     with _no_autocast("cpu"), _no_autocast("cuda"):
