@@ -32,6 +32,7 @@ def check(report: Report) -> None:
     _check_leaves(graph)
     _check_observations(report)
     _check_memory(report)
+    _check_checks(report)
     for index, backward in enumerate(report.passes):
         place = f"passes[{index}]"
         _check_tables(graph, backward, place)
@@ -159,6 +160,18 @@ def _check_memory(report: Report) -> None:
     pairs = [index for twin in memory.twins for index in (twin.copy, twin.of)]
     _in_range(pairs, len(memory.kept), "memory.twins", "memory.kept")
     _in_range([twin.leaf for twin in memory.twins], len(graph.leaves), "memory.twins", "leaves")
+
+
+def _check_checks(report: Report) -> None:
+    """What was compared with finite differences points into the graph's tables."""
+    if report.checks is None:
+        return
+    graph = report.graph
+    for position, call in enumerate(report.checks.calls):
+        _in_range(call.nodes, len(graph.nodes), f"checks.calls[{position}].nodes", "graph.nodes")
+    for position, leaf in enumerate(report.checks.leaves):
+        place = f"checks.leaves[{position}].leaves"
+        _in_range(leaf.leaves, len(graph.leaves), place, "graph.leaves")
 
 
 def _check_tensor(tensor: TensorInfo, place: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from gradscope.checks import Checks
 from gradscope.memory import Memory
 from gradscope.observations import Finding, Observations
 from gradscope.plain import Number, Struct, TensorInfo
@@ -211,5 +212,6 @@ class Report(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     observations: Observations | None = None
     findings: tuple[Finding, ...] = ()
+    checks: Checks | None = None
     memory: Memory | None = None
     format: Literal["gradscope/1"] = FORMAT

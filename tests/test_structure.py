@@ -20,6 +20,7 @@ LAYERS = {
     "plain": 0,
     "memory": 0,
     "observations": 0,
+    "checks": 0,
     "report": 0,
     "invariants": 0,
     "sums": 0,

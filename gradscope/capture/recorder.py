@@ -248,3 +248,7 @@ class Recorder(TorchFunctionMode):
         """The place of the call that made the node with this sequence number."""
         span = self._spans.of(sequence)
         return None if span is None else self.places.site(span.place)
+
+
+RECORDER = Recorder
+"""What watches where a request asks for nothing more."""

@@ -11,11 +11,13 @@ class Study:
 
     A subclass is a frozen dataclass of what was asked.  ``room`` is the module under
     :mod:`gradscope.capture` whose function ``study(live, asked)`` answers it, with the struct that
-    goes into the Report's ``field``.
+    goes into the Report's ``field``.  ``recorder`` is the module whose ``RECORDER`` watches
+    meanwhile, where the ordinary one sees too little.
     """
 
     room: ClassVar[str]
     field: ClassVar[str]
+    recorder: ClassVar[str] = "recorder"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -54,7 +55,7 @@ class Watcher:
         self._request = request
         self._detail = Detail(request.values, request.saved)
         keep = self._detail.keep if request.values else SMALL
-        self.recorder = Recorder(sources, self._on_backward, keep)
+        self.recorder = _recorder_for(request)(sources, self._on_backward, keep)
 
     @property
     def answered(self) -> bool:
@@ -246,6 +247,13 @@ class Watcher:
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)
+
+
+def _recorder_for(request: Request) -> type[Recorder]:
+    """The recorder that sees what the request is about."""
+    room = "recorder" if request.study is None else request.study.recorder
+    kind: type[Recorder] = importlib.import_module(f"gradscope.capture.{room}").RECORDER
+    return kind
 
 
 def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:

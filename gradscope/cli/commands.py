@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradscope.cli.options import (
+    check_options,
     diff_options,
     doctor_options,
+    gradient_option,
     look_options,
     memory_options,
     output_options,
+    start_options,
     study_output_options,
     target_options,
 )
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
+
+if TYPE_CHECKING:
+    from gradscope.report import Report
 
 EXIT_STATUSES = """
 \b
@@ -80,12 +86,7 @@ def trace(arguments: tuple[str, ...], /, **options: Any) -> Result:
 
 @gradscope.command(epilog=EXIT_STATUSES)
 @target_options
-@click.option(
-    "--gradient",
-    metavar="V",
-    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
-    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
-)
+@gradient_option
 @look_options
 @output_options
 @click.pass_obj
@@ -133,7 +134,41 @@ def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_command(options, False, arguments, study=MemoryStudy(), own=own)
 
 
-for _command in (trace, backward, doctor, memory):
+CHECK_STATUSES = """
+\b
+Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its own status;
+2 wrong usage; 3 a tool is missing.
+"""
+
+
+@gradscope.command(epilog=CHECK_STATUSES)
+@target_options
+@check_options
+@gradient_option
+@start_options
+@study_output_options
+@click.pass_obj
+def check(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Compare every derivative with finite differences.
+
+    Runs the calls behind the graph again in float64, each alone, and compares what backward gives
+    with differences of forward; then the gradients of all leaves with differences of the whole
+    program. Custom Functions are checked call by call, built-in operations once a line of the
+    program.  TARGET may also be a saved report, FILE.json.
+    """
+    from gradscope.capture.checking.request import Check
+    from gradscope.cli.running import run_command
+
+    study = Check(options.pop("node"), options["everything"])
+    own = {"text": "checks", "html": "checks_page"}
+    return run_command(options, True, arguments, study, own, _is_wrong)
+
+
+def _is_wrong(report: Report) -> bool:
+    return report.checks is not None and report.checks.is_wrong
+
+
+for _command in (trace, backward, doctor, memory, check):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 

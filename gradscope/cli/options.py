@@ -45,7 +45,14 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-_moment_options = _all_of(
+gradient_option = click.option(
+    "--gradient",
+    metavar="V",
+    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
+    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
+)
+
+start_options = _all_of(
     click.option(
         "--root",
         metavar="EXPR",
@@ -61,22 +68,40 @@ _moment_options = _all_of(
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
 )
+"""Which backward call or tensor to look at."""
 
 look_options = _all_of(
-    _moment_options,
+    start_options,
     click.option(
         "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
     ),
     click.option("--saved", is_flag=True, help="Show what each node saved for backward."),
 )
-"""Which backward call or tensor to look at, and how closely."""
+"""The same, and how closely."""
+
+check_options = _all_of(
+    click.option(
+        "--node",
+        type=click.IntRange(min=0),
+        metavar="ID",
+        help="Check only the call that made this node: its number behind # in the table, or in "
+        "trace --format json.",
+    ),
+    click.option(
+        "--all",
+        "everything",
+        is_flag=True,
+        help="Check every call, whatever its size, not only one at each line.",
+    ),
+)
+"""Which derivatives to check."""
 
 _top_option = click.option(
     "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
 )
 
 memory_options = _all_of(
-    _moment_options,
+    start_options,
     click.option(
         "--by",
         type=click.Choice(["line", "module", "op", "dtype"]),

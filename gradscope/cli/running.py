@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from gradscope.cli.messages import tell_error
 from gradscope.cli.options import target_from
 from gradscope.cli.output import OWN_OF_GRAPHS, Output
 from gradscope.cli.result import Result
-from gradscope.errors import GradscopeError, NoGraph, ReportError
+from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def run_command(
     arguments: tuple[str, ...],
     study: Study | None = None,
     own: Mapping[str, str] = OWN_OF_GRAPHS,
+    is_bad: Callable[[Report], bool] = lambda _: False,
 ) -> Result:
     """The whole of ``trace``, ``backward``, and the commands that study a graph further.
 
@@ -36,6 +37,7 @@ def run_command(
         arguments: those of the program.
         study: what else is asked; a saved report that holds the answer is then a target too.
         own: how the answer is shown, see :meth:`Output.take`.
+        is_bad: whether a report is one to end with status 1 for.
 
     Raises:
         GradscopeError: before the program ran; afterwards errors are said here, because the
@@ -47,7 +49,7 @@ def run_command(
 
     output = Output.take(options, own)
     if study is not None and is_saved(options["target"]):
-        return _shown_again(options["target"], study, output)
+        return Result(_status(_shown_again(options["target"], study, output), is_bad))
     target = target_from(options, arguments)
     if target is None:
         target = remembered_target(arguments)
@@ -58,7 +60,15 @@ def run_command(
     with terminal.stdout_reserved(output.is_machine_readable):
         outcome = run(target, program, request)
         outcome.ending.show()
-    return _conclude(outcome, output, request)
+    result = _conclude(outcome, output, request)
+    if not (result.status or outcome.ending.status):
+        result.status = _status(outcome.report, is_bad)
+    return result
+
+
+def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:
+    is_finding = report is not None and is_bad(report)
+    return ExitStatus.FINDINGS if is_finding else ExitStatus.OK
 
 
 def is_saved(name: str | None) -> bool:
@@ -66,14 +76,14 @@ def is_saved(name: str | None) -> bool:
     return name is not None and name.endswith((".json", ".json.gz")) and Path(name).is_file()
 
 
-def _shown_again(name: str, study: Study, output: Output) -> Result:
+def _shown_again(name: str, study: Study, output: Output) -> Report:
     report = storage.load(name)
     if getattr(report, study.field) is None:
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
     output.write(report)
-    return Result()
+    return report
 
 
 def remembered_target(arguments: tuple[str, ...]) -> Target:
