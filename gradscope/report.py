@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from gradscope.explanation import Explanation
 from gradscope.observations import Finding, Observations
 from gradscope.plain import Number, Struct, TensorInfo
 
@@ -206,4 +207,5 @@ class Report(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     observations: Observations | None = None
     findings: tuple[Finding, ...] = ()
+    explanation: Explanation | None = None
     format: Literal["gradscope/1"] = FORMAT

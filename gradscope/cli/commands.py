@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from gradscope.cli.options import doctor_options, look_options, output_options, target_options
+from gradscope.cli.options import (
+    doctor_options,
+    explain_options,
+    gradient_option,
+    look_options,
+    output_options,
+    start_options,
+    study_output_options,
+    target_options,
+)
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
 
@@ -66,12 +75,7 @@ def trace(arguments: tuple[str, ...], /, **options: Any) -> Result:
 
 @gradscope.command(epilog=EXIT_STATUSES)
 @target_options
-@click.option(
-    "--gradient",
-    metavar="V",
-    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
-    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
-)
+@gradient_option
 @look_options
 @output_options
 @click.pass_obj
@@ -84,6 +88,25 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
     from gradscope.cli.running import run_command
 
     return run_command(options, gradients=True, arguments=arguments)
+
+
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@gradient_option
+@explain_options
+@start_options
+@study_output_options
+@click.pass_obj
+def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Follow the chain rule in numbers, from the root to a leaf.
+
+    For every step the derivative of the operation, upstream times local, and every sum; for
+    every leaf the paths to it; and what the numbers of --gradient are the weights of.  TARGET
+    may also be a saved explanation, FILE.json.
+    """
+    from gradscope.cli.explain import run_explain
+
+    return run_explain(options, arguments)
 
 
 @gradscope.command(epilog=FINDING_STATUSES)
@@ -101,7 +124,7 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_doctor(options, arguments)
 
 
-for _command in (trace, backward, doctor):
+for _command in (trace, backward, explain, doctor):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 

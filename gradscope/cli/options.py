@@ -26,6 +26,13 @@ def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+gradient_option = click.option(
+    "--gradient",
+    metavar="V",
+    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
+    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
+)
+
 target_options = _all_of(
     click.argument("target", required=False),
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
@@ -45,7 +52,7 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-look_options = _all_of(
+start_options = _all_of(
     click.option(
         "--root",
         metavar="EXPR",
@@ -60,6 +67,11 @@ look_options = _all_of(
         help="Look at the program's Nth backward call.",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+)
+"""Which backward call or tensor to look at."""
+
+look_options = _all_of(
+    start_options,
     click.option(
         "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
     ),
@@ -122,6 +134,20 @@ study_output_options = _all_of(
     _terminal_options,
 )
 """The same for a command that tells more than a graph."""
+
+explain_options = _all_of(
+    click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
+    click.option(
+        "--node", type=int, metavar="ID", help="Explain what this node does, by its number."
+    ),
+    click.option(
+        "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
+    ),
+    click.option(
+        "--all", "everything", is_flag=True, help="Every step and every path; fold nothing."
+    ),
+)
+"""What to explain."""
 
 doctor_options = _all_of(
     click.option(

@@ -1,0 +1,340 @@
+"""One step of the chain rule in full: the forward values, the upstream gradient, and for each
+operand the derivative and what is sent to it.
+
+Must not know how steps are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from gradscope import notation, operands
+from gradscope.explanation import Local, Step
+from gradscope.operands import Operation, share_a_name
+from gradscope.render import numbers
+from gradscope.render._explained import LABEL, Explained, close
+from gradscope.render._text import cells, one_line, shorten, visible
+
+LONG = 24
+"""An operation whose text is longer is written with letters in place of its operands, as is one
+whose operands share a variable."""
+
+LETTERS = "uvwxyz"
+
+LONGEST_FORMULA = 300
+
+BAD = "bold #d0327a"
+
+
+@dataclass
+class StepTeller:
+    """Tells one step."""
+
+    explained: Explained
+    step: Step
+
+    def __post_init__(self) -> None:
+        self.graph = self.explained.graph
+        self.node = self.graph.nodes[self.step.node]
+        self.rule = self.explained.rule(self.step)
+        self.op = notation.short(self.node.op)
+        self.function = self.rule.function.partition("(")[0].partition(".")[0]
+        inside = self.explained.inside if self.explained.told.node is None else None
+        self.edges = [
+            edge
+            for edge in self.explained.leaving[self.step.node]
+            if inside is None or self.explained.edge(edge).target in inside
+        ]
+
+    def lines(self) -> Iterator[str]:
+        """All lines of the step."""
+        yield self._head()
+        yield from self._value()
+        yield from self._upstream()
+        for edge in self.edges:
+            yield from self._sent(edge)
+        yield from self._source()
+
+    # ------------------------------------------------------------------ the forward side
+
+    def _head(self) -> str:
+        explained = self.explained
+        roots = {root.node for root in self.graph.roots}
+        sign = explained.glyphs.root if self.node.id in roots else explained.glyphs.op
+        place = explained.scene.place(self.node.origin)
+        title = f"{sign} #{self.node.id} {explained.title(self.node)}"
+        text = explained.glyphs.text(f"{title}  {explained.expression(self.node)}")
+        room = explained.options.width - cells(place) - 2 * bool(place)
+        text = shorten(text, max(room, 20), explained.glyphs.ellipsis)
+        gap = " " * max(room - cells(text), 0) + "  " if place else ""
+        return explained.paint(text, "bold") + gap + explained.paint(place, "dim")
+
+    def _value(self) -> Iterator[str]:
+        result = self.explained.tensor(self.explained.scene.tensor(self.node.id, 0))
+        if not result:
+            return
+        taken = self._taken()
+        text = f"{taken} = {result}" if taken and taken != result else result
+        yield from self.explained.line("value", text)
+
+    def _taken(self) -> str:
+        """The operation with numbers for its operands, or "" where one is not known."""
+        if self.operation is None:
+            return ""
+        texts = [self._number(argument) for argument in self._written]
+        return self.operation.write(texts) if all(texts) else ""
+
+    @cached_property
+    def operation(self) -> Operation | None:
+        """What the program wrote for this node, if its expression says just that."""
+        origin = self.graph.origin_of(self.node)
+        if origin is None or self.node.backward_made or not self.function:
+            return None
+        expression = visible(one_line(origin.expression))
+        return operands.read(expression, self.op, self.function)
+
+    @cached_property
+    def _written(self) -> list[str]:
+        """The function's arguments in the order in which the operation writes them."""
+        if self.operation is None:
+            return []
+        names = operands.parameters(self.rule.function)[: len(self.operation.operands)]
+        return names[::-1] if self._is_reflected(names) else names
+
+    def _is_reflected(self, names: list[str]) -> bool:
+        """Whether python handed the right operand's method the left one, as in ``3*a``."""
+        texts = self.operation.operands if self.operation else ()
+        if len(names) != 2 or len(texts) != 2 or self.op not in ("Mul", "Add", "Rsub"):
+            return False
+        first = self._target_text(names[0])
+        return operands.is_number(texts[0]) or (first == texts[1] and first != texts[0])
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What each argument of the function is called."""
+        found = {name: numbers.number(value) for name, value in self.step.constants}
+        for argument in self.step.arguments:
+            known = self._target_text(argument)
+            if known:
+                found[argument] = known
+        if self.operation is not None:
+            found.update(zip(self._written, self.operation.operands, strict=False))
+        return found
+
+    def _edge_of(self, argument: str) -> int | None:
+        if argument not in self.step.arguments:
+            return None
+        slot = self.step.arguments.index(argument)
+        leaving = self.explained.leaving[self.step.node]
+        return next((edge for edge in leaving if self.explained.edge(edge).slot == slot), None)
+
+    def _target_text(self, argument: str) -> str:
+        """The operand by the node that made it: a leaf's name, a variable, an expression."""
+        edge = self._edge_of(argument)
+        if edge is None:
+            return ""
+        target = self.graph.nodes[self.explained.edge(edge).target]
+        if target.kind == "leaf":
+            return self.explained.name(target.id)
+        origin = self.graph.origin_of(target)
+        if target.variable or origin is None:
+            return visible(target.variable)
+        # An inner node of one expression has no words of its own.
+        return "" if target.origin == self.node.origin else visible(one_line(origin.expression))
+
+    def _number(self, argument: str) -> str:
+        """The value of an argument, where it is known and small."""
+        edge = self._edge_of(argument)
+        if edge is not None:
+            place = self.explained.edge(edge)
+            return self.explained.tensor(self.explained.scene.tensor(place.target, place.output))
+        text = self.texts.get(argument, "")
+        return text if operands.is_number(text) else ""
+
+    # ------------------------------------------------------------------ the backward side
+
+    def _upstream(self) -> Iterator[str]:
+        for output in range(len(self.node.outputs)):
+            text = self._arrived(output)
+            if text:
+                label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"
+                yield from self.explained.line(label, text)
+
+    def _arrived(self, output: int) -> str:
+        explained = self.explained
+        total = explained.upstream(self.node.id, output)
+        if total is None or total.state == "not reached":
+            return ""
+        shape = explained.shape(self.node.id, output)
+        given = explained.seeds(self.node.id, output)
+        edges = [e for e in explained.arriving[self.node.id] if explained.edge(e).output == output]
+        parts = [(explained.gradient(seed, shape), "given") for seed in given]
+        for edge in edges:
+            info = explained.on_edge(edge)
+            if info is not None and info.state != "not reached":
+                name = f"from #{explained.edge(edge).source}"
+                parts.append((explained.gradient(info, shape), name))
+        text = explained.gradient(total, shape)
+        origin = ", ".join(name for _, name in parts)
+        if len(parts) > 1:
+            text = f"{' + '.join(part for part, _ in parts)} = {text}"
+        elif parts and parts[0][0] != text:
+            return f"{parts[0][0]} {origin}, which a hook of the program replaced by {text}"
+        return f"{text}  ({origin})" if origin else text
+
+    def _sent(self, edge: int) -> Iterator[str]:
+        explained = self.explained
+        place = explained.edge(edge)
+        info = explained.on_edge(edge)
+        text = self._operand_text(place.slot)
+        letter = self._letters.get(self._argument(place.slot))
+        named = f"{letter} = {text}" if letter and text else text
+        derivative = self._derivative(edge)
+        label = f"→ {explained.name(place.target)}"
+        if cells(label) >= LABEL:
+            label = "→ leaf"
+        elif place.target in explained.leaf_at and named == explained.name(place.target):
+            named = ""  # the label says it
+        parts = [part for part in (named, derivative) if part]
+        if info is not None and info.state != "not reached":
+            parts.append(self._product(edge))
+        yield from self._laid_out(label, parts)
+
+    def _laid_out(self, label: str, parts: list[str]) -> Iterator[str]:
+        """The parts on as few lines as they fit, each on a line of its own otherwise."""
+        room = self.explained.options.width - 13
+        gap = "    "
+        lines: list[str] = []
+        for part in parts or ["no gradient goes here"]:
+            if lines and cells(lines[-1]) + len(gap) + cells(part) <= room:
+                lines[-1] += gap + part
+            else:
+                lines.append(part)
+        for number, line in enumerate(lines):
+            yield from self.explained.line("" if number else label, line)
+
+    def _argument(self, slot: int) -> str:
+        arguments = self.step.arguments
+        return arguments[slot] if slot < len(arguments) else ""
+
+    def _operand_text(self, slot: int) -> str:
+        return self.texts.get(self._argument(slot), "")
+
+    @cached_property
+    def _letters(self) -> dict[str, str]:
+        """Letters for the operands, where the operation would be too long to repeat."""
+        operation = self.operation
+        written = operation.text if operation and not operation.is_call else ""
+        names = self._written or [name for name in self.step.arguments if name]
+        texts = [self.texts.get(name, "") for name in names]
+        longest = max(map(len, (written, *texts)), default=0)
+        if longest <= LONG and not share_a_name(texts):
+            return {}
+        known = {name: self.texts.get(name, "") for name in names}
+        long = [name for name, text in known.items() if text and not operands.is_number(text)]
+        return dict(zip(long, LETTERS, strict=False))
+
+    def _derivative(self, edge: int) -> str:
+        """``∂(c * d)/∂c = d = 4``, as far as it is known."""
+        argument = self._argument(self.explained.edge(edge).slot)
+        texts = {**self.texts, **self._letters}
+        symbol = notation.derivative(self.op, argument, texts)
+        if not symbol:
+            return notation.sent(self.op, argument, texts) or self._plain_local(edge)
+        local = self._local(edge)
+        steps = [f"{self._left(argument, texts)} = {symbol}"]
+        known = {name: self._number(name) for name in self.texts}
+        replaced = notation.derivative(self.op, argument, {k: v for k, v in known.items() if v})
+        value = self.explained.local(local) if local and local.diagonal else ""
+        for more in (replaced, value):
+            if more and more != symbol and not steps[-1].endswith(f"= {more}"):
+                steps.append(f"= {more}")
+        return " ".join(steps)
+
+    def _left(self, argument: str, texts: dict[str, str]) -> str:
+        operand = operands.bracketed(texts.get(argument, "x"))
+        if self.operation is not None and not self._letters and not self.operation.is_call:
+            whole = self.operation.text
+        elif self.operation is not None:
+            whole = self.operation.write([texts.get(name, "…") for name in self._written])
+        else:
+            taken = [texts.get(name) or "x" for name in self.step.arguments[:1]]
+            whole = f"{self.function}({', '.join(taken)})"
+        return f"∂{operands.bracketed(whole)}/∂{operand}"
+
+    def _plain_local(self, edge: int) -> str:
+        local = self._local(edge)
+        if local is None or not local.diagonal:
+            return ""
+        return f"local derivative {self.explained.local(local)}"
+
+    def _local(self, edge: int) -> Local | None:
+        found = [one for one in self.step.locals if one.edge == edge]
+        return found[0] if len(found) == 1 else None
+
+    def _product(self, edge: int) -> str:
+        """``upstream × local = sent``, or how large it was before and after."""
+        explained = self.explained
+        place = explained.edge(edge)
+        info = explained.on_edge(edge)
+        local = self._local(edge)
+        sent = explained.gradient(info, explained.shape(place.target, place.output))
+        total = explained.upstream(self.node.id, local.output if local else 0)
+        above = explained.gradient(
+            total, explained.shape(self.node.id, local.output if local else 0)
+        )
+        if local is None or not (info and total and info.values and total.values):
+            return f"{above} → {sent}"
+        sign = "×" if local.diagonal else "·"
+        product = multiplied(total.values, local)
+        if not agrees(product, info.values):
+            found = numbers.tensor(product, (len(product),), "float32")
+            return f"{above} {sign} {explained.local(local)} = {found}, but {sent} was sent"
+        return f"{above} {sign} {explained.local(local)} = {sent}"
+
+    # ------------------------------------------------------------------ where it is from
+
+    def _source(self) -> Iterator[str]:
+        explained = self.explained
+        slots = [explained.edge(edge).slot for edge in self.edges]
+        wanted = {self._argument(slot).partition("[")[0] for slot in slots}
+        shown = [
+            one
+            for one in self.rule.formulas
+            if wanted & set(one.arguments) or not self.step.arguments
+        ]
+        for number, formula in enumerate(shown):
+            text = f"{', '.join(formula.arguments)}: {formula.text[:LONGEST_FORMULA]}"
+            yield from explained.line("" if number else "torch", visible(text), "dim")
+        if self.rule.why:
+            yield from explained.line("torch", f"{self.node.op}: {visible(self.rule.why)}", "dim")
+        if self.step.listing is not None:
+            listing = self.step.listing
+            yield from explained.line("backward", f"{visible(listing.file)}:{listing.line}", "dim")
+            for text in listing.lines:
+                shown_line = explained.glyphs.text(visible(text))
+                yield explained.heading(" " * 15 + shown_line, "cyan")
+        if self.step.why:
+            text = f"cannot be shown, because {visible(self.step.why)}"
+            yield from explained.line("local", text, BAD)
+
+
+def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:
+    """Upstream gradient times Jacobian: element by element, or row vector times matrix."""
+    above = [float(value) for value in upstream]
+    values = [float(value) for value in local.values]
+    if local.diagonal:
+        return [a * b for a, b in zip(above, values, strict=True)]
+    rows, columns = local.shape
+    return [
+        sum(above[row] * values[row * columns + column] for row in range(rows))
+        for column in range(columns)
+    ]
+
+
+def agrees(product: list[float], sent: tuple[float | str, ...]) -> bool:
+    """Whether a product is what was sent, within rounding."""
+    scale = max(map(abs, product), default=0.0)
+    pairs = zip(product, map(float, sent), strict=True)
+    return len(product) == len(sent) and all(close(a, b, scale) for a, b in pairs)
