@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.calls import BackwardCall
+from gradscope.capture.derivative import derivative
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.probe import Detail, Probe, Watched
@@ -87,16 +88,20 @@ class Watcher:
     def _look_at(self, call: BackwardCall) -> Watched | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
-        if request.gradients and request.root is None and request.gradient is None:
+        own = request.root is None and request.gradient is None and request.create_graph is None
+        if request.gradients and own:
             return self._watch(call)
         with unseen():
             scopes = self._scopes(call.frame)
             if request.root is not None:
                 root = named_root(request.root, scopes, self.recorder)
                 if root is not None:
-                    self._take(root, scopes)
+                    self._take(self._derived([root], scopes, call.frame), scopes)
                 else:
                     self._seen.update(dict.fromkeys(scopes.variable_names()))
+            elif request.create_graph is not None:
+                root = self._derived(call.roots, scopes, call.frame, call.gradients)
+                self._take(root, scopes)
             elif request.gradients:
                 self._take(_single(call), scopes)
             else:
@@ -154,7 +159,8 @@ class Watcher:
         try:
             with unseen():
                 scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-                self._take(self._final_root(scopes, value), scopes)
+                root = self._final_root(scopes, value)
+                self._take(self._derived([root], scopes), scopes)
         except GradscopeError as error:
             self.error = error
 
@@ -220,6 +226,20 @@ class Watcher:
             seed = parse_gradient(text, root, scopes.merged())
         studied = self._studied(probe, [root], [seed], scopes)
         self.report = probe.report([probe.own_pass(seed)], studied=studied)
+
+    def _derived(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        frame: FrameType | None = None,
+        gradients: Sequence[torch.Tensor | None] = (None,),
+    ) -> torch.Tensor:
+        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets."""
+        leaf = self._request.create_graph
+        if leaf is None:
+            (root,) = roots
+            return root  # type: ignore[no-any-return]
+        return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
 
     def _show(self, roots: list[Any], scopes: Scopes) -> None:
         """The graph from these roots, no gradient sent through it."""

@@ -67,6 +67,11 @@ start_options = _all_of(
         help="Look at the program's Nth backward call.",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+    click.option(
+        "--create-graph",
+        metavar="LEAF",
+        help="Start from the gradient of this leaf instead, computed with create_graph=True.",
+    ),
 )
 """Which backward call or tensor to look at."""
 

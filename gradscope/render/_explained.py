@@ -12,6 +12,7 @@ from functools import cached_property
 from gradscope.errors import ReportError
 from gradscope.explanation import Amount, Explanation, Local, Rule, Step
 from gradscope.notation import short
+from gradscope.operands import bracketed
 from gradscope.plain import Number, TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene, state_word
@@ -19,6 +20,7 @@ from gradscope.render._table import painter, plain
 from gradscope.render._text import ASCII, UNICODE, cells, one_line, shorten, visible
 from gradscope.render.options import Options
 from gradscope.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
+from gradscope.simplify.partition import label_of
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -107,18 +109,14 @@ class Explained:
 
     def expression(self, node: Node) -> str:
         """What the program wrote: ``c = a + b``."""
-        origin = self.graph.origin_of(node)
-        text = visible(one_line(origin.expression)) if origin else ""
-        variable = visible(node.variable)
-        if variable and text:
-            return f"{variable} = {text}"
-        return variable or text
+        return visible(one_line(label_of(self.graph, node)))
 
     def root_label(self, root: int) -> str:
         """What the program calls a root."""
         record = self.graph.roots[root]
         variable = record.label or self.graph.nodes[record.node].variable
-        return visible(variable) or "the root"
+        # A derivative as a root, ∂y/∂x, would otherwise run into the signs around it.
+        return bracketed(visible(variable)) if variable else "the root"
 
     # ------------------------------------------------------------------ numbers
 

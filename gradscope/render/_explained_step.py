@@ -242,6 +242,8 @@ class StepTeller:
         symbol = notation.derivative(self.op, argument, texts)
         if not symbol:
             return notation.sent(self.op, argument, texts) or self._plain_local(edge)
+        if not texts.get(argument):
+            return self._plain_local(edge)
         local = self._local(edge)
         steps = [f"{self._left(argument, texts)} = {symbol}"]
         known = {name: self._number(name) for name in self.texts}
@@ -253,13 +255,13 @@ class StepTeller:
         return " ".join(steps)
 
     def _left(self, argument: str, texts: dict[str, str]) -> str:
-        operand = operands.bracketed(texts.get(argument, "x"))
+        operand = operands.bracketed(texts[argument])
         if self.operation is not None and not self._letters and not self.operation.is_call:
             whole = self.operation.text
         elif self.operation is not None:
             whole = self.operation.write([texts.get(name, "…") for name in self._written])
         else:
-            taken = [texts.get(name) or "x" for name in self.step.arguments[:1]]
+            taken = [texts.get(name) or "…" for name in self.step.arguments if name]
             whole = f"{self.function}({', '.join(taken)})"
         return f"∂{operands.bracketed(whole)}/∂{operand}"
 

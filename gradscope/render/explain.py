@@ -19,9 +19,12 @@ from gradscope.report import Report
 MOST_STEPS = 16
 """More steps than these are told by one line each."""
 
+LISTED = 4
+"""Other leaves named as examples."""
+
 LEGEND = (
-    "torch: the formula in torch's derivatives.yaml; grad is the upstream gradient, other names are "
-    "operands and what the node saved."
+    "torch: the formula in torch's derivatives.yaml; grad is the upstream gradient, other names "
+    "are operands and what the node saved."
 )
 
 
@@ -79,7 +82,22 @@ def _head(explained: Explained) -> Iterator[str]:
         yield from explained.paragraph(f"{explained.glyphs.bad} {explained.scene.alarm()}")
     for note in report.notes:
         yield from explained.paragraph(visible(note))
+    left = leaves - len(explained.told.leaves)
+    if left and explained.told.node is None and not explained.told.asked:
+        yield from explained.paragraph(_others(explained))
     yield ""
+
+
+def _others(explained: Explained) -> str:
+    """Which other leaves could be explained."""
+    known = set(explained.told.leaves)
+    names = [
+        explained.name(leaf.node)
+        for index, leaf in enumerate(explained.graph.leaves)
+        if index not in known and leaf.names
+    ]
+    listed = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+    return f"Of all leaves this one has the longest way. Any other: --leaf NAME ({listed})"
 
 
 def _subject(explained: Explained) -> str:
