@@ -117,8 +117,12 @@ def share_a_name(texts: Sequence[str]) -> bool:
 
 def bracketed(text: str) -> str:
     """A text that can stand beside an operator: in brackets, unless it is one thing already."""
-    simple = re.fullmatch(r"[\w.∞]+|\[[^\[\]]*\]|\[\[.*\]\]|\w[\w.]*[\[(][^\[\]()]*[\])]", text)
-    return text if simple else f"({text})"
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text if re.fullmatch(r"[\w.…]+", text) else f"({text})"
+    alone = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List)
+    return text if isinstance(tree, alone) else f"({text})"
 
 
 def parameters(schema: str) -> list[str]:

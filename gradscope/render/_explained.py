@@ -27,6 +27,9 @@ LABEL = 10
 
 INDENT = 3
 
+UNNAMED = "the root"
+"""A root that no variable holds."""
+
 
 class Explained:
     """A report with an explanation, ready to be told.
@@ -115,8 +118,8 @@ class Explained:
         """What the program calls a root."""
         record = self.graph.roots[root]
         variable = record.label or self.graph.nodes[record.node].variable
-        # A derivative as a root, ∂y/∂x, would otherwise run into the signs around it.
-        return bracketed(visible(variable)) if variable else "the root"
+        # A derivative as a root, ∂y/∂x, would run into the signs around it.
+        return bracketed(visible(variable)) if variable else UNNAMED
 
     # ------------------------------------------------------------------ numbers
 
@@ -129,13 +132,13 @@ class Explained:
         self,
         values: Sequence[Number] | None,
         shape: tuple[int, ...] | None,
-        room: int | None = None,
+        dtype: str = "float32",
     ) -> str:
         """Small values in brackets, "" where they are not known or not few."""
-        if values is None or (len(values) > numbers.SMALL and room is None):
+        if values is None or numbers.element_count(values, dtype) > numbers.SMALL:
             return ""
         sizes = shape if shape is not None else (len(values),)
-        return numbers.tensor(values, sizes, "float32", room)
+        return numbers.tensor(values, sizes, dtype)
 
     def tensor(self, info: TensorInfo | None) -> str:
         """A forward tensor: its values where they are few."""
@@ -153,9 +156,10 @@ class Explained:
             return word or "?"
         return f"‖{numbers.number(info.norm)}‖"
 
-    def amount(self, amount: Amount, shape: tuple[int, ...] | None) -> str:
-        """The same of an amount."""
-        return self.values(amount.values, shape) or f"‖{numbers.number(amount.norm)}‖"
+    def amount(self, amount: Amount, tensor: TensorInfo) -> str:
+        """The same of an amount, in the shape and dtype of this tensor."""
+        found = self.values(amount.values, tensor.shape, tensor.dtype)
+        return found or f"‖{numbers.number(amount.norm)}‖"
 
     def local(self, local: Local) -> str:
         """A Jacobian: one number, one for each element, or a matrix."""
@@ -214,6 +218,18 @@ def _pieces(text: str) -> Iterable[str]:
             piece = []
     if piece:
         yield from " ".join(piece).split(" ")
+
+
+def total(parts: Iterable[Sequence[Number]]) -> list[float]:
+    """Rows of numbers added up, column by column."""
+    return [sum(map(float, column)) for column in zip(*parts, strict=True)]
+
+
+def agree(found: Sequence[float], other: Sequence[Number]) -> bool:
+    """Whether two rows of numbers are the same within float32 rounding."""
+    scale = max(map(abs, found), default=0.0)
+    same = len(found) == len(other)
+    return same and all(close(a, float(b), scale) for a, b in zip(found, other, strict=True))
 
 
 def close(left: float, right: float, scale: float) -> bool:

@@ -13,8 +13,9 @@ from gradscope import notation, operands
 from gradscope.explanation import Local, Step
 from gradscope.operands import Operation, share_a_name
 from gradscope.render import numbers
-from gradscope.render._explained import LABEL, Explained, close
+from gradscope.render._explained import LABEL, Explained, agree, total
 from gradscope.render._text import cells, one_line, shorten, visible
+from gradscope.report import GradientInfo
 
 LONG = 24
 """An operation whose text is longer is written with letters in place of its operands, as is one
@@ -23,6 +24,9 @@ whose operands share a variable."""
 LETTERS = "uvwxyz"
 
 LONGEST_FORMULA = 300
+
+MOST_NUMBERS = 16
+"""A matrix with more is not written out."""
 
 BAD = "bold #d0327a"
 
@@ -71,11 +75,13 @@ class StepTeller:
         return explained.paint(text, "bold") + gap + explained.paint(place, "dim")
 
     def _value(self) -> Iterator[str]:
-        result = self.explained.tensor(self.explained.scene.tensor(self.node.id, 0))
-        if not result:
+        outputs = range(len(self.node.outputs))
+        scene = self.explained.scene
+        results = [self.explained.tensor(scene.tensor(self.node.id, k)) for k in outputs]
+        if not results or not all(results):
             return
-        taken = self._taken()
-        text = f"{taken} = {result}" if taken and taken != result else result
+        taken = self._taken() if len(results) == 1 else ""
+        text = f"{taken} = {results[0]}" if taken else ", ".join(results)
         yield from self.explained.line("value", text)
 
     def _taken(self) -> str:
@@ -177,10 +183,11 @@ class StepTeller:
                 parts.append((explained.gradient(info, shape), name))
         text = explained.gradient(total, shape)
         origin = ", ".join(name for _, name in parts)
+        added = " + ".join(part for part, _ in parts)
+        if explained.backward is not None and self.node.id in explained.backward.altered:
+            return f"{added}  ({origin}), which a hook of the program replaced by {text}"
         if len(parts) > 1:
-            text = f"{' + '.join(part for part, _ in parts)} = {text}"
-        elif parts and parts[0][0] != text:
-            return f"{parts[0][0]} {origin}, which a hook of the program replaced by {text}"
+            text = f"{added} = {text}"
         return f"{text}  ({origin})" if origin else text
 
     def _sent(self, edge: int) -> Iterator[str]:
@@ -239,7 +246,8 @@ class StepTeller:
         """``∂(c * d)/∂c = d = 4``, as far as it is known."""
         argument = self._argument(self.explained.edge(edge).slot)
         texts = {**self.texts, **self._letters}
-        symbol = notation.derivative(self.op, argument, texts)
+        # The notation is that of real numbers.
+        symbol = "" if self._is_complex else notation.derivative(self.op, argument, texts)
         if not symbol:
             return notation.sent(self.op, argument, texts) or self._plain_local(edge)
         if not texts.get(argument):
@@ -253,6 +261,14 @@ class StepTeller:
             if more and more != symbol and not steps[-1].endswith(f"= {more}"):
                 steps.append(f"= {more}")
         return " ".join(steps)
+
+    @cached_property
+    def _is_complex(self) -> bool:
+        return any(one is not None and "complex" in one.dtype for one in self.node.outputs) or any(
+            "complex" in info.dtype
+            for edge in self.edges
+            if (info := self.explained.on_edge(edge)) is not None
+        )
 
     def _left(self, argument: str, texts: dict[str, str]) -> str:
         operand = operands.bracketed(texts[argument])
@@ -280,20 +296,43 @@ class StepTeller:
         explained = self.explained
         place = explained.edge(edge)
         info = explained.on_edge(edge)
-        local = self._local(edge)
         sent = explained.gradient(info, explained.shape(place.target, place.output))
-        total = explained.upstream(self.node.id, local.output if local else 0)
-        above = explained.gradient(
-            total, explained.shape(self.node.id, local.output if local else 0)
-        )
-        if local is None or not (info and total and info.values and total.values):
-            return f"{above} → {sent}"
-        sign = "×" if local.diagonal else "·"
-        product = multiplied(total.values, local)
-        if not agrees(product, info.values):
-            found = numbers.tensor(product, (len(product),), "float32")
-            return f"{above} {sign} {explained.local(local)} = {found}, but {sent} was sent"
-        return f"{above} {sign} {explained.local(local)} = {sent}"
+        reached = [output for output, info in self._received.items() if info.values is not None]
+        found = [(output, explained.locals.get((edge, output))) for output in reached]
+        known = [(output, local) for output, local in found if local is not None]
+        words = [self._factors(output, local) for output, local in known]
+        if len(known) < len(self._received) or not all(words) or info is None or not info.values:
+            return f"{self._above()} → {sent}"
+        rows = [multiplied(self._received[k].values or (), local) for k, local in known]
+        product = total(rows)
+        text = " + ".join(words)
+        if not agree(product, info.values):
+            result = numbers.tensor(product, (len(product),), "float32")
+            return f"{text} = {result}, but {sent} was sent"
+        return f"{text} = {sent}"
+
+    @cached_property
+    def _received(self) -> dict[int, GradientInfo]:
+        """The upstream gradients that arrived, by output."""
+        outputs = range(len(self.node.outputs))
+        found = {output: self.explained.upstream(self.node.id, output) for output in outputs}
+        silent = ("none", "not reached")
+        return {k: info for k, info in found.items() if info and info.state not in silent}
+
+    def _above(self) -> str:
+        explained = self.explained
+        shapes = {output: explained.shape(self.node.id, output) for output in self._received}
+        parts = [explained.gradient(one, shapes[k]) for k, one in self._received.items()]
+        return ", ".join(parts)
+
+    def _factors(self, output: int, local: Local) -> str:
+        """``upstream × local`` in numbers, "" where these are many."""
+        info = self._received[output]
+        above = self.explained.scene.values(info, self.explained.shape(self.node.id, output))
+        factor = self.explained.local(local)
+        if not above or not factor or len(local.values) > MOST_NUMBERS:
+            return ""
+        return f"{above} {'×' if local.diagonal else '·'} {factor}"
 
     # ------------------------------------------------------------------ where it is from
 
@@ -307,7 +346,8 @@ class StepTeller:
             if wanted & set(one.arguments) or not self.step.arguments
         ]
         for number, formula in enumerate(shown):
-            text = f"{', '.join(formula.arguments)}: {formula.text[:LONGEST_FORMULA]}"
+            cut = formula.text[:LONGEST_FORMULA] + "…" * (len(formula.text) > LONGEST_FORMULA)
+            text = f"{', '.join(formula.arguments)}: {cut}"
             yield from explained.line("" if number else "torch", visible(text), "dim")
         if self.rule.why:
             yield from explained.line("torch", f"{self.node.op}: {visible(self.rule.why)}", "dim")
@@ -318,7 +358,7 @@ class StepTeller:
                 shown_line = explained.glyphs.text(visible(text))
                 yield explained.heading(" " * 15 + shown_line, "cyan")
         if self.step.why:
-            text = f"cannot be shown, because {visible(self.step.why)}"
+            text = f"derivatives cannot be computed here, because {visible(self.step.why)}"
             yield from explained.line("local", text, BAD)
 
 
@@ -333,10 +373,3 @@ def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:
         sum(above[row] * values[row * columns + column] for row in range(rows))
         for column in range(columns)
     ]
-
-
-def agrees(product: list[float], sent: tuple[float | str, ...]) -> bool:
-    """Whether a product is what was sent, within rounding."""
-    scale = max(map(abs, product), default=0.0)
-    pairs = zip(product, map(float, sent), strict=True)
-    return len(product) == len(sent) and all(close(a, b, scale) for a, b in pairs)

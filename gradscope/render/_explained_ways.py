@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.explanation import Path, Ways
-from gradscope.render._explained import Explained
-from gradscope.render._explained_step import BAD
+from gradscope.render._explained import Explained, agree, total
+from gradscope.render._explained_step import BAD, MOST_NUMBERS
 from gradscope.render._text import cells
 from gradscope.report import GradientInfo
 
@@ -57,22 +57,31 @@ class WayTeller:
         if left and len(shown) < len(self.ways.paths):
             yield from explained.line("", f"and {left:,} more paths: --all")
         elif left and self.ways.rest is not None:
-            rest = explained.amount(self.ways.rest, self.shape)
+            rest = explained.amount(self.ways.rest, self.leaf.tensor)
             yield from explained.line("rest", f"the other {_count(str(left))} paths bring {rest}")
-        elif len(shown) > 1 and self.total is not None:
+        elif not left:
             yield from self._sum(shown)
 
     def _sum(self, shown: tuple[Path, ...]) -> Iterator[str]:
         explained = self.explained
-        terms = [explained.amount(path.contribution, self.shape) for path in shown]
-        if not all(path.contribution.values for path in shown) or "‖" in "".join(terms):
+        values = [path.contribution.values for path in shown]
+        rows = [row for row in values if row is not None]
+        arrived = explained.gradient(self.total, self.shape)
+        if len(rows) < len(shown) or self.total is None or self.total.values is None:
             return  # norms do not add up
-        total = explained.gradient(self.total, self.shape)
-        yield from explained.line("sum", f"{' + '.join(terms)} = {total}", "bold")
+        added = total(rows)
+        tensor = self.leaf.tensor
+        terms = [explained.amount(path.contribution, tensor) for path in shown]
+        found = explained.values(added, self.shape, tensor.dtype) or "their sum"
+        if not agree(added, self.total.values):
+            text = f"{' + '.join(terms)} = {found}; hooks of the program made it {arrived}"
+            yield from explained.line("sum", text, BAD)
+        elif len(shown) > 1 and "‖" not in "".join(terms):
+            yield from explained.line("sum", f"{' + '.join(terms)} = {arrived}", "bold")
 
     def _path(self, path: Path) -> Iterator[str]:
         explained = self.explained
-        brought = explained.amount(path.contribution, self.shape)
+        brought = explained.amount(path.contribution, self.leaf.tensor)
         route = self._route(path)
         product = self._product(path)
         text = f"{product} = {brought}" if product else brought
@@ -103,15 +112,23 @@ class WayTeller:
         if explained.backward is None or not path.edges:
             return ""
         seed = explained.backward.gradients[explained.backward.seeds[path.root]]
-        factors = [explained.gradient(seed, explained.shape(root.node, root.output))]
+        shape = explained.shape(root.node, root.output)
+        factors = [explained.scene.values(seed, shape) or ""]
+        signs = []
         output = root.output
         for edge in path.edges:
             local = explained.locals.get((edge, output))
             if local is None:
                 return ""
-            factors.append(("× " if local.diagonal else "· ") + explained.local(local))
+            if len(local.values) > MOST_NUMBERS:
+                return ""
+            factors.append(explained.local(local))
+            signs.append("×" if local.diagonal else "·")
             output = graph.edges[edge].output
-        return " ".join(factors)
+        if not all(factors):
+            return ""
+        pairs = zip(signs, factors[1:], strict=True)
+        return " ".join([factors[0], *(f"{sign} {factor}" for sign, factor in pairs)])
 
     def _accumulated(self) -> Iterator[str]:
         """``3 + 3 = 6``: what was there before, what came, what it is now."""

@@ -4,13 +4,14 @@ Must not know of steps or paths."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 from gradscope.explanation import Amount, Term, Weights
 from gradscope.plain import Number
 from gradscope.render import numbers
-from gradscope.render._explained import Explained
+from gradscope.render._explained import UNNAMED, Explained, agree, total
 from gradscope.render._explained_step import BAD
 from gradscope.render._table import Cell, Column, Part, Table
 
@@ -43,9 +44,8 @@ class WeightTeller:
             return
         if self.is_plain():
             label = explained.root_label(0)
-            yield from explained.paragraph(
-                f"{label} is one number, so backward starts with ∂{label}/∂{label} = 1."
-            )
+            start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"
+            yield from explained.paragraph(f"{label} is one number: backward starts with {start}.")
         else:
             yield from self._words()
         if self.explained.told.jacobian:
@@ -70,9 +70,10 @@ class WeightTeller:
             given = numbers.number(self.weights.terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
         else:
+            have = "has" if len(self.graph.roots) == 1 else "have"
             text = (
-                f"{label} has {count:,} elements. The gradient given holds a weight v[i] for each "
-                f"of them: v = {self._given()}."
+                f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
+                f"each of them: v = {self._given()}."
             )
         yield from explained.paragraph(f"{text} Backward computes the derivative of")
         yield from explained.paragraph(f"L = {self._sum()}", "bold", indent=4)
@@ -96,9 +97,9 @@ class WeightTeller:
         more = ", and so on" if self.weights.total > len(each) else ""
         changes = "that element" if self.weights.total > 1 else "it"
         meant = (
-            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist: in "
-            "a training it is the loss, and the weights are what the steps after this one hand "
-            "down."
+            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist "
+            f"here. In a training L is the loss, and the weights come from the steps after "
+            f"{self.explained.root_label(0)}."
         )
         return " ".join(part for part in (meant, self._special()) if part)
 
@@ -142,38 +143,46 @@ class WeightTeller:
         table = Table(
             columns, explained.options.width - 3, explained.glyphs, explained.options.color
         )
-        for line in [*table.lines([*rows, self._total(leaf)])]:
+        for line in table.lines([*rows, *self._totals(column, leaf)]):
             yield f"   {line}"
 
     def _row(self, term: Term, column: int, leaf: int) -> list[Cell]:
-        shape = self.graph.leaves[leaf].tensor.shape
+        tensor = self.graph.leaves[leaf].tensor
         derivative = term.derivatives[column]
         texts = (
             self._element(term),
             numbers.number(term.weight),
-            self.explained.amount(derivative, shape),
-            self.explained.amount(_scaled(term.weight, derivative), shape),
+            self.explained.amount(derivative, tensor),
+            self.explained.amount(_scaled(term.weight, derivative), tensor),
         )
         return [(Part(self.explained.glyphs.text(text)),) for text in texts]
 
-    def _last(self, label: str, amount: Amount, leaf: int) -> list[Cell]:
-        shape = self.graph.leaves[leaf].tensor.shape
-        text = self.explained.glyphs.text(self.explained.amount(amount, shape))
-        return [(Part(label),), (Part(""),), (Part(""),), (Part(text),)]
+    def _last(self, label: str, amount: Amount, leaf: int, style: str = "") -> list[Cell]:
+        tensor = self.graph.leaves[leaf].tensor
+        text = self.explained.glyphs.text(self.explained.amount(amount, tensor))
+        return [(Part(label, style),), _EMPTY, _EMPTY, (Part(text, style),)]
 
-    def _total(self, leaf: int) -> list[Cell]:
-        explained = self.explained
-        name = explained.name(self.graph.leaves[leaf].node)
-        shape = self.graph.leaves[leaf].tensor.shape
-        total = explained.scene.reading.leaf(leaf) if explained.scene.reading else None
-        label = "sum = v·J" if self.weights.total > 1 else f"gradient of {name}"
-        text = explained.glyphs.text(explained.gradient(total, shape))
-        return [
-            (Part(explained.glyphs.text(label), "bold"),),
-            _EMPTY,
-            _EMPTY,
-            (Part(text, "bold"),),
-        ]
+    def _totals(self, column: int, leaf: int) -> Iterator[list[Cell]]:
+        """The sum; and what the leaf got, where that is something else."""
+        reading = self.explained.scene.reading
+        arrived = reading.leaf(leaf) if reading else None
+        if arrived is None or arrived.norm is None:
+            return
+        label = "sum = v·J" if self.weights.total > 1 else "gradient"
+        label = self.explained.glyphs.text(label)
+        got = Amount(arrived.norm, arrived.values)
+        added = self._added(column)
+        if added is None or arrived.values is None or agree(added, arrived.values):
+            yield self._last(label, got, leaf, "bold")
+            return
+        yield self._last(label, Amount(math.hypot(*added), tuple(added)), leaf, "bold")
+        yield self._last("hooks made it", got, leaf, BAD)
+
+    def _added(self, column: int) -> list[float] | None:
+        scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
+        rows = [one.values for one in (*scaled, *self.weights.rest[column : column + 1])]
+        known = [row for row in rows if row is not None]
+        return total(known) if len(known) == len(rows) else None
 
     # ------------------------------------------------------------------ the whole Jacobian
 
@@ -198,14 +207,8 @@ class WeightTeller:
             cells = "  ".join(text.rjust(wide) for text, wide in zip(row, widths, strict=True))
             yield from explained.line(self._element(term), cells)
         weights = [term.weight for term in self.weights.terms]
-        total = explained.scene.reading.leaf(leaf) if explained.scene.reading else None
-        shape = self.graph.leaves[leaf].tensor.shape
         product = f"v·J = {_row_of(weights)}·J = {_row_of(_product(weights, rows))}"
-        yield from explained.line("", f"{product}, the gradient of {name}", "bold")
-        if shape != (size,) and total is not None and total.values is not None:
-            yield from explained.line(
-                "", f"in the shape of {name}: {explained.gradient(total, shape)}"
-            )
+        yield from explained.line("", product, "bold")
 
 
 _EMPTY: Cell = (Part(""),)

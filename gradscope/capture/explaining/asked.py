@@ -84,7 +84,8 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
         return NoSuchLeaf(f"--leaf {name}: the graph has no such leaf", _nearest(graph, name))
     if not tensor.requires_grad:
         refused = without_history(tensor, name, live.recorder)
-        return NoSuchLeaf(f"{name} gets no gradient: {refused.what}", refused.hint)
+        what = refused.what.replace("carries no gradient history", "gets no gradient")
+        return NoSuchLeaf(what, refused.hint)
     position = live.probe.walked.index.get(tensor.grad_fn) if tensor.grad_fn is not None else None
     if position is not None:
         return NoSuchLeaf(
@@ -93,8 +94,9 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
         )
     root = next((root.label for root in graph.roots if root.label), "the root")
     return NoSuchLeaf(
-        f"{name} gets no gradient: nothing that {root} was made from used it with a history",
-        f"where it was cut off: gradscope doctor; leaves that get one: {_listed(graph)}",
+        f"{name} gets no gradient: backward from {root} does not come to it",
+        f"if {root} should depend on it, gradscope doctor finds the line that cuts it off; "
+        f"leaves that get one: {_listed(graph)}",
     )
 
 

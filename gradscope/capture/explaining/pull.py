@@ -75,7 +75,9 @@ class Puller:
             }
         except Exception as error:
             lines = str(error).strip().splitlines() or [""]
-            text = f"{op_name(node)} failed with {type(error).__name__}: {lines[0]}"
+            # Torch's messages go on with advice that is not for somebody who only looks.
+            said = lines[0].partition(". ")[0].rstrip(".")
+            text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
 
     def sweep(

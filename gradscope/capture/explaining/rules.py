@@ -71,7 +71,7 @@ class Rules:
     def listing(self, node: Any) -> Listing | None:
         """The lines of a custom Function's own backward, where its text is at hand."""
         code = backward_code(node) if isinstance(node, BackwardCFunction) else None
-        if code is None:
+        if code is None or node._forward_cls.__module__.startswith("torch."):
             return None
         first, lines = self._sources.lines_of(code)
         name = self._sources.display_name(code.co_filename)

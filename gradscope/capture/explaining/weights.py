@@ -52,6 +52,8 @@ def weights(puller: Puller, graph: Graph, seeds: Seeds, wanted: Wanted) -> Weigh
     total = sum(gradient.numel() for _, gradient in seeds)
     if wanted.jacobian:
         _refuse_large(graph, total, wanted.leaves)
+    if any(gradient.is_complex() for _, gradient in seeds):
+        return Weights(tuple(wanted.leaves), total, why="the root is complex")
     shown = _shown(seeds, total, wanted.jacobian)
     rows = _Rows(puller, graph, seeds, wanted)
     leaves = tuple(wanted.leaves)
