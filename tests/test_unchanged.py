@@ -27,13 +27,16 @@ def alone(path: str) -> str:
     return printed.getvalue()
 
 
+@pytest.mark.parametrize("command", ["backward", "explain"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_watched_program_prints_what_it_prints_alone(name: str, session: Session) -> None:
+def test_a_watched_program_prints_what_it_prints_alone(
+    name: str, command: str, session: Session
+) -> None:
     path = str(session.write(PROGRAMS[name] + END))
     torch.manual_seed(1)
     expected = alone(path)
     torch.manual_seed(1)
-    done = session.cli("backward", path, "--run-on", "-q", "-o", "report.json")
+    done = session.cli(command, path, "--run-on", "-q", "-o", "report.json")
     assert done.out == expected
     assert done.err == ""
     assert done.status == 0
@@ -70,6 +73,10 @@ print([p.double().sum().item().hex() for p in net.parameters()], torch.rand(1).i
         ["backward", "--root", "loss"],
         ["backward", "--root", "net(x).sum()", "--call", "2"],
         ["trace"],
+        ["trace", "--create-graph", "0.weight"],
+        ["explain"],
+        ["explain", "--call", "3", "--all"],
+        ["explain", "--root", "loss", "--leaf", "3.bias", "--jacobian"],
         ["backward", "--call", "99"],
     ],
     ids=" ".join,

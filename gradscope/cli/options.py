@@ -149,7 +149,7 @@ explain_options = _all_of(
         "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
     ),
     click.option(
-        "--all", "everything", is_flag=True, help="Every step and every path; fold nothing."
+        "--all", "everything", is_flag=True, help="Every leaf, step and path; fold nothing."
     ),
 )
 """What to explain."""

@@ -64,10 +64,10 @@ class ChainTeller:
         """The formula of each kind of step, once."""
         explained = self.explained
         yield explained.heading("How these steps compute what they send")
-        seen = {step.rule: step for step in explained.told.steps}
-        for index, rule in enumerate(explained.told.rules):
-            if index in seen:
-                yield from self._rule(rule)
+        on_path = {self.graph.edges[edge].source for edge in self.path.edges}
+        used = {step.rule for step in explained.told.steps if step.node in on_path}
+        for index in sorted(used):
+            yield from self._rule(explained.told.rules[index])
 
     # ------------------------------------------------------------------ folding
 

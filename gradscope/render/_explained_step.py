@@ -147,7 +147,10 @@ class StepTeller:
         if target.variable or origin is None:
             return visible(target.variable)
         # An inner node of one expression has no words of its own.
-        return "" if target.origin == self.node.origin else visible(one_line(origin.expression))
+        if target.origin == self.node.origin:
+            return ""
+        made = "∂ " if target.backward_made else ""
+        return made + visible(one_line(origin.expression))
 
     def _number(self, argument: str) -> str:
         """The value of an argument, where it is known and small."""

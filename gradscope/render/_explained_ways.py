@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.explanation import Path, Ways
+from gradscope.render import numbers
 from gradscope.render._explained import Explained, agree, total
 from gradscope.render._explained_step import BAD, MOST_NUMBERS
 from gradscope.render._text import cells
@@ -101,7 +102,11 @@ class WayTeller:
         names = [self.explained.name(node) for node in nodes]
         if len(names) > LONGEST_PATH:
             half = LONGEST_PATH // 2
-            names = [*names[:half], f"… {len(names) - 2 * half} nodes …", *names[-half:]]
+            names = [
+                *names[:half],
+                f"… {numbers.count(len(names) - 2 * half, 'node')} …",
+                *names[-half:],
+            ]
         return " → ".join(names)
 
     def _product(self, path: Path) -> str:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from gradscope.explanation import Amount, Term, Weights
 from gradscope.plain import Number
 from gradscope.render import numbers
-from gradscope.render._explained import UNNAMED, Explained, agree, total
+from gradscope.render._explained import INDENT, UNNAMED, Explained, agree, total
 from gradscope.render._explained_step import BAD
 from gradscope.render._table import Cell, Column, Part, Table
+from gradscope.render._text import cells
 
 MOST_IN_SUM = 4
 """Terms that the sum is written out with."""
@@ -203,9 +204,12 @@ class WeightTeller:
         )
         texts = [[numbers.number(value) for value in row] for row in rows]
         widths = [max(map(len, one)) for one in zip(*texts, strict=True)]
-        for term, row in zip(self.weights.terms, texts, strict=True):
-            cells = "  ".join(text.rjust(wide) for text, wide in zip(row, widths, strict=True))
-            yield from explained.line(self._element(term), cells)
+        labels = [self._element(term) for term in self.weights.terms]
+        widest = max(map(cells, labels), default=0)
+        for label, row in zip(labels, texts, strict=True):
+            line = "  ".join(text.rjust(wide) for text, wide in zip(row, widths, strict=True))
+            lead = " " * INDENT + explained.glyphs.text(label.ljust(widest))
+            yield f"{explained.paint(lead, 'dim')}  {line}"
         weights = [term.weight for term in self.weights.terms]
         product = f"v·J = {_row_of(weights)}·J = {_row_of(_product(weights, rows))}"
         yield from explained.line("", product, "bold")

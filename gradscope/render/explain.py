@@ -55,7 +55,8 @@ def _lines(explained: Explained) -> Iterator[str]:
 
 def _steps(explained: Explained) -> Iterator[str]:
     path = strongest(explained)
-    if path is not None and len(explained.told.steps) > MOST_STEPS:
+    many = len(explained.told.steps) > MOST_STEPS and not explained.told.everything
+    if path is not None and many:
         name = summary(explained)
         yield explained.heading(f"Step by step along the path that brings most to {name}")
         teller = ChainTeller(explained, path)

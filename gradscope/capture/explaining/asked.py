@@ -33,7 +33,8 @@ def chosen_leaves(live: Live, asked: Explain) -> list[int]:
     graph = live.probe.graph
     if asked.leaf is not None:
         return [_named(live, asked.leaf)]
-    if len(graph.nodes) <= SMALL_GRAPH and len(graph.leaves) <= MOST_LEAVES:
+    small = len(graph.nodes) <= SMALL_GRAPH and len(graph.leaves) <= MOST_LEAVES
+    if small or asked.everything:
         return list(range(len(graph.leaves)))
     return [_farthest(graph)] if graph.leaves else []
 

@@ -20,6 +20,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.flow import is_leaf, outputs_of
 from gradscope.capture.saved import op_name, slots_of
+from gradscope.capture.summary import name_of, readable
 from gradscope.capture.walk import Walked
 
 Gradient = torch.Tensor | None
@@ -73,6 +74,8 @@ class Puller:
                 for edge in self.leaving[number]
                 if sent[self.walked.edges[edge][1]] is not None
             }
+        except CannotCall:
+            raise
         except Exception as error:
             lines = str(error).strip().splitlines() or [""]
             # Torch's messages go on with advice that is not for somebody who only looks.
@@ -201,10 +204,26 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
 
 def _fitted(gradient: Any, like: Any) -> torch.Tensor:
     """A gradient as the engine delivers it: summed over broadcast dimensions, in the operand's
-    dtype."""
-    if like is None or gradient.is_nested or gradient.layout is not torch.strided:
+    dtype; dense."""
+    if gradient.layout is torch.sparse_coo:
+        gradient = gradient.to_dense()
+    check_numbers(gradient)
+    if like is None:
         return gradient  # type: ignore[no-any-return]
     shape = tuple(like.shape)
     if tuple(gradient.shape) != shape:
         gradient = gradient.sum_to_size(shape)
     return gradient.to(like.dtype)  # type: ignore[no-any-return]
+
+
+def check_numbers(gradient: torch.Tensor) -> None:
+    """Refuse a gradient that has no numbers to follow, or that a class of the program computes.
+
+    Raises:
+        CannotCall: always then.
+    """
+    if not readable(gradient):
+        kind = "meta" if gradient.device.type == "meta" else name_of(gradient.layout)
+        if type(gradient) is not torch.Tensor:
+            kind = type(gradient).__name__
+        raise CannotCall(f"a gradient on the way is a tensor of another kind ({kind})")

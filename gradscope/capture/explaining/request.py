@@ -13,8 +13,8 @@ class Explain(Study):
     """Explain the gradient of one leaf, of all of them, or what one node does.
 
     ``leaf`` is a name of a leaf, ``node`` an id; None where it was not asked for.  ``jacobian``:
-    with the whole Jacobian of the root by the leaves.  ``everything``: every step and path, none
-    folded.  ``cache`` is the folder in which torch's formulas are kept between runs, "" for
+    with the whole Jacobian of the root by the leaves.  ``everything``: every leaf, step and path,
+    none folded.  ``cache`` is the folder in which torch's formulas are kept between runs, "" for
     nowhere.
     """
 

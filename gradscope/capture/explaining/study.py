@@ -16,7 +16,7 @@ from gradscope.capture.explaining.asked import SMALL_GRAPH, between, check_node,
 from gradscope.capture.explaining.formulas import formulas
 from gradscope.capture.explaining.locals import local_derivatives
 from gradscope.capture.explaining.paths import ways
-from gradscope.capture.explaining.pull import CannotCall, Place, Puller
+from gradscope.capture.explaining.pull import CannotCall, Place, Puller, check_numbers
 from gradscope.capture.explaining.request import Explain
 from gradscope.capture.explaining.rules import Rules, constants
 from gradscope.capture.explaining.weights import Wanted, weights
@@ -61,8 +61,12 @@ class _Study:
             return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
         leaves = chosen_leaves(self.live, asked)
         through = between(self.graph, leaves)
-        seeds = self._seeds()
-        found = ways(self.puller, self.graph, seeds, through, leaves)
+        seeds = []
+        try:
+            seeds = self._seeds()
+            found = ways(self.puller, self.graph, seeds, through, leaves)
+        except CannotCall as error:
+            found = tuple(Ways(leaf, "0", why=str(error)) for leaf in leaves)
         steps = [self._step(node) for node in self._nodes(through, found)]
         wanted = Wanted(leaves, through, asked.jacobian)
         return Explanation(
@@ -77,7 +81,11 @@ class _Study:
         )
 
     def _seeds(self) -> list[tuple[Place, torch.Tensor]]:
-        """Where backward starts and with what; empty where torch would refuse to start."""
+        """Where backward starts and with what; empty where torch would refuse to start.
+
+        Raises:
+            CannotCall: when such a gradient has no numbers.
+        """
         index = self.live.probe.walked.index
         found = []
         for root, gradient in zip(self.live.roots, self.live.gradients, strict=True):
@@ -85,6 +93,7 @@ class _Study:
             seed = given(root, gradient)
             if seed is None:
                 return []
+            check_numbers(seed)
             found.append(((index[node], output), seed.detach()))
         return found
 
