@@ -190,7 +190,7 @@ class Watcher:
             named = named_root(self._request.root, scopes, self.recorder)
             last = last if named is None else [named]
         if last and last[0].grad_fn is not None:
-            self.report = self._probe(last, scopes).report(notes=[sentence])
+            self._show(last, scopes, [sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
@@ -241,10 +241,11 @@ class Watcher:
             return root  # type: ignore[no-any-return]
         return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
 
-    def _show(self, roots: list[Any], scopes: Scopes) -> None:
+    def _show(self, roots: list[Any], scopes: Scopes, notes: Sequence[str] = ()) -> None:
         """The graph from these roots, no gradient sent through it."""
         probe = self._probe(roots, scopes)
-        self.report = probe.report(studied=self._studied(probe, roots, [None] * len(roots), scopes))
+        studied = self._studied(probe, roots, [None] * len(roots), scopes)
+        self.report = probe.report(notes=notes, studied=studied)
 
     def _studied(
         self,
