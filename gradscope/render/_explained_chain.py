@@ -53,7 +53,7 @@ class ChainTeller:
         width = explained.options.width
         table = Table(columns, width, explained.glyphs, explained.options.color)
         yield from table.lines([self._row(stretch) for stretch in self.stretches])
-        folded = sum(len(one.edges) > 1 for one in self.stretches)
+        folded = sum(len(one.edges) > 1 and one.call is not None for one in self.stretches)
         if folded:
             text = (
                 f"{numbers.count(folded, 'module call')} folded, each with what the path does in it"
@@ -82,7 +82,7 @@ class ChainTeller:
             found = self._at_depth(depth)
             if len(found) <= MOST_LINES:
                 return found
-        return self._at_depth(1) if deepest else every[:MOST_LINES]
+        return _middle_left_out(self._at_depth(1))
 
     def _at_depth(self, depth: int) -> list[Stretch]:
         """Steps in one call at this depth, one after the other, are one stretch."""
@@ -127,6 +127,8 @@ class ChainTeller:
             call = self.graph.calls[stretch.call]
             name = f"{glyphs.module} {visible(call.path)} {visible(call.type)}"
             return name, numbers.count(len(stretch.edges), "step"), ""
+        if len(stretch.edges) > 1:
+            return glyphs.ellipsis, f"{len(stretch.edges):,} more steps: --all", ""
         node = self.graph.nodes[self.graph.edges[stretch.edges[0]].source]
         sign = glyphs.root if node.id in {root.node for root in self.graph.roots} else glyphs.op
         name = f"{sign} #{node.id} {explained.title(node)}"
@@ -151,6 +153,15 @@ class ChainTeller:
                 text = f"{text[:LONGEST_RULE]}…"
             line = f"{op} {', '.join(formula.arguments)}: {visible(text)}"
             yield from explained.paragraph(line, "dim", indent=3)
+
+
+def _middle_left_out(stretches: list[Stretch]) -> list[Stretch]:
+    """Both ends of a chain that is too long, and all that is between them as one."""
+    half = MOST_LINES // 2
+    if len(stretches) <= MOST_LINES:
+        return stretches
+    between = [edge for one in stretches[half:-half] for edge in one.edges]
+    return [*stretches[:half], Stretch(tuple(between), None), *stretches[-half:]]
 
 
 def strongest(explained: Explained) -> Path | None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
-from rich.text import Text
+from rich.style import Style
+from rich.text import Span, Text
 
 from gradscope.errors import ToolMissing
 from gradscope.render import explain, svg
@@ -18,6 +19,8 @@ from gradscope.report import Report
 
 MOST_DRAWN = 200
 """Nodes of a graph that is drawn below the text."""
+
+GREY = "#4b5563"
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -56,10 +59,17 @@ def render(report: Report, options: Options) -> str:
 def _spans(text: str) -> str:
     """Text with colours of a terminal as HTML."""
     coloured = Text.from_ansi(text)
+    # Dimmed text would be too pale on white.
+    coloured.spans = [_inked(span) for span in coloured.spans]
     width = max(map(cells, coloured.plain.splitlines()), default=1)
     console = Console(record=True, file=StringIO(), width=width, color_system="truecolor")
     console.print(coloured, soft_wrap=True)
     return console.export_html(inline_styles=True, code_format="{code}")
+
+
+def _inked(span: Span) -> Span:
+    dim = isinstance(span.style, Style) and span.style.dim
+    return Span(span.start, span.end, Style(color=GREY)) if dim else span
 
 
 def _drawing(report: Report, options: Options) -> str:
