@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from gradscope.checks import Checks
+from gradscope.explanation import Explanation
 from gradscope.memory import Memory
 from gradscope.observations import Finding, Observations
 from gradscope.plain import Number, Struct, TensorInfo
@@ -214,4 +215,5 @@ class Report(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     checks: Checks | None = None
     memory: Memory | None = None
+    explanation: Explanation | None = None
     format: Literal["gradscope/1"] = FORMAT

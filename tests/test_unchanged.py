@@ -27,7 +27,7 @@ def alone(path: str) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("command", ["backward", "memory", "check"])
+@pytest.mark.parametrize("command", ["backward", "memory", "check", "explain"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_watched_program_prints_what_it_prints_alone(
     name: str, command: str, session: Session
@@ -79,6 +79,10 @@ print(torch.rand(1).item().hex())
         ["trace"],
         ["memory"],
         ["memory", "--call", "2", "--root", "loss"],
+        ["trace", "--create-graph", "0.weight"],
+        ["explain"],
+        ["explain", "--call", "3", "--all"],
+        ["explain", "--root", "loss", "--leaf", "3.bias", "--jacobian"],
         ["backward", "--call", "99"],
         ["check"],
         ["check", "--all", "--call", "3"],

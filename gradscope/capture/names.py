@@ -156,6 +156,11 @@ class Scopes:
         """All names of a tensor, the shortest way first."""
         return self.tensors.get(id(tensor), [])
 
+    def add(self, name: str, tensor: torch.Tensor) -> None:
+        """Give a tensor that no variable holds a name."""
+        self.tensors.setdefault(id(tensor), []).append(name)
+        self._held.append(tensor)
+
     def merged(self) -> dict[str, Any]:
         """All variables in one namespace, as code at the innermost point would see them."""
         found: dict[str, Any] = {}

@@ -140,7 +140,7 @@ class Probe:
         """Let the program make its call, and see what flows."""
         with unseen():
             self._measure_leaves()
-            flow, seeds = self._seeded(map(_given, call.roots, call.gradients))
+            flow, seeds = self._seeded(map(given, call.roots, call.gradients))
         # Measured and not kept: the call may add to this very tensor.
         before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
         with flow.hooked():
@@ -246,7 +246,7 @@ class Probe:
         return tuple(limits)
 
 
-def _given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
+def given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
     """The gradient that a pass starts with: as given, or the 1 that torch fills in."""
     if seed is not None:
         return seed

@@ -12,7 +12,8 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradscope.capture.calls import BackwardCall, edge_of
+from gradscope.capture.derived import watched_nodes
 from gradscope.capture.events import Events, tensors_in
 from gradscope.capture.freed import Freed
 from gradscope.capture.modules import ModuleTracker
@@ -184,14 +186,29 @@ class Recorder(TorchFunctionMode):
         if call is None or os.getpid() != self._process:
             self.refused = [tensor for tensor in tensors_in(args) if not tensor.requires_grad]
             return func(*args, **kwargs)
-        before = _sequence()
+        with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
+            return self._on_backward(call)
+
+    @contextmanager
+    def deriving(
+        self, roots: Sequence[Any], frame: FrameType | None, create_graph: bool
+    ) -> Iterator[None]:
+        """While the block runs, nodes are made by a backward pass from these roots."""
+        place = -1 if frame is None else self.places.number(frame)
+        start = _sequence()
+
+        def note(first: int, end: int, forward: int) -> None:
+            nonlocal start
+            # Between two nodes the engine adds up gradients; that is of the pass, not of a node.
+            self._spans.add(start, first, place, is_backward=True)
+            self._spans.add(first, end, place, is_backward=True, forward=forward)
+            start = max(start, end)
+
         try:
-            with mode_removed(self):
-                return self._on_backward(call)
+            with watched_nodes(roots, note) if create_graph else nullcontext():
+                yield
         finally:
-            after = _sequence()
-            if after != before:
-                self._spans.add(before, after, self.places.number(call.frame), is_backward=True)
+            self._spans.add(start, _sequence(), place, is_backward=True)
 
     def let_run(self, call: BackwardCall, retain_graph: bool | None = None) -> Any:
         """Make a backward call as the program meant it, and remember what it frees."""
@@ -245,8 +262,15 @@ class Recorder(TorchFunctionMode):
         return self._spans.of(sequence)
 
     def site_of(self, sequence: int) -> Site | None:
-        """The place of the call that made the node with this sequence number."""
+        """The place of the call that made the node with this sequence number; of a node that
+        backward made, the place of the node whose backward that was."""
         span = self._spans.of(sequence)
+        while span is not None and span.forward >= 0:
+            # The derivative of a derivative leads back over several passes.
+            behind = self._spans.of(span.forward)
+            if behind is None:
+                break
+            span = behind
         return None if span is None else self.places.site(span.place)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,16 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
                 raise
             continue
         return usable_root(value, f"--root {text}", text, recorder)
+    return None
+
+
+def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
+    """The tensor that an expression leads to from some variables in sight, whether or not it
+    requires grad; None where there is none."""
+    for namespace in _merged(scopes.namespaces):
+        with contextlib.suppress(SeedError):
+            value = evaluate(text, namespace, what=text)
+            return value if isinstance(value, torch.Tensor) else None
     return None
 
 

@@ -11,6 +11,7 @@ import contextlib
 import io
 import linecache
 import os
+import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -92,6 +93,17 @@ class Sources:
         if span is None:
             return []
         return _operand_names(text_of(self._file(site.code).lines, span))
+
+    def lines_of(self, code: CodeType) -> tuple[int, list[str]]:
+        """The text of a function from its ``def`` line on, with that line's number; no lines where
+        the text is not at hand."""
+        lines = self._file(code).lines
+        last = max((line for _, _, line in code.co_lines() if line), default=0)
+        first = code.co_firstlineno  # that of its first decorator
+        while first < last <= len(lines) and lines[first - 1].lstrip().startswith("@"):
+            first += 1
+        text = textwrap.dedent("".join(lines[first - 1 : last]))
+        return first, text.splitlines()
 
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""

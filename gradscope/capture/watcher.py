@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.calls import BackwardCall
+from gradscope.capture.derivative import derivative
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.probe import Detail, Made, Probe, Watched, made
@@ -88,16 +89,20 @@ class Watcher:
     def _look_at(self, call: BackwardCall) -> Made | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
-        if request.gradients and request.root is None and request.gradient is None:
+        own = request.root is None and request.gradient is None and request.create_graph is None
+        if request.gradients and own:
             return self._watch(call)
         with unseen():
             scopes = self._scopes(call.frame)
             if request.root is not None:
                 root = named_root(request.root, scopes, self.recorder)
                 if root is not None:
-                    self._take(root, scopes)
+                    self._take(self._derived([root], scopes, call.frame), scopes)
                 else:
                     self._seen.update(dict.fromkeys(scopes.variable_names()))
+            elif request.create_graph is not None:
+                root = self._derived(call.roots, scopes, call.frame, call.gradients)
+                self._take(root, scopes)
             elif request.gradients:
                 self._take(_single(call), scopes)
             else:
@@ -164,7 +169,8 @@ class Watcher:
         try:
             with unseen():
                 scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-                self._take(self._final_root(scopes, value), scopes)
+                root = self._final_root(scopes, value)
+                self._take(self._derived([root], scopes), scopes)
         except GradscopeError as error:
             self.error = error
 
@@ -194,7 +200,7 @@ class Watcher:
             named = named_root(self._request.root, scopes, self.recorder)
             last = last if named is None else [named]
         if last and last[0].grad_fn is not None:
-            self.report = self._probe(last, scopes).report(notes=[sentence])
+            self._show(last, scopes, [sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
@@ -231,10 +237,25 @@ class Watcher:
         studied = self._studied(probe, [root], [seed], scopes)
         self.report = probe.report([probe.own_pass(seed)], studied=studied)
 
-    def _show(self, roots: list[Any], scopes: Scopes) -> None:
+    def _derived(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        frame: FrameType | None = None,
+        gradients: Sequence[torch.Tensor | None] = (None,),
+    ) -> torch.Tensor:
+        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets."""
+        leaf = self._request.create_graph
+        if leaf is None:
+            (root,) = roots
+            return root  # type: ignore[no-any-return]
+        return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
+
+    def _show(self, roots: list[Any], scopes: Scopes, notes: Sequence[str] = ()) -> None:
         """The graph from these roots, no gradient sent through it."""
         probe = self._probe(roots, scopes)
-        self.report = probe.report(studied=self._studied(probe, roots, [None] * len(roots), scopes))
+        studied = self._studied(probe, roots, [None] * len(roots), scopes)
+        self.report = probe.report(notes=notes, studied=studied)
 
     def _studied(
         self,

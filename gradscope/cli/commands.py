@@ -11,6 +11,7 @@ from gradscope.cli.options import (
     check_options,
     diff_options,
     doctor_options,
+    explain_options,
     gradient_option,
     look_options,
     memory_options,
@@ -101,6 +102,26 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_command(options, gradients=True, arguments=arguments)
 
 
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@gradient_option
+@explain_options
+@start_options
+@start_options
+@derivative_option
+@click.pass_obj
+def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Follow the chain rule in numbers, from the root to a leaf.
+
+    For every step the derivative of the operation, upstream times local, and every sum; for
+    every leaf the paths to it; and what the numbers of --gradient are the weights of.  TARGET
+    may also be a saved explanation, FILE.json.
+    """
+    from gradscope.cli.explain import run_explain
+
+    return run_explain(options, arguments)
+
+
 @gradscope.command(epilog=FINDING_STATUSES)
 @target_options
 @doctor_options
@@ -168,7 +189,7 @@ def _is_wrong(report: Report) -> bool:
     return report.checks is not None and report.checks.is_wrong
 
 
-for _command in (trace, backward, doctor, memory, check):
+for _command in (trace, backward, explain, doctor, memory, check):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 

@@ -26,6 +26,13 @@ def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+gradient_option = click.option(
+    "--gradient",
+    metavar="V",
+    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
+    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
+)
+
 target_options = _all_of(
     click.argument("target", required=False),
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
@@ -45,13 +52,6 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-gradient_option = click.option(
-    "--gradient",
-    metavar="V",
-    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
-    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
-)
-
 start_options = _all_of(
     click.option(
         "--root",
@@ -70,8 +70,15 @@ start_options = _all_of(
 )
 """Which backward call or tensor to look at."""
 
+derivative_option = click.option(
+    "--create-graph",
+    metavar="LEAF",
+    help="Start from the gradient of this leaf instead, computed with create_graph=True.",
+)
+
 look_options = _all_of(
     start_options,
+    derivative_option,
     click.option(
         "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
     ),
@@ -199,6 +206,20 @@ diff_options = _all_of(
     _folding_options,
 )
 """What to compare, how strictly, and how much of it to show."""
+
+explain_options = _all_of(
+    click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
+    click.option(
+        "--node", type=int, metavar="ID", help="Explain what this node does, by its number."
+    ),
+    click.option(
+        "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
+    ),
+    click.option(
+        "--all", "everything", is_flag=True, help="Every leaf, step and path; fold nothing."
+    ),
+)
+"""What to explain."""
 
 doctor_options = _all_of(
     click.option(

@@ -202,9 +202,12 @@ def short_op(node: Node) -> str:
 
 
 def label_of(graph: Graph, node: Node) -> str:
-    """The user's words for what a node computed: ``y = 3*a``, ``3*a``, or ""."""
+    """The user's words for what a node computed: ``y = 3*a``, ``3*a``, or ""; ``∂ 3*a`` for what
+    backward made of it."""
     origin = graph.origin_of(node)
     expression = origin.expression if origin else ""
+    if node.backward_made and expression:
+        expression = f"∂ {expression}"
     if node.kind == "leaf":
         return ""
     if node.variable and expression:
