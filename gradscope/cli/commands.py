@@ -9,6 +9,7 @@ import click
 
 from gradscope.cli.options import (
     check_options,
+    derivative_option,
     diff_options,
     doctor_options,
     explain_options,
@@ -106,7 +107,6 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @target_options
 @gradient_option
 @explain_options
-@start_options
 @start_options
 @derivative_option
 @click.pass_obj
