@@ -109,6 +109,7 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @explain_options
 @start_options
 @derivative_option
+@study_output_options
 @click.pass_obj
 def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
     """Follow the chain rule in numbers, from the root to a leaf.
