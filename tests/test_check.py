@@ -382,7 +382,7 @@ def test_a_wrong_one_is_told_with_its_place(width: str, session: Session) -> Non
     assert all(len(line) <= int(width) for line in done.out.splitlines())
     # Lines may be wrapped anywhere between words.
     words = " ".join(done.out.split())
-    assert "at program.py:18: Elu.apply(x)" in words
+    assert "at program.py:21: Elu.apply(x)" in words
     assert "element [77,5] of x" in words
     assert done.out.splitlines()[2].startswith("wrong")
 

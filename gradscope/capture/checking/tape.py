@@ -87,6 +87,7 @@ class Tape(Recorder):
             make_release_safe(walked)
             freed = {node._sequence_nr() for node in walked.nodes}
             self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
+            self._recount()
         return super().let_run(call, retain_graph)
 
     def _taping(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Opened:
@@ -210,6 +211,10 @@ class Tape(Recorder):
     def _forget_half(self) -> None:
         self.has_forgotten = True
         del self.taped[: max(len(self.taped) // 2, 1)]
+        self._recount()
+
+    def _recount(self) -> None:
+        """Calls have left the tape, and with them what only they held."""
         self._slots.sweep()
         held = {slot.given for call in self.taped for slot in call.slots if slot.given}
         self._bytes = sum(given.value.nbytes for given in held)
