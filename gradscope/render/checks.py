@@ -237,7 +237,11 @@ class _Text:
         lead = " " * indent
         width = max(self.options.width, indent + 20)
         lines = textwrap.wrap(
-            self.glyphs.text(text), width, initial_indent=lead, subsequent_indent=lead
+            self.glyphs.text(text),
+            width,
+            initial_indent=lead,
+            subsequent_indent=lead,
+            break_on_hyphens=False,
         )
         return [self.paint(line, style) for line in lines]
 

@@ -12,26 +12,31 @@ import torch
 
 from gradscope.capture.checking.alone import dense_of, real
 from gradscope.capture.checking.placed import Placed
-from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole
-from gradscope.capture.checking.replay import Replay, Unrepeatable, widened
+from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
+from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, widened
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.summary import name_of
 from gradscope.checks import LeafCheck
 
 Gradients = Sequence[torch.Tensor | None]
 
+HOOKS = "hooks of the program are left out: its own graph would have run them once more"
+
 Found = tuple[tuple[LeafCheck, ...], str]
 """What was compared, and why no more."""
 
 
-def own_gradients(placed: Placed) -> Gradients:
-    """The gradients of all leaves by the program's own graph, whose buffers stay.
+def own_gradients(placed: Placed) -> Gradients | None:
+    """The gradients of all leaves by the program's own graph, whose buffers stay; None where that
+    would run hooks of the program.
 
     Raises:
         Unrepeatable: when that graph cannot be asked.
     """
     if any("CheckpointFunction" in node.op for node in placed.graph.nodes):
         raise Unrepeatable("a reentrant checkpoint allows no second backward pass")
+    if placed.has_hooks:
+        return None
     try:
         return torch.autograd.grad(
             placed.live.roots,
@@ -49,7 +54,7 @@ def check_leaves(
     placed: Placed,
     replay: Replay,
     values: Mapping[Slot, torch.Tensor],
-    gradients: Gradients,
+    gradients: Gradients | None,
     unsure: Iterable[int],
 ) -> Found:
     """Compare the leaves.
@@ -58,7 +63,7 @@ def check_leaves(
         placed: the graph and its calls.
         replay: the calls, made once.
         values: what the roots were then.
-        gradients: one a leaf.
+        gradients: one a leaf; None to take those of the calls made again, which no hook sees.
         unsure: nodes whose backward is not the derivative of what the tape runs.
 
     Raises:
@@ -68,6 +73,9 @@ def check_leaves(
     tolerance = _tolerance(placed)
     _refuse(placed, values, tolerance)
     blocked = _blocked(placed, replay, unsure)
+    reasons = [] if gradients is not None else [HOOKS]
+    if gradients is None:
+        gradients = _without_hooks(placed, replay, weights)
     leaves = list(_leaves(placed, gradients, blocked))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
@@ -76,18 +84,32 @@ def check_leaves(
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:
         which = "every leaf is"
-    return found, f"{which} behind a call that was not compared" * (missing > 0)
+    if missing:
+        reasons.append(f"{which} behind a call that was not compared")
+    return found, "; ".join(reasons)
+
+
+def _without_hooks(
+    placed: Placed, replay: Replay, weights: Mapping[Slot, torch.Tensor]
+) -> Gradients:
+    slots = placed.leaf_slots()
+    start = {slot: value_of(slot.given) for own in slots.values() for slot in own if slot.given}
+    slopes = wide_gradients(replay, weights, start)
+    found: list[torch.Tensor | None] = []
+    for number in range(len(placed.graph.leaves)):
+        parts = [part for slot in slots.get(number, ()) if (part := slopes[slot]) is not None]
+        found.append(sum(parts[1:], parts[0]) if parts else None)
+    return found
 
 
 def _leaves(placed: Placed, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
-    hooked, slots = placed.hooked(), placed.leaf_slots()
+    slots = placed.leaf_slots()
     for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
         if leaf.node in blocked or number not in slots:
             continue
-        variable = placed.variables[number]
-        is_hooked = leaf.node in hooked or bool(variable._backward_hooks)
-        dense = torch.zeros_like(variable) if gradient is None else dense_of(gradient)
-        yield LeafOnTape(number, slots[number], dense, is_hooked)
+        like = placed.variables[number].detach()
+        dense = torch.zeros_like(like) if gradient is None else dense_of(gradient)
+        yield LeafOnTape(number, slots[number], dense)
 
 
 def _blocked(placed: Placed, replay: Replay, unsure: Iterable[int]) -> set[int]:

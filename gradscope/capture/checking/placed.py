@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from gradscope.capture.checking.call import HOOKED, Call
+from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.replay import needed
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.checking.tape import Tape
@@ -98,11 +98,10 @@ class Placed:
                 found.add(target)
         return found
 
-    def hooked(self) -> set[int]:
-        """Nodes behind one at which a hook of the program may change a gradient."""
-        found = {self.positions[one] for one in self.tape.hooked if one in self.positions}
-        of_modules = (nodes for call, nodes in self.nodes.items() if call.custom is HOOKED)
-        return self.behind(found.union(*of_modules))
+    @property
+    def has_hooks(self) -> bool:
+        """Whether a backward pass of ours would run hooks of the program."""
+        return self.tape.has_hooks or any(leaf._backward_hooks for leaf in self.variables)
 
     def leaf_slots(self) -> dict[int, list[Slot]]:
         """For every leaf, by its number, its slots on the tape."""

@@ -46,12 +46,35 @@ Gradient = torch.Tensor | None
 @dataclass
 class LeafOnTape:
     """A leaf of the graph: its number there, its slots on the tape, and the gradient that the
-    program's own graph gives it.  ``is_hooked``: a hook of the program is on the way."""
+    program's own graph gives it."""
 
     number: int
     slots: list[Slot]
     gradient: torch.Tensor
-    is_hooked: bool = False
+
+
+def wide_gradients(
+    replay: Replay, weights: Mapping[Slot, torch.Tensor], start: Mapping[Slot, torch.Tensor]
+) -> dict[Slot, torch.Tensor | None]:
+    """What backward of the calls, made again in float64, gives these slots.
+
+    Raises:
+        Unrepeatable: when it fails.
+    """
+    leaves = {slot: value.clone().requires_grad_() for slot, value in start.items()}
+    try:
+        with torch.enable_grad():
+            found = replay.run(leaves, with_graph=True)
+        slopes = torch.autograd.grad(
+            [found[slot] for slot in weights],
+            list(leaves.values()),
+            list(weights.values()),
+            allow_unused=True,
+        )
+    except RuntimeError as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise Unrepeatable(f"backward raised {first}") from None
+    return dict(zip(leaves, slopes, strict=True))
 
 
 class Whole:
@@ -153,12 +176,10 @@ class Whole:
         ruler: Ruler,
     ) -> LeafCheck:
         verdict, reason = judged.verdict, ""
-        if verdict == "wrong" and any(leaf.is_hooked for leaf in leaves):
-            verdict, reason = "meant", "a hook of the program changes gradients on the way"
-        elif verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
+        if verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
             verdict = "rounding" if judged.error < GROSS else "wrong"
             if verdict == "wrong":
-                reason = "backward in float64 agrees: precision is lost, or a hook steps in"
+                reason = "backward in float64 agrees: it is lost to the program's precision"
         return LeafCheck(
             tuple(leaf.number for leaf in leaves),
             verdict,
@@ -176,24 +197,11 @@ class Whole:
         ruler: Ruler,
     ) -> bool:
         """Whether backward of the same program in float64 agrees with the differences."""
-        moved = {
-            slot: self._start[slot].clone().requires_grad_()
-            for leaf in leaves
-            for slot in leaf.slots
-        }
+        start = {slot: self._start[slot] for leaf in leaves for slot in leaf.slots}
         try:
-            with torch.enable_grad():
-                found = self._replay.run(moved, with_graph=True)
-            roots = list(self._weights)
-            slopes = torch.autograd.grad(
-                [found[slot] for slot in roots],
-                list(moved.values()),
-                [self._weights[slot] for slot in roots],
-                allow_unused=True,
-            )
-        except (Unrepeatable, RuntimeError):
+            of_slot = wide_gradients(self._replay, self._weights, start)
+        except Unrepeatable:
             return False
-        of_slot = dict(zip(moved, slopes, strict=True))
         wide = 0.0
         for leaf in leaves:
             for slot in leaf.slots:

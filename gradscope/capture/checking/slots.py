@@ -89,8 +89,8 @@ class Slots:
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
-        # Of each storage its version, and the slot whose memory it is when the tape runs again.
-        self._stamps: dict[int, tuple[int, weakref.ref[Slot]]] = {}
+        # Of each storage its version, and the slots that hold its content when the tape runs again.
+        self._stamps: dict[int, tuple[int, weakref.WeakSet[Slot]]] = {}
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """The slot of a tensor; None when it is not on the tape, or not as it is now."""
@@ -99,8 +99,8 @@ class Slots:
         stamp = self._stamps.get(memory_of(tensor))
         if slot is None or stamp is None:
             return None
-        version, origin = stamp
-        return slot if version == version_of(tensor) and origin() is slot.base else None
+        version, bases = stamp
+        return slot if version == version_of(tensor) and slot.base in bases else None
 
     def operand(self, tensor: torch.Tensor) -> Slot:
         """The slot of a tensor that a call is about to take."""
@@ -121,12 +121,18 @@ class Slots:
     def changed(self, tensor: torch.Tensor, slot: Slot) -> None:
         """A taped call has changed this tensor in place."""
         slot.carries = tensor.requires_grad
-        self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.ref(slot.base))
+        self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.WeakSet([slot.base]))
 
     def _put(self, tensor: torch.Tensor, slot: Slot, base: Slot) -> None:
         slot.origin = None if base is slot else base
         self._known[id(tensor)] = _Known(weakref.ref(tensor), weakref.ref(slot))
-        self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.ref(base))
+        version = version_of(tensor)
+        known, bases = self._stamps.get(memory_of(tensor), (-1, weakref.WeakSet()))
+        if known != version:
+            bases = weakref.WeakSet()
+        # A detached tensor is a slot of its own, and yet as good as the one it was taken from.
+        bases.add(base)
+        self._stamps[memory_of(tensor)] = (version, bases)
 
     def forget(self) -> None:
         """Let go of everything."""
@@ -134,8 +140,10 @@ class Slots:
         self._stamps.clear()
 
     def sweep(self) -> None:
-        """Drop what is known of tensors that are gone."""
-        self._known = {key: one for key, one in self._known.items() if one.tensor() is not None}
+        """Drop what is known of tensors and slots that are gone."""
+        known = self._known.items()
+        self._known = {key: one for key, one in known if one.tensor() is not None and one.slot()}
+        self._stamps = {key: one for key, one in self._stamps.items() if len(one[1])}
 
 
 def is_usable(tensor: torch.Tensor) -> bool:

@@ -63,13 +63,17 @@ def _checked(placed: Placed, asked: Check) -> Checks:
     selected = {call: nodes for call, nodes in placed.nodes.items() if selection.takes(call, nodes)}
     # Asked before anything is run again, while the program's own state is as it left it.
     own = {call: found for call in selected if (found := _own(placed, call)) is not None}
-    gradients, reason = (None, "") if asked.node is not None else _own_leaf_gradients(placed)
+    gradients: Gradients | None = None
+    try:
+        gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
+    except Unrepeatable as error:
+        reason = error.what
     examined = Examined(selected, own, placed.name_of, selection)
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
     calls = (*examined.found, *_unseen(placed, asked.node))
     compared: Found = ((), reason)
-    if gradients is not None:
+    if asked.node is None and not reason:
         try:
             compared = check_leaves(placed, replay, values, gradients, _unsure(calls))
         except Unrepeatable as error:
@@ -79,16 +83,9 @@ def _checked(placed: Placed, asked: Check) -> Checks:
 
 
 def _own(placed: Placed, call: Call) -> Own | None:
-    if call.custom is None:
+    if call.custom is None or placed.has_hooks:
         return None
     return own_gradients(call, [placed.walked.nodes[node] for node in placed.nodes[call]])
-
-
-def _own_leaf_gradients(placed: Placed) -> tuple[Gradients | None, str]:
-    try:
-        return own_leaf_gradients(placed), ""
-    except Unrepeatable as error:
-        return None, error.what
 
 
 def _unseen(placed: Placed, asked: int | None) -> Iterable[CallCheck]:

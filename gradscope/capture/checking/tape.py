@@ -14,13 +14,15 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.capture.calls import BackwardCall, edge_of
-from gradscope.capture.checking.call import Call, is_tensor, problem_of
+from gradscope.capture.checking.call import HOOKED, Call, is_tensor, problem_of
 from gradscope.capture.checking.slots import Given, Slot, Slots, is_usable, memory_of
+from gradscope.capture.quiet import dispatch_unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.walk import make_release_safe, walk
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _unseen = torch._C.DisableTorchFunction
+_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 MAX_BYTES = 2**31
 """Memory of tensors from outside that the tape refers to; beyond it the older half is forgotten."""
@@ -30,12 +32,16 @@ MAX_CALLS = 200_000
 
 
 class Tape(Recorder):
-    """Records as every recorder, and keeps the calls."""
+    """Records as every recorder, and keeps the calls.
+
+    ``has_hooks``: a backward pass of ours would run code of the program: hooks on tensors, modules
+    or saved tensors.  ``has_forgotten``: the tape was full.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.taped: list[Call] = []
-        self.hooked: set[int] = set()
+        self.has_hooks = False
         self.has_forgotten = False
         self._slots = Slots()
         self._bytes = 0
@@ -44,7 +50,8 @@ class Tape(Recorder):
 
     def slot_of(self, tensor: Any) -> Slot | None:
         """The slot of a tensor of the program, if it is on the tape as it is now."""
-        return self._slots.find(tensor) if isinstance(tensor, torch.Tensor) else None
+        is_plain = isinstance(tensor, torch.Tensor) and is_usable(tensor)
+        return self._slots.find(tensor) if is_plain else None
 
     def close(self) -> None:
         """Keep nothing from now on, and let go of everything."""
@@ -87,6 +94,7 @@ class Tape(Recorder):
             make_release_safe(walked)
             freed = {node._sequence_nr() for node in walked.nodes}
             self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
+            self._recount()
         return super().let_run(call, retain_graph)
 
     def _taping(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Opened:
@@ -101,8 +109,7 @@ class Tape(Recorder):
         out: Any,
     ) -> None:
         super()._note(func, made, args, kwargs, out)
-        if getattr(func, "__name__", "") == "register_hook" and args[0].grad_fn is not None:
-            self.hooked.add(args[0].grad_fn._sequence_nr())
+        self.has_hooks |= getattr(func, "__name__", "") == "register_hook"
         self._tape(made, args, kwargs, out)
 
     # ------------------------------------------------------------------ what is kept
@@ -159,7 +166,8 @@ class Tape(Recorder):
         if call is None or made[0] == made[1]:
             return
         try:
-            self._finish(call, made, args, kwargs, out)
+            with dispatch_unseen():
+                self._finish(call, made, args, kwargs, out)
         except Exception as error:
             # Whatever is wrong with our looking, the program's call itself has succeeded.
             self.fault = self.fault or error
@@ -184,6 +192,7 @@ class Tape(Recorder):
             self._slots.changed(operands[0], call.changed)
         for tensor in pytree.tree_leaves(out):
             call.results.append(self._result(call, tensor, memories))
+        self.has_hooks |= call.custom is HOOKED or _top_hooks(True) is not None
         self.taped.append(call)
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
             self._forget_half()
@@ -210,6 +219,10 @@ class Tape(Recorder):
     def _forget_half(self) -> None:
         self.has_forgotten = True
         del self.taped[: max(len(self.taped) // 2, 1)]
+        self._recount()
+
+    def _recount(self) -> None:
+        """Calls have left the tape, and with them what only they held."""
         self._slots.sweep()
         held = {slot.given for call in self.taped for slot in call.slots if slot.given}
         self._bytes = sum(given.value.nbytes for given in held)
@@ -226,7 +239,7 @@ class _Opened:
     def __enter__(self) -> None:
         opened = None
         if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
-            with _unseen():
+            with _unseen(), dispatch_unseen():
                 opened = self._ready()
         self._tape._open.append(opened)
 
