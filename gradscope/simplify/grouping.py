@@ -203,8 +203,10 @@ class _Grouping:
         made = self.draft.group_of(entry)
         if made is not None and made.kind not in ("repeat", "round"):
             return ""
-        origins = {self.graph.origin_of(self.graph.nodes[node]) for node in self._all(entry)}
-        names = {origin.function if origin else "" for origin in origins}
+        # A single node is by far the most frequent.
+        nodes = [entry] if made is None else self._all(entry)
+        origins = {self.graph.nodes[node].origin for node in nodes}
+        names = {"" if at is None else self.graph.origins[at].function for at in origins}
         name = names.pop().rpartition("<locals>.")[2] if len(names) == 1 else ""
         # A module's own forward is what the module's group shows already.
         return "" if name.startswith("<") or name.endswith(".forward") else name

@@ -34,8 +34,8 @@ def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:
 def opened_to_fit(hierarchy: Hierarchy, limit: int) -> set[int]:
     """As many levels as leave at most ``limit`` things to see, leaves not counted.
 
-    Of a level that does not fit, at least the repeats of modules are opened if they do.  Loops stay
-    closed: their rounds are alike.  Modules of one operation say more closed than opened, where not
+    Repeats of modules are opened to their rounds where these fit.  Loops stay closed: their rounds
+    are alike.  Modules of one operation say more closed than opened, where not
     everything can be shown.  Where all this shows less than :data:`FEW` things, up to :data:`MANY`
     are allowed, unless they are all alike.
     """
@@ -47,11 +47,14 @@ def opened_to_fit(hierarchy: Hierarchy, limit: int) -> set[int]:
     seen = _things(hierarchy, 0)
     while frontier:
         ready = [group for group in frontier if _is_worth_opening(hierarchy, group)]
+        # Repeats first: their rounds belong on the same level as what stands beside the repeat.
         repeats = [group for group in ready if hierarchy.groups[group].kind == "repeat"]
+        others = [group for group in ready if hierarchy.groups[group].kind != "repeat"]
         # A model of 48 equal layers is one box or 48: a repeat, whose rounds can be compared, says
         # as much as 48.
         most = limit if repeats or seen >= FEW else MANY
-        chosen = next((one for one in (ready, repeats) if _fits(hierarchy, seen, one, most)), None)
+        fitting = (one for one in (repeats, others) if _fits(hierarchy, seen, one, most))
+        chosen = next(fitting, None)
         if not chosen:
             break
         opened.update(chosen)
