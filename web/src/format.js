@@ -1,16 +1,14 @@
 // Numbers as gradscope writes them everywhere, and text that cannot act.
 
-/** Four significant digits; 1e-4 form where zeros would hide the size. */
+/** Four significant digits, as render/numbers.py writes them. */
 export function number(value) {
   const x = Number(value);
   if (!Number.isFinite(x)) return Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf";
-  if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size < 1e-3 || size >= 1e6) {
-    const [digits, exponent] = x.toExponential(3).split("e");
-    return `${Number(digits)}e${Number(exponent)}`;
-  }
-  return String(Number(x.toPrecision(4)));
+  if (Number.isInteger(x) && size < 1e6) return String(x);
+  if (size >= 1e-4 && size < 1e6) return size >= 1e4 ? x.toFixed(0) : String(Number(x.toPrecision(4)));
+  const [digits, exponent] = x.toExponential(3).split("e");
+  return `${Number(digits)}e${Number(exponent)}`;
 }
 
 /** `1,234`. */
@@ -19,17 +17,18 @@ export const count = (n) => n.toLocaleString("en-US");
 /** `1 op`, `2 ops`. */
 export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 
-/** Nested brackets of a flat list by its shape, `[0.1, 1, 0.0001]`. */
+/** Nested brackets of a flat list by its shape, `[0.1, 1, 0.0001]`; complex numbers as real, imaginary. */
 export function tensor(values, shape) {
-  if (!shape.length) return number(values[0]);
   let rows = values.map(number);
+  // A gradient that was not reduced to its tensor's shape yet is shown flat.
+  if (shape.reduce((product, size) => product * size, 1) !== rows.length) shape = [rows.length];
   for (const size of [...shape].reverse()) {
     if (!size) return "[]";
     const next = [];
     for (let i = 0; i < rows.length; i += size) next.push(`[${rows.slice(i, i + size).join(", ")}]`);
     rows = next;
   }
-  return rows.join(", ");
+  return rows[0] ?? "[]";
 }
 
 /** `[2,3] float32` → [2, 3]. */

@@ -1,7 +1,7 @@
 // Places for the boxes of the open groups, each level laid out on its own, from the inside out.
 // A pure function of model, open groups and the sizes of boxes; levels are kept while nothing in them changes.
 import dagre from "@dagrejs/dagre";
-import { IN, OUT, groupKey, level } from "./level.js";
+import { IN, OUT, level } from "./level.js";
 
 export const PAD = 18;
 export const HEAD = 26;
@@ -10,13 +10,21 @@ const GAP = { nodesep: 22, ranksep: 34 };
 /** Above this many boxes dagre takes seconds; then ranks are filled without looking for few crossings. */
 const MANY = 300;
 
+/** A level with more lines than this shows their gradients in the panel only. */
+const MOST_LABELS = 40;
+const LABEL_HEIGHT = 12;
+
 const CLOSED = { width: 168, height: 44 };
 
 export class Layouts {
-  /** @param {(box) => {width: number, height: number}} sizeOf the size of a node's box */
-  constructor(model, sizeOf) {
+  /**
+   * @param {(box) => {width: number, height: number}} sizeOf the size of a node's box
+   * @param {(bundle) => number} labelOf the width of what stands beside a line
+   */
+  constructor(model, sizeOf, labelOf) {
     this.model = model;
     this.sizeOf = sizeOf;
+    this.labelOf = labelOf;
     this.levels = new Map();
     this.placed = new Map();
   }
@@ -41,9 +49,15 @@ export class Layouts {
     const known = this.placed.get(group);
     if (known && known.signature === `${opened}|${sizes}`) return { ...known, boxes: known.boxes.map((box) => withInner(box, inner)) };
     const sized = boxes.map((box) => ({ ...box, ...this._size(box, inner.get(box.key)) }));
-    const made = { group, signature: `${opened}|${sizes}`, ...arrange(sized, bundles, group === 0) };
+    const made = { group, signature: `${opened}|${sizes}`, ...arrange(sized, this._labelled(bundles), group === 0) };
     this.placed.set(group, made);
     return { ...made, boxes: made.boxes.map((box) => withInner(box, inner)) };
+  }
+
+  /** Lines with room for their gradients, where there are few enough to be read. */
+  _labelled(bundles) {
+    if (bundles.length > MOST_LABELS) return bundles;
+    return bundles.map((bundle) => ({ ...bundle, room: this.labelOf(bundle) }));
   }
 
   _size(box, inner) {
@@ -72,6 +86,7 @@ function arrange(boxes, bundles, isWhole) {
       above = Math.min(above, point.y);
       below = Math.max(below, point.y);
     }
+    if (bundle.label) right = Math.max(right, bundle.label.x + bundle.room);
   }
   if (left > right) [left, right, above, below] = [0, 0, 0, 0];
   const width = Math.max(right - left + 2 * PAD, CLOSED.width);
@@ -82,7 +97,11 @@ function arrange(boxes, bundles, isWhole) {
     width,
     height,
     boxes: placed.boxes.map(move),
-    bundles: placed.bundles.map((bundle) => ({ ...bundle, points: border(bundle, bundle.points.map(move), width, height) })),
+    bundles: placed.bundles.map((bundle) => ({
+      ...bundle,
+      label: bundle.label && move(bundle.label),
+      points: border(bundle, bundle.points.map(move), width, height),
+    })),
   };
 }
 
@@ -100,7 +119,10 @@ function careful(boxes, bundles) {
   for (const box of boxes) graph.setNode(box.key, { width: box.width, height: box.height });
   const crosses = (end) => bundles.some((bundle) => bundle.from === end || bundle.to === end);
   for (const end of [IN, OUT]) if (crosses(end)) graph.setNode(end, { width: 2, height: 2 });
-  bundles.forEach((bundle, i) => graph.setEdge(bundle.from, bundle.to, { weight: bundle.from === IN || bundle.to === OUT ? 1 : 2 }, String(i)));
+  bundles.forEach((bundle, i) => {
+    const room = bundle.room ? { width: bundle.room, height: LABEL_HEIGHT, labelpos: "r", labeloffset: 6 } : {};
+    graph.setEdge(bundle.from, bundle.to, { weight: bundle.from === IN || bundle.to === OUT ? 1 : 2, ...room }, String(i));
+  });
   dagre.layout(graph);
   const corner = (box) => {
     const { x, y } = graph.node(box.key);
@@ -108,10 +130,11 @@ function careful(boxes, bundles) {
   };
   return {
     boxes: boxes.map(corner),
-    bundles: bundles.map((bundle, i) => ({
-      ...bundle,
-      points: graph.edge(bundle.from, bundle.to, String(i)).points.map(({ x, y }) => ({ x, y })),
-    })),
+    bundles: bundles.map((bundle, i) => {
+      const { points, x, y } = graph.edge(bundle.from, bundle.to, String(i));
+      const label = bundle.room ? { x: x - bundle.room / 2, y } : null;
+      return { ...bundle, label, points: points.map((p) => ({ x: p.x, y: p.y })) };
+    }),
   };
 }
 
@@ -183,7 +206,8 @@ export function flatten(whole) {
       if (box.inner) waiting.push({ placed: box.inner, x: here.x, y: here.y, depth: depth + 1 });
     }
     for (const bundle of placed.bundles) {
-      bundles.push({ ...bundle, level: groupKey(placed.group), points: bundle.points.map((p) => ({ x: p.x + x, y: p.y + y })) });
+      const move = (p) => ({ x: p.x + x, y: p.y + y });
+      bundles.push({ ...bundle, label: bundle.label && move(bundle.label), points: bundle.points.map(move) });
     }
   }
   return { boxes, bundles, width: whole.width, height: whole.height };

@@ -1,9 +1,9 @@
 // The page: what is open, selected and in sight, and what every key and click does.
-import { plural, visible } from "./format.js";
+import { number, plural, visible } from "./format.js";
 import { Layouts, flatten } from "./layout.js";
 import { groupKey, lone, nodeKey } from "./level.js";
 import { Model, unpack } from "./model.js";
-import { DARK, LIGHT, Painter, groupWords, sizeOf, told } from "./paint.js";
+import { DARK, LIGHT, Painter, groupWords, labelOf, sizeOf, told } from "./paint.js";
 import { Panel, element } from "./panel.js";
 import { Scale } from "./scale.js";
 import { Search } from "./search.js";
@@ -12,14 +12,12 @@ import { Search } from "./search.js";
 const FIRST = 70;
 /** Below this zoom nothing can be read, so nothing is shown so small at first. */
 const READABLE = 0.62;
-/** A level with more lines than this shows their gradients in the panel only. */
-const MOST_LABELS = 40;
 const OUTLINE = 400;
 
 class Viewer {
   constructor(data) {
     this.model = new Model(data);
-    this.layouts = new Layouts(this.model, sizeOf(this.model));
+    this.layouts = new Layouts(this.model, sizeOf(this.model), labelOf(this.model));
     this.search = new Search(this.model);
     this.open = firstOpen(this.model);
     this.selected = null;
@@ -89,7 +87,7 @@ class Viewer {
       return step;
     }));
     steps.addEventListener("pointerdown", (event) => this._dragLegend(event, steps));
-    const ends = [scale.from, scale.to].map((x) => element("span", { text: `1e${x.toFixed(1)}` }));
+    const ends = [scale.from, scale.to].map((x) => element("span", { text: number(Number((10 ** x).toPrecision(2))) }));
     this.legend.replaceChildren(
       scale.known ? element("span", { class: "scale" }, element("b", { text: "‖gradient‖" }), ends[0], steps, ends[1], element("span", { class: "faint", text: "smaller – typical – larger in this file" })) : element("span", { text: "no gradients in this report" }),
       element("span", { class: "faint", text: "□ output   ◯ leaf   ▸ closed   ▾ open   dashed: no gradient   ⚠ not finite" }),
@@ -120,9 +118,6 @@ class Viewer {
   _arrange() {
     this.drawing = flatten(this.layouts.whole(this.open));
     this.boxes = new Map(this.drawing.boxes.map((box) => [box.key, box]));
-    const lines = new Map();
-    for (const { level } of this.drawing.bundles) lines.set(level, (lines.get(level) ?? 0) + 1);
-    this.labelled = new Set([...lines].filter(([, many]) => many <= MOST_LABELS).map(([level]) => level));
     this._outline();
   }
 
@@ -135,9 +130,9 @@ class Viewer {
   }
 
   _scene() {
-    const { drawing, scale, view, selected, path, labelled } = this;
+    const { drawing, scale, view, selected, path } = this;
     const size = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
-    return { drawing, scale, view, selected, path, labelled, size, theme: this.dark.matches ? DARK : LIGHT };
+    return { drawing, scale, view, selected, path, size, theme: this.dark.matches ? DARK : LIGHT };
   }
 
   /** The same for those who do not see the canvas: what is drawn, as a list. */
@@ -460,13 +455,18 @@ function firstOpen(model) {
   const open = new Set([0]);
   let drawn = model.children[0].length + model.members[0].length;
   let frontier = model.children[0];
+  const held = (g) => model.children[g].length + model.members[g].length;
+  const growth = (groups) => groups.reduce((sum, g) => sum + held(g), 0);
   while (frontier.length) {
     const ready = frontier.filter((g) => model.group(g).kind !== "repeat" || model.group(g).type);
-    const growth = ready.reduce((sum, g) => sum + model.children[g].length + model.members[g].length, 0);
-    if (!ready.length || drawn + growth > FIRST) break;
-    for (const g of ready) open.add(g);
-    drawn += growth;
-    frontier = ready.flatMap((g) => model.children[g]);
+    // Repeats first: their rounds belong on the same level as what stands beside the repeat.
+    const repeats = ready.filter((g) => model.group(g).kind === "repeat");
+    const others = ready.filter((g) => model.group(g).kind !== "repeat");
+    const chosen = [repeats, others].find((groups) => groups.length && drawn + growth(groups) <= FIRST);
+    if (!chosen) break;
+    for (const g of chosen) open.add(g);
+    drawn += growth(chosen);
+    frontier = [...ready.filter((g) => !open.has(g)), ...chosen.flatMap((g) => model.children[g])];
   }
   return open;
 }

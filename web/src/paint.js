@@ -216,26 +216,34 @@ export class Painter {
     context.stroke();
     context.setLineDash([]);
     if (bundle.to !== "out" && scene.view.zoom > 0.3) arrow(context, points);
-    if (info && scene.view.zoom >= 0.75 && scene.labelled.has(bundle.level)) this._label(bundle, info, points, bad);
+    if (info && bundle.label && scene.view.zoom >= 0.75) this._label(bundle, bad);
     context.globalAlpha = 1;
   }
 
-  _label(bundle, info, points, bad) {
+  _label(bundle, bad) {
     const { context, scene, model } = this;
-    const edge = bundle.edges[0];
-    const shape = bundle.edges.length === 1 ? shapeOf(model.shape(model.target[edge], model.output[edge])) : null;
-    const words = told(info, shape) + (bundle.edges.length > 1 ? ` ·${bundle.edges.length}` : "");
-    const at = points[Math.floor(points.length / 2)];
+    const words = flowWords(model, bundle);
+    const { x, y } = bundle.label;
     context.font = `10px ${FONT}`;
     context.lineWidth = 4;
     context.lineJoin = "round";
     context.strokeStyle = scene.theme.page;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.strokeText(words, at.x + 6, at.y);
-    this._text(words, at.x + 6, at.y, { color: bad ? scene.theme.bad : scene.theme.faint, size: 10 });
+    context.strokeText(words, x, y);
+    this._text(words, x, y, { color: bad ? scene.theme.bad : scene.theme.faint, size: 10 });
   }
 }
+
+/** The gradient on a line; `·3` where it stands for three edges. */
+function flowWords(model, bundle) {
+  const info = model.flowing(bundle.edges);
+  const [edge, ...more] = bundle.edges;
+  const shape = more.length ? null : shapeOf(model.shape(model.target[edge], model.output[edge]));
+  return told(info, shape) + (more.length ? ` ·${more.length + 1}` : "");
+}
+
+export const labelOf = (model) => (bundle) => Math.ceil(widthOf(flowWords(model, bundle), `10px ${FONT}`));
 
 export function groupWords(model, group) {
   const { kind, title, type, label, count } = model.group(group);
