@@ -116,6 +116,7 @@ def _embed(program: Program) -> Value:
 
 def _block(program: Program, x: Value, path: str, shrink: float) -> Value:
     program.enter(path, "Block")
+    program.line = 30
     for half, inner in (("attn", "Attention"), ("mlp", "MLP")):
         normed = _layer(program, f"{path}.ln_{half}", "LayerNorm", "NativeLayerNormBackward0", x)
         program.enter(f"{path}.{half}", inner)

@@ -17,7 +17,7 @@ from gradscope.capture.calls import edge_of
 from gradscope.capture.flow import Flow, is_leaf, outputs_of
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
-from gradscope.capture.recorder import NO_SEQUENCE, Recorder
+from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
 from gradscope.capture.spans import Span
@@ -29,7 +29,7 @@ from gradscope.capture.summary import (
     readable,
     values_of,
 )
-from gradscope.capture.walk import Walked
+from gradscope.capture.walk import NO_SEQUENCE, Walked
 from gradscope.plain import Number, TensorInfo
 from gradscope.report import (
     Accumulation,

@@ -33,9 +33,6 @@ from gradscope.capture.spans import Span, Spans
 from gradscope.capture.summary import SMALL
 from gradscope.capture.warned import WarningPlaces
 
-NO_SEQUENCE = 2**63
-"""AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
-
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _unseen = torch._C.DisableTorchFunction
 """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""

@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Formats are named here again, and not imported, because a renderer costs more than all of --help;
 # a test holds the two lists together.
-FORMATS = ("tree", "json", "dot", "svg", "png", "pdf")
+FORMATS = ("tree", "json", "dot", "svg", "png", "pdf", "html")
 
 
 def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:

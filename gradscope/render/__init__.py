@@ -35,6 +35,7 @@ FORMATS: dict[str, Format] = {
     "svg": Format((".svg",)),
     "png": Format((".png",), binary=True),
     "pdf": Format((".pdf",), binary=True),
+    "html": Format((".html", ".htm")),
 }
 
 

@@ -174,13 +174,12 @@ class Scene:
 
     def folded(self) -> str:
         """What the view does not show one by one, and how to see it, or ""."""
-        modules = sum(item.kind == "module" for item in self.view.items)
-        repeats = sum(item.kind == "repeat" for item in self.view.items)
-        parts, ways = [], []
-        if modules:
-            closed = numbers.count(modules, "module call")
-            parts.append(f"{closed} closed at depth {self.view.depth}")
-            ways.append("--depth N")
+        kinds = [item.kind for item in self.view.items]
+        modules, functions = kinds.count("module"), kinds.count("function")
+        repeats = kinds.count("repeat")
+        counted = ((modules, "module call"), (functions, "function"))
+        parts = [f"{numbers.count(many, what)} closed" for many, what in counted if many]
+        ways = ["--depth N"] if parts else []
         if repeats:
             parts.append(f"{numbers.count(repeats, 'repeat')} folded")
         if parts:

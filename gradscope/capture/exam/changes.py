@@ -12,10 +12,10 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.events import storage_of
 from gradscope.capture.exam.seen import Seen
-from gradscope.capture.recorder import NO_SEQUENCE, Recorder
+from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import saved_tensors
 from gradscope.capture.source import Site
-from gradscope.capture.walk import Walked
+from gradscope.capture.walk import NO_SEQUENCE, Walked
 
 MAX_EDITS = 20_000
 """Changes in place that are remembered."""
