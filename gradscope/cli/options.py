@@ -171,7 +171,7 @@ study_output_options = _all_of(
     click.option(
         "--format",
         "format_name",
-        type=click.Choice(["text", "html", *FORMATS[1:]]),
+        type=click.Choice(["text", *FORMATS[1:]]),
         help="text and html tell the numbers, json holds all, the others draw the graph.",
     ),
     _terminal_options,

@@ -167,7 +167,7 @@ def _pass(backward: BackwardPass, strings: Strings) -> dict[str, Any]:
         "edges": list(backward.edges),
         "upstream": [list(row) for row in backward.upstream],
         "seeds": list(backward.seeds),
-        "accumulations": [[entry.new, entry.before, entry.after] for entry in backward.accumulations],
+        "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
         "altered": list(backward.altered),
     }
 

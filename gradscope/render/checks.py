@@ -19,7 +19,8 @@ from gradscope.render._table import Cell, Column, Part, Table, painter, plain
 from gradscope.render._text import ASCII, UNICODE, one_line, visible
 from gradscope.render.options import Options
 from gradscope.report import Graph, Report
-from gradscope.simplify.partition import label_of, short_op
+from gradscope.simplify.grouping import short_op
+from gradscope.simplify.partition import label_of
 
 INKS: dict[Verdict, str] = {
     "wrong": "bold #d0327a",

@@ -36,8 +36,8 @@ _PAGE = """<!doctype html>
 """
 
 
-def render(report: Report, options: Options) -> str:
-    """The page."""
+def render(report: Report, _options: Options) -> str:
+    """The page; what it opens and shows is chosen in it."""
     data = compressed(pack(report))
     target = visible(report.meta.target) or "graph"
     return _PAGE.format(
