@@ -35,7 +35,8 @@ def chosen_leaves(live: Live, asked: Explain) -> list[int]:
         return [_named(live, asked.leaf)]
     small = len(graph.nodes) <= SMALL_GRAPH and len(graph.leaves) <= MOST_LEAVES
     if small or asked.everything:
-        return list(range(len(graph.leaves)))
+        # In the order in which the program used them; backward comes by in the opposite one.
+        return list(reversed(range(len(graph.leaves))))
     return [_farthest(graph)] if graph.leaves else []
 
 
