@@ -195,6 +195,15 @@ BUILT_IN = {
         "loss = s.masked_fill(mask, float('-inf')).softmax(-1).square().sum()",
         {"right"},
     ),
+    "what torch takes for granted": (
+        "w = torch.randn(4, 4, requires_grad=True)\n"
+        "values, axes = torch.linalg.eigh(w @ w.T)\n"
+        "scores = torch.randn(9, 2, 5, requires_grad=True).log_softmax(-1)\n"
+        "sizes = torch.tensor([9, 9]), torch.tensor([3, 2])\n"
+        "ctc = F.ctc_loss(scores, torch.randint(1, 5, (2, 3)), *sizes)\n"
+        "loss = axes.square().mul(w).sum() + values.sum() + ctc",
+        {"right"},
+    ),
     "half precision": (
         "w = torch.randn(4, 4, requires_grad=True)\n"
         "with torch.autocast('cpu', torch.bfloat16):\n"
@@ -228,6 +237,15 @@ def test_a_kink_in_the_graph_is_no_error(session: Session) -> None:
     done = session.cli("check", path)
     assert done.status == 0
     assert "not differentiable here" in done.out
+
+
+def test_a_straight_through_of_torch_is_no_error(session: Session) -> None:
+    text = f"{HEAD}w = torch.randn(5, 3, requires_grad=True)\n"
+    _, checks = checked(
+        session, text + "(F.gumbel_softmax(w, hard=True) * torch.randn(3)).sum().backward()"
+    )
+    assert {one.verdict for one in checks.calls} == {"meant", "right"}
+    assert checks.reason == "every leaf is behind a call that was not compared"
 
 
 def test_what_cannot_be_run_again_says_so(session: Session) -> None:

@@ -127,9 +127,9 @@ class Examined:
         verdict: Verdict = next((rank for rank in _RANKS if rank in found), "right")
         if gradients.changed_upstream:
             return "wrong", inputs, "its backward changes the gradient it is given in place"
-        if verdict == "wrong" and call.custom is not None:
-            return _meant(call.custom, alone, compared, inputs)
-        if verdict == "wrong" or call not in self._own:
+        if verdict == "wrong":
+            return _meant(call, alone, compared, inputs)
+        if call not in self._own:
             return verdict, inputs, ""
         return _beside_own(alone, gradients, self._own[call], verdict, inputs, call)
 
@@ -144,15 +144,18 @@ def function_name(call: Call) -> str:
 
 
 def _meant(
-    custom: Any, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]
+    call: Call, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]
 ) -> tuple[Verdict, tuple[Comparison, ...], str]:
-    """A custom Function's backward differs: perhaps it is made to."""
+    """Backward differs: perhaps it is made to."""
     reason = ""
     if compared.is_flat:
+        # Also torch's own, such as gumbel_softmax with hard=True.
         reason = "its forward is flat here, so that backward stands in for a derivative"
+    elif call.custom is None:
+        pass
     elif any(alone.is_identity(one.input) for one in inputs if one.verdict == "wrong"):
         reason = "its forward is the identity, so that it is there for its backward"
-    elif MEANT.search(custom.__name__) and all(
+    elif MEANT.search(call.custom.__name__) and all(
         one.numeric == 0 for one in inputs if one.verdict == "wrong"
     ):
         reason = "its forward is flat there, and its name says that this is meant"

@@ -29,16 +29,22 @@ _WIDENING = {
 """Methods that name their dtype."""
 
 
-_HERMITIAN = {
-    torch.linalg.eigh,
-    torch.linalg.eigvalsh,
-    torch.linalg.cholesky,
-    torch.linalg.cholesky_ex,
-    torch.cholesky,
-    torch.Tensor.cholesky,
+def _hermitian(matrix: torch.Tensor) -> torch.Tensor:
+    return (matrix + matrix.mH) / 2
+
+
+_ASSUMED: dict[Any, Callable[[torch.Tensor], torch.Tensor]] = {
+    torch.linalg.eigh: _hermitian,
+    torch.linalg.eigvalsh: _hermitian,
+    torch.linalg.cholesky: _hermitian,
+    torch.linalg.cholesky_ex: _hermitian,
+    torch.cholesky: _hermitian,
+    torch.Tensor.cholesky: _hermitian,
+    torch.nn.functional.ctc_loss: lambda scores: scores.log_softmax(-1),
+    torch.ctc_loss: lambda scores: scores.log_softmax(-1),
 }
-"""What reads one triangle of a matrix, and whose backward takes it to be that of a Hermitian
-one."""
+"""What torch takes an operand to be without looking, so that backward is right for such ones only:
+Hermitian, or the logarithm of probabilities.  An operand that is so stays as it is."""
 
 
 class Unrepeatable(GradscopeError):
@@ -75,8 +81,8 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
         raise Unrepeatable(call.problem)
     leaves = [operands(one) if isinstance(one, Slot) else widened(one) for one in call.leaves]
     args, kwargs = pytree.tree_unflatten(leaves, call.spec)
-    if call.function in _HERMITIAN and args:
-        args = ((args[0] + args[0].mH) / 2, *args[1:])
+    if call.function in _ASSUMED and args:
+        args = (_ASSUMED[call.function](args[0]), *args[1:])
     # In double precision whatever precision the program chose.
     _draw_as_then(call)
     with _no_autocast("cpu"), _no_autocast("cuda"):
