@@ -36,12 +36,12 @@ CASES = [
     Case(
         "an argument on its own line",
         "loss = torch.sum(\n    torch.sqrt(  # here\n        w,\n    ),\n)\nloss.backward()\n",
-        "torch.sqrt(  # here\n        w,\n    )",
+        "torch.sqrt(\n        w,\n    )",
     ),
     Case(
         "operator over two lines",
         "y = w + 1\nz = (y  # here\n     / w)\nz.sum().backward()\n",
-        "y  # here\n     / w",
+        "y\n     / w",
         "GS101",
     ),
     Case(

@@ -16,7 +16,7 @@ from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import target_from
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import is_saved, remembered_target
+from gradscope.cli.running import remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.observations import Severity, Step
@@ -107,12 +107,16 @@ def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
     verdict = Verdict.take(options)
     options["steps"] = parse_steps(options["steps"])
     target = target_from(options, arguments)
-    if target is not None and target.kind == "script" and is_saved(target.text):
+    if target is not None and _names_a_report(target):
         return Result(verdict.deliver(_loaded(target.text, verdict)))
     if target is None:
         target = remembered_target(arguments)
         verdict.remark(f"running {target.describe()} again")
     return _examined(target, options, verdict)
+
+
+def _names_a_report(target: Target) -> bool:
+    return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
 
 
 def _loaded(path: str, verdict: Verdict) -> Report:
