@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -269,10 +270,12 @@ GOLDEN = [case for case in CASES if re.match(r"A(9|11-first|12|13|14|15|17|18)$"
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
 def test_the_explanation_reads(case: Case, width: int, session: Session) -> None:
-    path = str(EXAMPLES / case.arguments[0])
-    done = session.cli("explain", path, *case.arguments[1:], "--width", str(width), "-o", "x.txt")
+    # By its name alone: the length of a path would decide what the first line has room for.
+    target, *others = case.arguments
+    shutil.copy(EXAMPLES / target.partition("::")[0], session.folder)
+    done = session.cli("explain", target, *others, "--width", str(width), "-o", "x.txt")
     assert done.status == 0, done.err
-    text = (session.folder / "x.txt").read_text("utf-8").replace(str(EXAMPLES), "examples")
+    text = (session.folder / "x.txt").read_text("utf-8")
     compare(f"explain/{case.name}-{width}.txt", text)
     _head, _, rest = text.partition("\n")
     assert max(map(cell_len, rest.splitlines())) <= width
