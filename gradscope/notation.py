@@ -7,7 +7,7 @@ is ``derivatives.yaml`` of torch, read as mathematics, for real numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gradscope.operands import bracketed
 
@@ -45,13 +45,22 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "Sigmoid": {"self": "σ({self_})·(1 - σ({self_}))"},
     "LogSigmoid": {"self": "1 - σ({self_})"},
     "Silu": {"self": "σ({self_})·(1 + {self}·(1 - σ({self_})))"},
+    "Gelu": {"self": "Φ({self_}) + {self}·φ({self_})"},
     "Relu": {"self": "1 where {self} > 0, else 0"},
     "LeakyRelu": {"self": "1 where {self} > 0, else {negative_slope}"},
+    "Hardtanh": {"self": "1 between {min_val_} and {max_val_}, else 0"},
+    "Hardsigmoid": {"self": "1/6 between -3 and 3, else 0"},
     "Clamp": {"self": "1 between the limits, else 0"},
     "ClampMin": {"self": "1 where {self} ≥ {min}, else 0"},
     "ClampMax": {"self": "1 where {self} ≤ {max}, else 0"},
-    "Maximum": {"self": "1 where it is the larger, else 0", "other": "1 where it is, else 0"},
-    "Minimum": {"self": "1 where it is the smaller, else 0", "other": "1 where it is, else 0"},
+    "Maximum": {
+        "self": "1 where it is the larger, 1/2 where both are equal, else 0",
+        "other": "1 where it is the larger, 1/2 where both are equal, else 0",
+    },
+    "Minimum": {
+        "self": "1 where it is the smaller, 1/2 where both are equal, else 0",
+        "other": "1 where it is the smaller, 1/2 where both are equal, else 0",
+    },
     "Where": {"self": "1 where it was taken, else 0", "other": "1 where it was taken, else 0"},
     "MaskedFill": {"self": "0 where the mask is, else 1"},
     "NativeDropout": {"input": "1/(1 - p) where kept, else 0"},
@@ -59,37 +68,73 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
 """∂(operation)/∂argument, element by element.  ``{self}`` is that operand with brackets where they
 are needed, ``{self_}`` without."""
 
+_SHAPED = {"self": "the same numbers in the operand's shape"}
+_SWAPPED = {"self": "the upstream, its dimensions swapped back"}
+_COPIES = {"self": "the upstream, summed over the copies"}
+_PLACES = {"self": "the upstream at the places that were taken, 0 elsewhere"}
+_ADDED = {"self": "the upstream added at the places that were taken, 0 elsewhere"}
+_JOINED = {"self": "the upstreams of all parts, joined"}
+_PART = {"tensors": "its own part of the upstream"}
+_PRODUCT = {"self": "upstream @ {mat2}ᵀ", "mat2": "{self}ᵀ @ upstream"}
+_LARGEST = {"self": "the upstream at the element that was taken, 0 elsewhere"}
+_SHARED = {"self": "the upstream, spread over its window"}
+_NORMALIZED = {
+    "weight": "upstream × x̂, summed; x̂ is the normalized input",
+    "bias": "the upstream, summed where {bias} was repeated",
+}
+_CENTRED = "(g - mean(g) - x̂·mean(g·x̂))/√(var + eps); g = upstream × weight, x̂ = normalized input"
+
 LINEAR: dict[str, dict[str, str]] = {
     "Sum": {"self": "1 for every element that is summed"},
     "Mean": {"self": "1/n for each of the n elements"},
-    "View": {"self": "the same numbers in the operand's shape"},
-    "ReshapeAlias": {"self": "the same numbers in the operand's shape"},
-    "UnsafeView": {"self": "the same numbers in the operand's shape"},
-    "Squeeze": {"self": "the same numbers in the operand's shape"},
-    "Unsqueeze": {"self": "the same numbers in the operand's shape"},
-    "T": {"self": "the upstream, its dimensions swapped back"},
-    "Transpose": {"self": "the upstream, its dimensions swapped back"},
+    "Cumsum": {"self": "the upstream, summed from each element to the end"},
+    "View": _SHAPED,
+    "ReshapeAlias": _SHAPED,
+    "UnsafeView": _SHAPED,
+    "Squeeze": _SHAPED,
+    "Unsqueeze": _SHAPED,
+    "T": _SWAPPED,
+    "Transpose": _SWAPPED,
     "Permute": {"self": "the upstream, its dimensions put back in order"},
-    "Expand": {"self": "the upstream, summed over the copies"},
-    "Repeat": {"self": "the upstream, summed over the copies"},
+    "Expand": _COPIES,
+    "Repeat": _COPIES,
     "Select": {"self": "the upstream at the place that was taken, 0 elsewhere"},
-    "Slice": {"self": "the upstream at the places that were taken, 0 elsewhere"},
-    "Index": {"self": "the upstream added at the places that were taken, 0 elsewhere"},
-    "IndexSelect": {"self": "the upstream added at the places that were taken, 0 elsewhere"},
-    "Gather": {"self": "the upstream added at the places that were taken, 0 elsewhere"},
+    "Slice": _PLACES,
+    "Topk": _PLACES,
+    "Index": _ADDED,
+    "IndexSelect": _ADDED,
+    "Gather": _ADDED,
     "Embedding": {"weight": "the upstream added to the rows that were looked up, 0 elsewhere"},
-    "Split": {"self": "the upstreams of all parts, joined"},
-    "Unbind": {"self": "the upstreams of all parts, joined"},
-    "Cat": {"tensors": "its own part of the upstream"},
-    "Stack": {"tensors": "its own part of the upstream"},
-    "Mm": {"self": "upstream @ {mat2}ᵀ", "mat2": "{self}ᵀ @ upstream"},
-    "Bmm": {"self": "upstream @ {mat2}ᵀ", "mat2": "{self}ᵀ @ upstream"},
+    "Sort": {"self": "the upstream, put back in the order before"},
+    "Max": _LARGEST,
+    "Min": _LARGEST,
+    "Median": _LARGEST,
+    "Kthvalue": _LARGEST,
+    "Amax": {"self": "the upstream at the largest element, shared by equal ones, 0 elsewhere"},
+    "Amin": {"self": "the upstream at the smallest element, shared by equal ones, 0 elsewhere"},
+    "Logsumexp": {"self": "upstream × softmax({self_})"},
+    "Split": _JOINED,
+    "Unbind": _JOINED,
+    "Cat": _PART,
+    "Stack": _PART,
+    "Mm": _PRODUCT,
+    "Bmm": _PRODUCT,
     "Mv": {"self": "upstream ⊗ {vec}", "vec": "{self}ᵀ @ upstream"},
     "Dot": {"self": "upstream·{tensor}", "tensor": "upstream·{self}"},
     "Addmm": {
-        "self": "the upstream, summed over the rows",
+        "self": "the upstream, summed where {self} was repeated",
         "mat1": "upstream @ {mat2}ᵀ",
         "mat2": "{mat1}ᵀ @ upstream",
+    },
+    "Baddbmm": {
+        "self": "the upstream, summed where {self} was repeated",
+        "batch1": "upstream @ {batch2}ᵀ",
+        "batch2": "{batch1}ᵀ @ upstream",
+    },
+    "Addmv": {
+        "self": "the upstream, summed where {self} was repeated",
+        "mat": "upstream ⊗ {vec}",
+        "vec": "{mat}ᵀ @ upstream",
     },
     "Linear": {
         "input": "upstream @ {weight}",
@@ -98,8 +143,19 @@ LINEAR: dict[str, dict[str, str]] = {
     },
     "Softmax": {"self": "s·(upstream - Σ s·upstream), s being the result"},
     "LogSoftmax": {"self": "upstream - softmax·Σ upstream"},
-    "NllLoss": {"self": "-1/n at each target of n, 0 elsewhere, times the upstream"},
-    "MseLoss": {"self": "2·({self} - {target})/n, times the upstream"},
+    "NativeLayerNorm": {"input": _CENTRED, **_NORMALIZED},
+    "NativeGroupNorm": {"input": f"in each group {_CENTRED}", **_NORMALIZED},
+    "NativeBatchNorm": {
+        "input": f"in eval g/√(var + eps), in training {_CENTRED}",
+        **_NORMALIZED,
+    },
+    "MaxPool2DWithIndices": {"self": "the upstream added at the largest of each window"},
+    "AvgPool2D": _SHARED,
+    "AdaptiveAvgPool2D": _SHARED,
+    "UpsampleNearest1D": _COPIES,
+    "UpsampleNearest2D": _COPIES,
+    "UpsampleNearest3D": _COPIES,
+    "UpsampleBilinear2D": {"self": "the upstream, with the weights of the interpolation"},
     "Convolution": {
         "input": "the upstream convolved with the kernel, turned around",
         "weight": "{input} correlated with the upstream",
@@ -107,6 +163,42 @@ LINEAR: dict[str, dict[str, str]] = {
     },
 }
 """What is sent to an operand, where that is not a factor for each element."""
+
+_AT_TARGETS = "at each target (w: the weight of its class, or 1), 0 elsewhere, times the upstream"
+
+DEPENDENT: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+    "MseLoss": (
+        "reduction",
+        {
+            "self": dict.fromkeys("02", "2·({self} - {target}), times the upstream")
+            | {"1": "2·({self} - {target})/n, times the upstream"},
+            "target": dict.fromkeys("02", "-2·({self} - {target}), times the upstream")
+            | {"1": "-2·({self} - {target})/n, times the upstream"},
+        },
+    ),
+    "NllLoss": (
+        "reduction",
+        {"self": dict.fromkeys("02", f"-w {_AT_TARGETS}") | {"1": f"-w/Σw {_AT_TARGETS}"}},
+    ),
+    "LinalgVectorNorm": ("ord", {"self": {"2": "upstream × {self}/‖{self_}‖"}}),
+}
+"""The same where it depends on a number that the node saved: its name, and the texts by its value.
+A loss is reduced not at all (0), to the mean (1) or to the sum (2)."""
+
+HOLOMORPHIC = {
+    *("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Clone", "Alias", "Reciprocal", "Pow"),
+    *("Exp", "Exp2", "Expm1", "Log", "Log2", "Log10", "Log1P", "Sqrt", "Rsqrt", "Sigmoid"),
+    *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh"),
+}
+"""Operations on complex numbers that have a complex derivative.  What torch sends is the upstream
+times its conjugate (the convention of torch's notes on autograd for complex numbers)."""
+
+SIGNS = {
+    "σ": "σ: the sigmoid",
+    "Φ": "Φ, φ: the standard normal distribution and its density; gelu with "
+    "approximate='tanh' comes near it",
+}
+"""What signs of this notation stand for that not every reader knows."""
 
 
 def short(op: str) -> str:
@@ -122,25 +214,50 @@ def derivative(op: str, argument: str, operands: Mapping[str, str]) -> str:
         argument: of the forward function.
         operands: texts of the arguments, names or numbers.
     """
-    if operands.get("alpha", "1") != "1":
+    if op in ("Add", "Sub", "Rsub") and operands.get("alpha", "1") != "1":
         return ""  # a + 2·b in one operation is rare, and torch's formula says it
     if op == "Pow" and argument == "self":
         return _power(operands)
     if op == "Pow" and argument == "exponent":
         return _filled("{self}^{exponent}·ln({self_})", operands)
+    if op in _SCALED:
+        return _filled(_SCALED[op](operands), operands)
     return _filled(ELEMENTWISE.get(op, {}).get(argument, ""), operands)
+
+
+def is_elementwise(op: str) -> bool:
+    """Whether the derivative of an operation is one factor for each element."""
+    return op in ELEMENTWISE or op == "Pow" or op in _SCALED
 
 
 def sent(op: str, argument: str, operands: Mapping[str, str]) -> str:
     """In words what an operation sends to an argument, or ""."""
-    return _filled(LINEAR.get(op, {}).get(argument.partition("[")[0], ""), operands)
+    name = argument.partition("[")[0]
+    if op in DEPENDENT:
+        number, texts = DEPENDENT[op]
+        return _filled(texts.get(name, {}).get(operands.get(number, ""), ""), operands)
+    text = _filled(LINEAR.get(op, {}).get(name, ""), operands)
+    factor = operands.get("beta" if name == "self" else "alpha", "1")
+    if op in ("Addmm", "Baddbmm", "Addmv") and factor != "1" and text:
+        return f"{factor}·({text})"
+    return text
+
+
+def sent_complex(op: str, argument: str, operands: Mapping[str, str], is_real: bool) -> str:
+    """The same where complex numbers take part; ``is_real``: the operand itself is real."""
+    symbol = derivative(op, argument, operands) if op in HOLOMORPHIC else ""
+    if not symbol:
+        return {"Conj": "the conjugate of the upstream"}.get(op, "")
+    factor = "" if symbol in ("1", "-1") else f" × conj({symbol})"
+    text = f"{'-' * (symbol == '-1')}upstream{factor}"
+    return f"the real part of {text}" if is_real else text
 
 
 def _filled(template: str, operands: Mapping[str, str]) -> str:
     texts = {name: bracketed(text) for name, text in operands.items()}
     texts |= {f"{name}_": text for name, text in operands.items()}
     try:
-        return template.format_map(texts)
+        return template.format_map(texts).replace("ᵀᵀ", "")
     except KeyError:
         return ""  # an operand whose text is not known
 
@@ -151,7 +268,25 @@ def _power(operands: Mapping[str, str]) -> str:
         number = float(exponent)
     except ValueError:
         return _filled("{exponent}·{self}^({exponent_} - 1)", operands)
-    if number == 1:
-        return "1"
+    if number in (0, 1):
+        return f"{number:g}"
     power = "" if number == 2 else f"^{number - 1:g}"
     return _filled(f"{number:g}·{{self}}{power}", operands)
+
+
+def _elu(operands: Mapping[str, str]) -> str:
+    """elu, and selu and celu, which scale its result or what is below zero."""
+    scale, inner = operands.get("scale", "1"), operands.get("input_scale", "1")
+    below = [text for text in (scale, operands.get("alpha", "1"), inner) if text != "1"]
+    inside = "{self_}" if inner == "1" else f"{inner}·{{self}}"
+    factors = "·".join([*below, f"exp({inside})"])
+    return f"{scale} where {{self}} > 0, else {factors}"
+
+
+def _softplus(operands: Mapping[str, str]) -> str:
+    inside = "{self_}" if operands.get("beta", "1") == "1" else "{beta}·{self}"
+    return f"σ({inside}), and 1 where {inside} > {{threshold}}"
+
+
+_SCALED: dict[str, Callable[[Mapping[str, str]], str]] = {"Elu": _elu, "Softplus": _softplus}
+"""Operations whose template depends on numbers that are mostly 1."""

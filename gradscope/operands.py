@@ -20,17 +20,21 @@ _OPERATORS: dict[type[ast.operator], tuple[str, tuple[str, ...]]] = {
 }
 """Python's operators, how they are written, and the nodes that they make."""
 
+_ALSO = {"_to_copy": ("to", "type", "float", "double", "half", "bfloat16")}
+"""Other names under which a program calls torch's function."""
+
 _MODULES = ("torch", "F", "nn", "functional", "special", "linalg")
 
 
 @dataclass(frozen=True)
 class Operation:
     """An operation as the program wrote it: an operator between two operands, one in front of an
-    operand, or the name of a function; and the texts of its operands."""
+    operand, or the name of a function; the texts of its operands, and of keyword arguments."""
 
     sign: str
     operands: tuple[str, ...]
     text: str
+    keywords: tuple[str, ...] = ()
 
     @property
     def is_call(self) -> bool:
@@ -40,7 +44,7 @@ class Operation:
     def write(self, operands: Sequence[str]) -> str:
         """The operation with other texts for its operands."""
         if self.is_call:
-            return f"{self.sign}({', '.join(operands)})"
+            return f"{self.sign}({', '.join((*operands, *self.keywords))})"
         if len(operands) == 1:
             return f"{self.sign}{bracketed(operands[0])}"
         gap = "" if self.sign == "**" else " "
@@ -73,16 +77,14 @@ def read(expression: str, op: str, function: str) -> Operation | None:
             return Operation(sign, _texts(text, left, right), text) if op in makes else None
         case ast.UnaryOp(ast.USub(), operand) if op == "Neg":
             return Operation("-", _texts(text, operand), text)
-        case ast.Call(function_name, arguments) if not _is_starred(arguments):
-            return _call(text, function_name, arguments, function)
+        case ast.Call() if not _is_starred(tree):
+            return _call(text, tree, function)
     return None
 
 
-def _call(
-    text: str, called: ast.expr, arguments: list[ast.expr], function: str
-) -> Operation | None:
-    texts = _texts(text, *arguments)
-    match called:
+def _call(text: str, call: ast.Call, function: str) -> Operation | None:
+    texts = _texts(text, *call.args)
+    match call.func:
         case ast.Name(name):
             pass
         case ast.Attribute(owner, name) if _is_module(owner):
@@ -91,7 +93,11 @@ def _call(
             texts = (*_texts(text, owner), *texts)
         case _:
             return None
-    return Operation(name, texts, text) if name.strip("_") == function.strip("_") else None
+    if name.strip("_") not in (function.strip("_"), *_ALSO.get(function, ())):
+        return None
+    values = _texts(text, *(one.value for one in call.keywords))
+    keywords = (f"{one.arg}={value}" for one, value in zip(call.keywords, values, strict=True))
+    return Operation(name, texts, text, tuple(keywords))
 
 
 def _is_module(owner: ast.expr) -> bool:
@@ -100,8 +106,10 @@ def _is_module(owner: ast.expr) -> bool:
     )
 
 
-def _is_starred(arguments: list[ast.expr]) -> bool:
-    return any(isinstance(argument, ast.Starred) for argument in arguments)
+def _is_starred(call: ast.Call) -> bool:
+    return any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    )
 
 
 def _texts(source: str, *nodes: ast.expr) -> tuple[str, ...]:

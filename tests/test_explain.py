@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 from html.parser import HTMLParser
+from statistics import NormalDist
 
 import pytest
 import torch
@@ -229,6 +230,8 @@ def test_notation_is_the_derivative(op: str) -> None:
     (expected,) = torch.autograd.grad(y, x)
     scope = {name: getattr(math, name) for name in dir(math)}
     scope |= {"sigmoid": lambda v: 1 / (1 + math.exp(-v)), "sign": lambda v: math.copysign(1, v)}
+    normal = NormalDist()
+    scope |= {"Φ": normal.cdf, "φ": normal.pdf}
     found = eval(as_python(notation.derivative(op, "self", {"self": "0.7"})), scope)
     assert found == pytest.approx(expected.item())
 
@@ -249,16 +252,124 @@ def test_notation_is_the_derivative(op: str) -> None:
         ("x * x", "u = x    ∂(u * v)/∂u = v = [2, 4]"),
         ("scale * x", "∂(scale * x)/∂x = scale = 5"),
         ("torch.sigmoid(x)", "∂sigmoid(x)/∂x = σ(x)·(1 - σ(x))"),
+        ("F.gelu(x)", "∂gelu(x)/∂x = Φ(x) + x·φ(x)"),
+        ("F.elu(x, alpha=0.3)", "∂elu(x, alpha=0.3)/∂x = 1 where x > 0, else 0.3·exp(x) = 1"),
+        ("F.selu(x)", "1.051 where x > 0, else 1.051·1.673·exp(x) = 1.051"),
+        ("F.softplus(x, beta=2)", "= σ(2·x), and 1 where 2·x > 20 = [0.982, 0.9997]"),
+        ("F.silu(x)", "= σ(x)·(1 + x·(1 - σ(x)))"),
+        ("F.hardtanh(x)", "∂hardtanh(x)/∂x = 1 between -1 and 1, else 0 = 0"),
+        ("x**0", "∂(x**0)/∂x = 0"),
+        ("nn.GELU()(x)", "∂gelu(x)/∂x = Φ(x) + x·φ(x)"),
+        ("x.double()", "∂double(x)/∂x = 1"),
+        ("torch.div(x, 3, rounding_mode='floor')", "local derivative 0"),
+        ("F.mse_loss(x, target, reduction='sum')[None]", "2·(x - target), times the upstream"),
+        ("F.mse_loss(x, target)[None]", "2·(x - target)/n, times the upstream"),
+        ("F.nll_loss(x[None], index, reduction='sum')[None]", "-w at each target (w: the weight"),
+        ("F.nll_loss(x[None], index)[None]", "-w/Σw at each target (w: the weight"),
+        ("torch.addmv(x, x[:, None], scales, alpha=3)", "3·(upstream ⊗ w), w = scales"),
+        ("x.norm()[None]", "upstream × x/‖x‖"),
+        ("linear(x)", "mat1    upstream @ weight"),
+        ("nn.LayerNorm(2)(x)", "(g - mean(g) - x̂·mean(g·x̂))/√(var + eps)"),
     ],
 )
 def test_ordinary_notation(expression: str, line: str, session: Session) -> None:
     path = session.write(
-        "import torch\nimport torch.nn.functional as F\n"
+        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
         "x = torch.tensor([2.0, 4.0], requires_grad=True)\nscale = 5.0\n"
-        f"y = {expression}\ny.backward(torch.tensor([1.0, 1.0]))\n"
+        "scales, index = torch.tensor([5.0]), torch.tensor([1])\nlinear = nn.Linear(2, 2)\n"
+        "target = torch.tensor([5.0, 1.0])\n"
+        f"y = {expression}\ny.backward(torch.ones_like(y))\n"
     )
     done = session.cli("explain", str(path), "--width", "160")
     assert line in done.out, done.out
+
+
+@pytest.mark.parametrize(
+    ("expression", "line"),
+    [
+        ("z * w", "upstream × conj(w)"),
+        ("z * w", "the real part of upstream × conj(z)"),
+        ("z.conj()", "the conjugate of the upstream"),
+        ("z.exp()", "upstream × conj(exp(z))"),
+    ],
+)
+def test_notation_of_complex_numbers(expression: str, line: str, session: Session) -> None:
+    path = session.write(
+        "import torch\nz = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)\n"
+        "w = torch.tensor([2.0, 3.0], requires_grad=True)\n"
+        f"y = {expression}\ny.abs().sum().backward()\n"
+    )
+    assert line in session.cli("explain", str(path), "--width", "160").out
+
+
+def test_rounding_and_infinity_make_no_false_disagreement(session: Session) -> None:
+    path = session.write(
+        """
+        import torch
+        x = torch.tensor([0.1, 0.2, 0.3], dtype=torch.bfloat16, requires_grad=True)
+        y = torch.tensor([1.0, 2.0, 1000.0], requires_grad=True)
+        ((x.exp() * x.sin()).sum() + torch.softmax(x * 3, 0)[0] + y.exp().sum()).backward()
+        """
+    )
+    text = session.cli("explain", str(path), "--width", "160").out
+    assert "was sent" not in text
+    assert "hooks" not in text
+    assert "[1, 1, 1] × [2.718, 7.389, inf] = [2.718, 7.389, inf]" in text
+
+
+def test_what_is_not_listed_is_stated(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        h = x * x
+        y = h + h.sin() + h.exp() * x - 2 * x
+        y.sum().backward()
+        """,
+        command="explain",
+    )
+    (ways,) = told(report).ways
+    hidden = sum(row(path.contribution) for path in ways.paths[6:])
+    numbers = [f"{float(value):.4g}" for value in torch.as_tensor(hidden)]
+    text = session.cli("explain", str(session.folder / "program.py"), "--width", "80").out
+    assert f"the other 2 paths bring [{', '.join(numbers)}]: --all" in text
+    product = "1 · [[1, 1, 1]] × 1 × 1 × [1, 2, 3] × [2.718, 54.6, 8103] ×"
+    assert product in text
+
+
+def test_a_table_counts_the_gradients_that_join(session: Session) -> None:
+    session.write(
+        """
+        import torch
+        x = torch.ones(2, requires_grad=True)
+        h = x * 2
+        for _ in range(20):
+            h = torch.sin(h)
+        y = h * 1
+        for _ in range(20):
+            y = torch.cos(y)
+        (y + h).sum().backward()
+        """
+    )
+    text = session.cli("explain", str(session.folder / "program.py")).out
+    (joined,) = [line for line in text.splitlines() if re.match(r"○ #\d+ .*Σ2 ", line)]
+    assert joined.count("sin(h)") == 1
+
+
+def test_a_short_chain_of_one_among_several_leaves_says_which(session: Session) -> None:
+    session.write(
+        """
+        import torch
+        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        h = a
+        for _ in range(10):
+            h = h * a + h
+        (h * b).sum().backward()
+        """
+    )
+    text = session.cli("explain", str(session.folder / "program.py")).out
+    (heading,) = [line for line in text.splitlines() if "brings most" in line]
+    assert heading.endswith(("most to a", "most to b"))
 
 
 # ---------------------------------------------------------------- words

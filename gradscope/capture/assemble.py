@@ -143,8 +143,9 @@ class Assembler:
     def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
         if origin in self._statements:
             return ""  # `y[0] = 3` says itself what it changes
-        if span is not None and span.forward >= 0:
-            # Its expression is that of a forward node, whose result has that variable.
+        if span is not None and (span.forward >= 0 or span.is_backward):
+            # Its expression is that of a forward node, whose result has that variable, or that of
+            # the backward call, which made all the sums on the way as well.
             return self._live_names.get(number, "")
         is_result = span is not None and sequence == span.end - 1
         assigned = self._variables[origin] if is_result and origin is not None else ""

@@ -231,7 +231,8 @@ def _index_assignment(
 
 def _target_name(target: ast.expr) -> str:
     text = ast.unparse(target)
-    return text[1:-1] if isinstance(target, ast.Tuple) else text
+    # A tuple of one is written (x,).
+    return text[1:-1].removesuffix(",") if isinstance(target, ast.Tuple) else text
 
 
 def _operand_names(expression: str) -> list[str]:

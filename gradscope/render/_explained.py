@@ -27,6 +27,13 @@ LABEL = 10
 
 INDENT = 3
 
+FEW = 9
+"""Tensors of at most this many elements are written out; a 3 × 3 matrix still reads well."""
+
+SINGLE = 1e-4
+HALF = {"float16": 1e-2, "bfloat16": 5e-2}
+"""What rounding leaves of a sum of products, relative, in float32 and in half precision."""
+
 UNNAMED = "the root"
 """A root that no variable holds."""
 
@@ -71,6 +78,12 @@ class Explained:
             if edge.target in found:
                 found.add(edge.source)
         return found
+
+    @cached_property
+    def precision(self) -> float:
+        """What the rounding of the narrowest gradient leaves."""
+        gradients = self.backward.gradients if self.backward else ()
+        return max((HALF.get(dtype, SINGLE) for dtype in {g.dtype for g in gradients}), default=0)
 
     def edge(self, number: int) -> Edge:
         """An edge of the graph."""
@@ -135,20 +148,20 @@ class Explained:
         dtype: str = "float32",
     ) -> str:
         """Small values in brackets, "" where they are not known or not few."""
-        if values is None or numbers.element_count(values, dtype) > numbers.SMALL:
+        if values is None or numbers.element_count(values, dtype) > FEW:
             return ""
         sizes = shape if shape is not None else (len(values),)
         return numbers.tensor(values, sizes, dtype)
 
     def tensor(self, info: TensorInfo | None) -> str:
         """A forward tensor: its values where they are few."""
-        return self.scene.values(info, info.shape) or "" if info else ""
+        return self.values(info.values, info.shape, info.dtype) if info else ""
 
     def gradient(self, info: GradientInfo | None, shape: tuple[int, ...] | None) -> str:
         """A gradient: its values where they are few, else its norm, else its state in a word."""
         if info is None:
             return "?"
-        found = self.scene.values(info, shape)
+        found = self.values(info.values, shape, info.dtype)
         if found:
             return found
         word = state_word(info, self.glyphs.silent, self.glyphs.bad)
@@ -196,18 +209,30 @@ def wrapped(text: str, width: int) -> list[str]:
     numbers unless there is no other place; a word that is longer stands alone."""
     lines: list[str] = []
     current = ""
-    for word in _pieces(text):
+    for word in _pieces(text, width):
         joined = f"{current} {word}" if current else word
         if current and cells(joined) > width:
-            lines.append(current)
+            lines.append(current.rstrip())
             current = word
         else:
             current = joined
-    return [*lines, current]
+    return [*lines, current.rstrip()]
 
 
-def _pieces(text: str) -> Iterable[str]:
-    """Words, a list of numbers counting as one."""
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Words, a list of numbers counting as one where it fits a line; = stays with what follows."""
+    lead = ""
+    for piece in _bracketed_together(text):
+        if piece == "=":
+            lead = "= "
+            continue
+        yield from [lead + piece] if cells(lead + piece) <= width else (lead + piece).split(" ")
+        lead = ""
+    if lead:
+        yield lead.strip()
+
+
+def _bracketed_together(text: str) -> Iterator[str]:
     depth = 0
     piece: list[str] = []
     for word in text.split(" "):
@@ -225,15 +250,16 @@ def total(parts: Iterable[Sequence[Number]]) -> list[float]:
     return [sum(map(float, column)) for column in zip(*parts, strict=True)]
 
 
-def agree(found: Sequence[float], other: Sequence[Number]) -> bool:
-    """Whether two rows of numbers are the same within float32 rounding."""
+def agree(found: Sequence[float], other: Sequence[Number], precision: float = SINGLE) -> bool:
+    """Whether two rows of numbers are the same within this precision, relative."""
     scale = max(map(abs, found), default=0.0)
-    same = len(found) == len(other)
-    return same and all(close(a, float(b), scale) for a, b in zip(found, other, strict=True))
+    return len(found) == len(other) and all(
+        _close(a, float(b), precision * max(scale, abs(b) if math.isfinite(b) else 0.0))
+        for a, b in zip(found, map(float, other), strict=True)
+    )
 
 
-def close(left: float, right: float, scale: float) -> bool:
-    """Whether two numbers agree within float32 rounding of numbers of this size."""
+def _close(left: float, right: float, room: float) -> bool:
     if not (math.isfinite(left) and math.isfinite(right)):
         return str(left) == str(right)
-    return abs(left - right) <= 1e-4 * max(scale, abs(left), abs(right)) + 1e-12
+    return abs(left - right) <= room + 1e-12

@@ -55,10 +55,12 @@ class ChainTeller:
         yield from table.lines([self._row(stretch) for stretch in self.stretches])
         folded = sum(len(one.edges) > 1 and one.call is not None for one in self.stretches)
         if folded:
-            text = (
-                f"{numbers.count(folded, 'module call')} folded, each with what the path does in it"
-            )
-            yield explained.heading(f"{text}; every step: --all", "dim")
+            text = numbers.count(folded, "module call")
+            yield explained.heading(f"{text} folded, each with what the path does in it", "dim")
+        sums = sum(bool(self._joined(stretch)) for stretch in self.stretches)
+        if sums:
+            text = "two gradients arrive and are added up, that of the path and another"
+            yield explained.heading(f"{explained.glyphs.sum}2: {text}", "dim")
 
     def rules(self) -> Iterator[str]:
         """The formula of each kind of step, once."""
@@ -115,11 +117,21 @@ class ChainTeller:
         return [
             (Part(glyphs.text(name), "bold"),),
             (Part(glyphs.text(expression), "cyan"),),
-            (Part(glyphs.text(_size(above))),),
+            (Part(glyphs.text(f"{self._joined(stretch)}{_size(above)}")),),
             (Part(glyphs.text(_size(sent))),),
             (Part(glyphs.text(_ratio(above, sent))),),
             (Part(place, "dim"),),
         ]
+
+    def _joined(self, stretch: Stretch) -> str:
+        """``Σ2`` where more gradients than that of the path are added up before the first step."""
+        explained = self.explained
+        node = self.graph.edges[stretch.edges[0]].source
+        arrived = [explained.on_edge(edge) for edge in explained.arriving[node]]
+        outputs = range(len(self.graph.nodes[node].outputs))
+        arrived += [seed for output in outputs for seed in explained.seeds(node, output)]
+        count = sum(one is not None and one.state not in ("none", "not reached") for one in arrived)
+        return f"{explained.glyphs.sum}{count} " if count > 1 else ""
 
     def _words(self, stretch: Stretch) -> tuple[str, str, str]:
         explained, glyphs = self.explained, self.explained.glyphs

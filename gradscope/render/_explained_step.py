@@ -152,7 +152,7 @@ class StepTeller:
         rows = [multiplied(self._received[k].values or (), local) for k, local in known]
         product = total(rows)
         text = " + ".join(words)
-        if not agree(product, info.values):
+        if not agree(product, info.values, explained.precision):
             result = numbers.tensor(product, (len(product),), "float32")
             return f"{text} = {result}, but {sent} was sent"
         return f"{text} = {sent}"
@@ -174,7 +174,8 @@ class StepTeller:
     def _factors(self, output: int, local: Local) -> str:
         """``upstream × local`` in numbers, "" where these are many."""
         info = self._received[output]
-        above = self.explained.scene.values(info, self.explained.shape(self.node.id, output))
+        shape = self.explained.shape(self.node.id, output)
+        above = self.explained.values(info.values, shape, info.dtype)
         factor = self.explained.local(local)
         if not above or not factor or len(local.values) > MOST_NUMBERS:
             return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gradscope.explanation import Path, Ways
 from gradscope.render import numbers
-from gradscope.render._explained import Explained, agree, total
+from gradscope.render._explained import Explained, agree, total, wrapped
 from gradscope.render._explained_step import BAD, MOST_NUMBERS
 from gradscope.render._text import cells
 from gradscope.report import GradientInfo
@@ -18,6 +18,10 @@ MOST_PATHS = 6
 
 LONGEST_PATH = 8
 """Nodes of a path that are named; longer ones leave out the middle."""
+
+
+LONGEST_PRODUCT = 4
+"""Lines of a product that are still followed; of a longer one the result must do."""
 
 
 class WayTeller:
@@ -50,18 +54,32 @@ class WayTeller:
 
     def _paths(self) -> Iterator[str]:
         explained = self.explained
-        most = len(self.ways.paths) if explained.told.everything else MOST_PATHS
-        shown = self.ways.paths[:most]
+        every = explained.told.everything or len(self.ways.paths) <= MOST_PATHS + 1
+        shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)
         left = int(self.ways.count) - len(shown)
-        if left and len(shown) < len(self.ways.paths):
-            yield from explained.line("", f"and {left:,} more paths: --all")
-        elif left and self.ways.rest is not None:
-            rest = explained.amount(self.ways.rest, self.leaf.tensor)
-            yield from explained.line("rest", f"the other {_count(str(left))} paths bring {rest}")
-        elif not left:
+        if not left:
             yield from self._sum(shown)
+            return
+        rest = self._rest(len(shown))
+        noun = "path" if left == 1 else "paths"
+        brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
+        more = ": --all" if len(shown) < len(self.ways.paths) else ""
+        yield from explained.line("rest", f"the other {_count(str(left))} {noun}{brings}{more}")
+
+    def _rest(self, shown: int) -> str:
+        """What the paths that are not shown bring together, "" where that is not known."""
+        rest = self.ways.rest
+        hidden = [path.contribution for path in self.ways.paths[shown:]]
+        amounts = [*hidden, rest] if rest is not None else hidden
+        if len(amounts) == 1:
+            return self.explained.amount(amounts[0], self.leaf.tensor)
+        rows = [one.values for one in amounts if one.values is not None]
+        if len(rows) < len(amounts):
+            return ""  # norms do not add up
+        tensor = self.leaf.tensor
+        return self.explained.values(total(rows), tensor.shape, tensor.dtype)
 
     def _sum(self, shown: tuple[Path, ...]) -> Iterator[str]:
         explained = self.explained
@@ -74,7 +92,7 @@ class WayTeller:
         tensor = self.leaf.tensor
         terms = [explained.amount(path.contribution, tensor) for path in shown]
         found = explained.values(added, self.shape, tensor.dtype) or "their sum"
-        if not agree(added, self.total.values):
+        if not agree(added, self.total.values, explained.precision):
             text = f"{' + '.join(terms)} = {found}; hooks of the program made it {arrived}"
             yield from explained.line("sum", text, BAD)
         elif len(shown) > 1 and "‖" not in "".join(terms):
@@ -90,11 +108,11 @@ class WayTeller:
         width = explained.options.width - 13
         if cells(route) + len(gap) + cells(text) <= width:
             yield from explained.line("", route + gap + text)
-        else:
-            yield from explained.line("", route)
-            yield from explained.line(
-                "", gap + text if cells(text) + len(gap) <= width else brought
-            )
+            return
+        yield from explained.line("", route)
+        parts = wrapped(explained.glyphs.text(text), width - len(gap))
+        for part in parts if len(parts) <= LONGEST_PRODUCT else [brought]:
+            yield from explained.line("", gap + part)
 
     def _route(self, path: Path) -> str:
         graph = self.explained.graph
@@ -118,7 +136,7 @@ class WayTeller:
             return ""
         seed = explained.backward.gradients[explained.backward.seeds[path.root]]
         shape = explained.shape(root.node, root.output)
-        factors = [explained.scene.values(seed, shape) or ""]
+        factors = [explained.values(seed.values, shape, seed.dtype)]
         signs = []
         output = root.output
         for edge in path.edges:

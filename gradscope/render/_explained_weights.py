@@ -66,7 +66,7 @@ class WeightTeller:
     def _words(self) -> Iterator[str]:
         explained = self.explained
         count = self.weights.total
-        label = " and ".join(explained.root_label(root) for root in range(len(self.graph.roots)))
+        label = self._roots()
         if count == 1:
             given = numbers.number(self.weights.terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
@@ -74,15 +74,35 @@ class WeightTeller:
             have = "has" if len(self.graph.roots) == 1 else "have"
             text = (
                 f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
-                f"each of them: v = {self._given()}."
+                f"each of them{self._given()}."
             )
         yield from explained.paragraph(f"{text} Backward computes the derivative of")
         yield from explained.paragraph(f"L = {self._sum()}", "bold", indent=4)
         yield from explained.paragraph(self._meaning())
 
+    def _roots(self) -> str:
+        return " and ".join(map(self.explained.root_label, range(len(self.graph.roots))))
+
     def _given(self) -> str:
-        names = [numbers.number(term.weight) for term in self.weights.terms]
-        return f"[{', '.join(names)}]" if self.is_whole else f"[{', '.join(names[:3])}, …]"
+        texts = [numbers.number(term.weight) for term in self.weights.terms]
+        if self.is_whole:
+            return f": v = [{', '.join(texts)}]"
+        known = [float(term.weight) for term in self.weights.terms]
+        norm = self._norm_given()
+        size = f", ‖v‖ = {numbers.number(norm)}" if norm is not None else ""
+        largest = max(known, key=abs)
+        return (
+            f"{size}. The largest is {numbers.number(largest)}, and only the {len(known)} largest "
+            f"are shown"
+        )
+
+    def _norm_given(self) -> float | None:
+        backward = self.explained.backward
+        if backward is None:
+            return None
+        norms = [backward.gradients[entry].norm for entry in backward.seeds]
+        known = [float(norm) for norm in norms if norm is not None]
+        return math.hypot(*known) if len(known) == len(norms) else None
 
     def _sum(self) -> str:
         terms = [term for term in self.weights.terms if float(term.weight)]
@@ -100,7 +120,7 @@ class WeightTeller:
         meant = (
             f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist "
             f"here. In a training L is the loss, and the weights come from the steps after "
-            f"{self.explained.root_label(0)}."
+            f"{self._roots()}."
         )
         return " ".join(part for part in (meant, self._special()) if part)
 
@@ -173,7 +193,11 @@ class WeightTeller:
         label = self.explained.glyphs.text(label)
         got = Amount(arrived.norm, arrived.values)
         added = self._added(column)
-        if added is None or arrived.values is None or agree(added, arrived.values):
+        if (
+            added is None
+            or arrived.values is None
+            or agree(added, arrived.values, self.explained.precision)
+        ):
             yield self._last(label, got, leaf, "bold")
             return
         yield self._last(label, Amount(math.hypot(*added), tuple(added)), leaf, "bold")

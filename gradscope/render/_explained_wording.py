@@ -5,6 +5,8 @@ Must not know of gradients that flowed, or of lines."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +16,7 @@ from gradscope.operands import Operation, share_a_name
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.render._text import one_line, visible
+from gradscope.report import Node
 
 LONG = 24
 """An operation whose text is longer is written with letters in place of its operands, as is one
@@ -71,7 +74,14 @@ class Wording:
                 found[argument] = known
         if self.operation is not None:
             found.update(zip(self._written, self.operation.operands, strict=False))
+        if not notation.is_elementwise(self.op) and len(self._operands) > 1:
+            # One that the program gives no words is called as in torch's formula below it.
+            found = {name: name for name in self._operands} | found
         return found
+
+    @property
+    def _operands(self) -> list[str]:
+        return [name for name in self.step.arguments if name]
 
     def _edge_of(self, argument: str) -> int | None:
         if argument not in self.step.arguments:
@@ -93,9 +103,15 @@ class Wording:
             return visible(target.variable)
         # An inner node of one expression has no words of its own.
         if target.origin == self.node.origin:
-            return ""
+            return self._transposed(target)
         made = "∂ " if target.backward_made else ""
         return made + visible(one_line(origin.expression))
+
+    def _transposed(self, target: Node) -> str:
+        """``weightᵀ``: a layer turns its weight around before the product."""
+        below = [self.explained.edge(edge).target for edge in self.explained.leaving[target.id]]
+        is_leaf = target.op == "TBackward0" and below[0] in self.explained.leaf_at
+        return f"{self.explained.name(below[0])}ᵀ" if is_leaf else ""
 
     def _number(self, argument: str) -> str:
         """The value of an argument, where it is known and small."""
@@ -123,34 +139,66 @@ class Wording:
         """Letters for the operands, where the operation would be too long to repeat."""
         operation = self.operation
         written = operation.text if operation and not operation.is_call else ""
-        names = self._written or [name for name in self.step.arguments if name]
+        names = self._written or self._operands
         texts = [self.texts.get(name, "") for name in names]
         longest = max(map(len, (written, *texts)), default=0)
-        if longest <= LONG and not share_a_name(texts):
+        if all(texts) and longest <= LONG and not share_a_name(texts):
             return {}
         known = {name: self.texts.get(name, "") for name in names}
-        long = [name for name, text in known.items() if text and not operands.is_number(text)]
-        return dict(zip(long, LETTERS, strict=False))
+        long = [name for name, text in known.items() if not operands.is_number(text)]
+        used = set(re.findall(r"\w+", " ".join((written, *texts))))
+        free = (letter for letter in LETTERS if letter not in used)
+        return dict(zip(long, free, strict=False))
 
     def derivative(self, edge: int) -> str:
         """``∂(c * d)/∂c = d = 4``, as far as it is known."""
+        text = self._derivative(edge)
+        constants = [
+            f"{letter} = {self.texts[argument]}"
+            for argument, letter in self.letters.items()
+            # The others are said where the gradient is sent to them.
+            if self._edge_of(argument) is None and self.texts.get(argument)
+            if re.search(rf"\b{letter}\b", text)
+        ]
+        return ", ".join([text, *constants])
+
+    def _derivative(self, edge: int) -> str:
         argument = self.argument(self.explained.edge(edge).slot)
         texts = {**self.texts, **self.letters}
-        # The notation is that of real numbers.
-        symbol = "" if self._is_complex else notation.derivative(self.op, argument, texts)
+        if self._is_complex:
+            return notation.sent_complex(self.op, argument, texts, self._is_real(edge))
+        symbol = "" if self._is_rounded else notation.derivative(self.op, argument, texts)
         if not symbol:
             return notation.sent(self.op, argument, texts) or self._plain_local(edge)
         if not texts.get(argument):
             return self._plain_local(edge)
+        return " ".join([f"{self._left(argument, texts)} = {symbol}", *self._numbers(edge, symbol)])
+
+    def _numbers(self, edge: int, symbol: str) -> Iterator[str]:
+        """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""
+        argument = self.argument(self.explained.edge(edge).slot)
         local = self.local(edge)
-        steps = [f"{self._left(argument, texts)} = {symbol}"]
         known = {name: self._number(name) for name in self.texts}
         replaced = notation.derivative(self.op, argument, {k: v for k, v in known.items() if v})
+        if " where " in symbol:
+            replaced = ""  # a sentence about each element; lists of numbers say nothing in it
         value = self.explained.local(local) if local and local.diagonal else ""
+        info = self.explained.on_edge(edge)
+        last = symbol
         for more in (replaced, value):
-            if more and more != symbol and not steps[-1].endswith(f"= {more}"):
-                steps.append(f"= {more}")
-        return " ".join(steps)
+            if more and more != last:
+                narrow = last is not symbol and info is not None and "float16" in info.dtype
+                yield f"= {more} in {info.dtype}" if narrow and info else f"= {more}"
+                last = more
+
+    @property
+    def _is_rounded(self) -> bool:
+        """Whether it is a division whose result may be rounded."""
+        return "rounding_mode" in operands.parameters(self.rule.function)
+
+    def _is_real(self, edge: int) -> bool:
+        info = self.explained.on_edge(edge)
+        return info is not None and "complex" not in info.dtype
 
     @cached_property
     def _is_complex(self) -> bool:
@@ -167,15 +215,16 @@ class Wording:
         elif self.operation is not None:
             whole = self.operation.write([texts.get(name, "…") for name in self._written])
         else:
-            taken = [texts.get(name) or "…" for name in self.step.arguments if name]
+            numbers = [name for name in ("other", "exponent") if name in texts]
+            names = dict.fromkeys([*self._operands, *numbers])
+            taken = [texts.get(name) or "…" for name in names]
             whole = f"{self.function}({', '.join(taken)})"
         return f"∂{operands.bracketed(whole)}/∂{operand}"
 
     def _plain_local(self, edge: int) -> str:
         local = self.local(edge)
-        if local is None or not local.diagonal:
-            return ""
-        return f"local derivative {self.explained.local(local)}"
+        text = self.explained.local(local) if local is not None and local.diagonal else ""
+        return f"local derivative {text}" if text else ""
 
     def local(self, edge: int) -> Local | None:
         """The one Jacobian at an edge; None where there is none, or one for each output."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradscope.notation import SIGNS
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.render._explained_chain import ChainTeller, strongest
@@ -43,7 +44,8 @@ def _lines(explained: Explained) -> Iterator[str]:
     if explained.told.weights is not None and explained.told.node is None:
         yield from WeightTeller(explained, explained.told.weights).lines()
         yield ""
-    yield from _steps(explained)
+    steps = list(_steps(explained))
+    yield from steps
     if explained.told.ways:
         yield explained.heading("Leaf by leaf: what comes along each path, and the sum")
         for ways in explained.told.ways:
@@ -51,16 +53,20 @@ def _lines(explained: Explained) -> Iterator[str]:
         yield ""
     if any(rule.formulas for rule in explained.told.rules):
         yield from explained.paragraph(LEGEND, "dim")
+    for sign, meaning in SIGNS.items():
+        if any(sign in line for line in steps):
+            yield from explained.paragraph(meaning, "dim")
 
 
 def _steps(explained: Explained) -> Iterator[str]:
     path = strongest(explained)
     many = len(explained.told.steps) > MOST_STEPS and not explained.told.everything
     if path is not None and many:
-        name = summary(explained)
+        name = explained.name(explained.graph.leaves[explained.told.ways[0].leaf].node)
         yield explained.heading(f"Step by step along the path that brings most to {name}")
         teller = ChainTeller(explained, path)
         yield from teller.lines()
+        yield explained.heading("every step with its numbers: --all, one of them: --node ID", "dim")
         yield ""
         yield from teller.rules()
         yield ""

@@ -61,11 +61,17 @@ def _jacobian(
     matrix = torch.stack([row.reshape(-1) for row in rows])
     single = matrix.dtype is torch.float32
     sizes = (matrix.shape[0], matrix.shape[1])
-    # NaN beside the diagonal would not compare equal to zero.
-    beside = matrix.masked_fill(torch.eye(*sizes, dtype=torch.bool, device=matrix.device), 0)
-    if tuple(rows[0].shape) == shape and not bool(beside.any()):
+    if tuple(rows[0].shape) == shape and _is_diagonal(matrix):
         values = plain(flat_values(matrix.diagonal()), single)
         return Local(edge, output, sizes, values, diagonal=True)
     if matrix.numel() > MAX_MATRIX:
         return None
     return Local(edge, output, sizes, plain(flat_values(matrix), single))
+
+
+def _is_diagonal(matrix: torch.Tensor) -> bool:
+    """Whether a square matrix holds nothing beside its diagonal."""
+    beside = matrix.masked_fill(torch.eye(len(matrix), dtype=torch.bool, device=matrix.device), 0)
+    # The zeros of the upstream times an infinite derivative are NaN, and mean nothing.
+    infinite = ~matrix.diagonal().isfinite()
+    return not bool(beside.masked_fill(beside.isnan() & infinite, 0).any())
