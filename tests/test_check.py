@@ -428,3 +428,13 @@ def test_plain_characters_where_nothing_else_can_be_shown(
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     done = session.cli("check", str(session.write(LOOP)))
     assert "whole program" in done.out
+
+
+def test_the_picture_marks_what_is_wrong(session: Session) -> None:
+    name = next(iter(CASES))
+    for is_right in (False, True):
+        path = str(session.write(program(name, is_right=is_right)))
+        picture = session.cli("check", path, "--format", "dot").out
+        assert picture.startswith("digraph")
+        assert "pink: the derivative is wrong" in picture
+        assert ("#c2185b" in picture) is not is_right

@@ -114,7 +114,11 @@ EDITS = {
     ),
     "a detach in a transformer": (
         (TRANSFORMER, "self.down(hidden)", "self.down(hidden.detach())"),
-        ["ViewBackward0 of self.down(hidden)", "only in A", "self.down(hidden.detach())"],
+        [
+            "ViewBackward0 of self.down(hidden) in blocks.2.down",
+            "only in A",
+            "self.down(hidden.detach())",
+        ],
     ),
 }
 
@@ -157,7 +161,7 @@ def test_the_first_difference_is_the_one_that_was_made(name: str, session: Sessi
 def test_added_is_removed_seen_from_the_other_side(session: Session) -> None:
     a, b = both(session, MLP, MLP.replace("h = self.drop(h)", "pass"))
     done = session.cli("diff", b, a)
-    assert "MulBackward0 of self.drop(h) (a.py:12): only in B" in first_told(done.out)
+    assert "MulBackward0 of self.drop(h) in drop (a.py:12): only in B" in first_told(done.out)
 
 
 def found(session: Session, *arguments: str) -> dict[str, Any]:
@@ -262,6 +266,17 @@ def test_a_side_that_cannot_be_looked_at(side: str, words: str, session: Session
     done = session.cli("diff", "a.json", side)
     assert (done.status, done.out) == (2, "")
     assert words in done.err
+    # What happened and what to do next are said once, and by whom they concern.
+    assert done.err.count("gradscope: ") <= 3
+
+
+def test_programs_that_are_compared_are_not_remembered(session: Session) -> None:
+    session.write(MLP, "first.py")
+    session.cli("trace", "first.py", "-o", "first.json")
+    assert session.cli("diff", "first.json", "nosuch.py").status == 2
+    told = session.cli("diff", "first.json", "-c exp(x).sum() --let x=1")
+    assert "different programs" in told.out
+    assert "running first.py again" in session.cli("trace").err
 
 
 def test_the_picture_marks_what_differs(session: Session) -> None:

@@ -443,8 +443,9 @@ def test_the_whole_jacobian(session: Session) -> None:
 
 
 LEAVES = """
-import torch
+import torch; lost = torch.tensor(2.0, requires_grad=True)
 x = torch.tensor([1.0, 2.0], requires_grad=True)
+gone = (lost * 2).detach()
 longer_name = torch.ones(30, requires_grad=True)
 unused = torch.tensor(2.0, requires_grad=True)
 plain = torch.tensor([1.0, 2.0])
@@ -462,16 +463,18 @@ y.backward()
     ("arguments", "words"),
     [
         (["--leaf", "longer_nam"], ["no such leaf", "nearest first: longer_name"]),
+        (["--leaf", "unuse"], ["no such leaf", "nearest first: unused"]),
+        (["--leaf", "lost"], ["lost gets no gradient", "`(lost * 2).detach()` (program.py:3)"]),
         (["--leaf", "unused"], ["unused gets no gradient", "gradscope doctor"]),
-        (["--leaf", "plain"], ["plain gets no gradient", "program.py:5"]),
+        (["--leaf", "plain"], ["plain gets no gradient", "program.py:6"]),
         (["--leaf", "index"], ["torch.int64 tensors cannot carry gradients"]),
-        (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:7"]),
+        (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:8"]),
         (["--leaf", "quiet"], ["quiet gets no gradient", "torch.no_grad()"]),
         (["--leaf", "mid"], ["mid is not a leaf", "--node"]),
         (["--node", "99"], ["no such node", "ids go from 0 to"]),
         (["--node", "-1"], ["no such node"]),
         (["--leaf", "x", "--node", "1"], ["given at once"]),
-        (["--jacobian"], ["1 rows and 30 columns", "at most 24"]),
+        (["--jacobian"], ["1 × 30", "at most 24"]),
         (["--create-graph", "nosuch"], ["no such leaf", "nearest first"]),
         (["--create-graph", "x"], ["depends on no leaf", "second derivative is 0"]),
         (["--create-graph", "x", "--root", "mid"], ["root of one element"]),

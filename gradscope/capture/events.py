@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -97,6 +97,14 @@ class Events:
         if leaf is not None and leaf.tensor() is tensor:
             return leaf
         return next((made for made in reversed(self._plain) if made.tensor() is tensor), None)
+
+    def cuts(self) -> Iterator[Site]:
+        """Calls that gave a tensor without history, though what it was made from had one, as far
+        as that tensor still lives and could have carried it."""
+        for made in self._plain:
+            tensor = made.tensor() if made.had_history else None
+            if made.site is not None and tensor is not None and tensor.is_floating_point():
+                yield made.site
 
     def leaf_sites(self) -> dict[int, Site]:
         """Where each leaf that still lives was made, by ``id`` of the tensor."""

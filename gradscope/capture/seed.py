@@ -51,8 +51,7 @@ def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
         return torch.ones_like(root, memory_format=torch.preserve_format).detach()
     raise SeedError(
         f"the root has shape {list(root.shape)}, so backward needs a gradient of that shape",
-        f"give one weight for each of its {root.numel()} elements: --gradient ones, or "
-        f'--gradient "{_literal(root.shape)}"',
+        f"give one weight for each of its {root.numel()} elements: {_fitting(root.shape)}",
     )
 
 
@@ -163,13 +162,14 @@ def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:
     if gradient.numel() == root.numel() <= 64:
         reshaped = gradient.reshape(root.shape)
         return f'it has the right number of elements: --gradient "{_text(reshaped.tolist())}"'
-    if root.numel() <= 16:
-        return f'one that fits: --gradient ones, or --gradient "{_literal(root.shape)}"'
-    return "one that fits: --gradient ones, or --gradient @FILE.npy"
+    return f"one that fits: {_fitting(root.shape)}"
 
 
-def _literal(shape: torch.Size) -> str:
-    return _text(torch.ones(shape).tolist()) if shape.numel() <= 16 else "ones"
+def _fitting(shape: torch.Size) -> str:
+    """Options that give a gradient of this shape."""
+    if shape.numel() <= 16:
+        return f'--gradient ones, or --gradient "{_text(torch.ones(shape).tolist())}"'
+    return "--gradient ones, or --gradient @FILE.npy"
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gradscope import render, storage
+from gradscope.cli import memory
 from gradscope.cli.output import Output
 from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved
@@ -110,10 +111,9 @@ def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Repor
         path = Path(folder) / "report.json"
         command = [sys.executable, "-m", "gradscope", "backward", "-q", "-o", str(path), *own]
         # Stdout is for the comparison; what the programs print goes where remarks go.
-        subprocess.run([*command, *given], stdout=2, check=False)
+        with memory.kept():
+            subprocess.run([*command, *given], stdout=2, check=False)
         if not path.exists():
-            raise CaptureError(
-                f"{side.name} gave no graph to compare: {side.words}",
-                f"look at it alone first: gradscope backward {side.words}",
-            )
+            # That process has said why, and what to do next.
+            raise CaptureError(f"{side.name} gave no graph to compare: {side.words}")
         return storage.load(path)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -33,6 +35,21 @@ def remember(target: Target) -> None:
         path.write_text(json.dumps(target.to_dict()), "utf-8")
     except OSError:
         pass
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """While the block runs, other processes may remember; afterwards all is as before."""
+    path = _path()
+    before = path.read_bytes() if path.is_file() else None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if before is None:
+                path.unlink(missing_ok=True)
+            else:
+                path.write_bytes(before)
 
 
 def recall() -> Target:

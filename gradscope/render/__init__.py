@@ -7,6 +7,7 @@ they are asked for.  Must not know of torch, or of how a report was made."""
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -53,7 +54,12 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
         GradscopeError: when the graph cannot be drawn in this format, or a tool for it is missing.
     """
     module = cast(Renderer, importlib.import_module(f"gradscope.render.{format}"))
-    return module.render(report, options or Options())
+    options = options or Options()
+    if isinstance(report, Report) and report.checks is not None and options.overlay is None:
+        from gradscope.render._verdicts import verdicts
+
+        options = replace(options, overlay=verdicts(report.checks, report.graph))
+    return module.render(report, options)
 
 
 def format_for(path: str | Path) -> str:

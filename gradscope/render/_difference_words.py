@@ -121,7 +121,8 @@ class Words:
         if place is None:
             return "nothing"
         words = shorten(visible(one_line(place.expression)), LONGEST, "…")
-        at = f" ({self.source(place)})" if place.file else ""
+        inside = f" in {visible(place.module)}" if place.module else ""
+        at = f"{inside} ({self.source(place)})" if place.file else inside
         return f"{visible(place.op)} of {words}{at}" if words else f"{visible(place.op)}{at}"
 
 

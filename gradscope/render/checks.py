@@ -137,7 +137,8 @@ class _Text:
                 if one.verdict == call.verdict and one.element:
                     name = visible(one_line(one.name)) or f"input {one.input}"
                     at = numbers.shape(one.element)
-                    yield from self._wrapped(f"differs most at element {at} of {name}", indent=4)
+                    differs = "differs most at" if call.verdict == "wrong" else "at"
+                    yield from self._wrapped(f"{differs} element {at} of {name}", indent=4)
         if call.reason:
             yield from self._wrapped(visible(call.reason), indent=4)
 

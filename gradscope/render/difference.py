@@ -73,7 +73,7 @@ class _Text:
     # ------------------------------------------------------------------ tables
 
     def _changes(self) -> Iterator[str]:
-        groups: dict[tuple[str, ...], int] = {}
+        groups: dict[tuple[str, ...], list[str]] = {}
         for change in self.found.changes:
             place = change.a or change.b or Place(0, "")
             key = (
@@ -83,7 +83,7 @@ class _Text:
                 folded(place.module),
                 self.words.source(place),
             )
-            groups[key] = groups.get(key, 0) + 1
+            groups.setdefault(key, []).append(place.module)
         columns = [
             Column("what", narrowest=12, comfort=16),
             Column("op", drop=2),
@@ -92,7 +92,12 @@ class _Text:
             Column("source", drop=3),
             Column("count", right=True),
         ]
-        rows = [[*key, f"×{count:,}" if count > 1 else ""] for key, count in groups.items()]
+        rows = []
+        for (what, op, expression, module, source), modules in groups.items():
+            # Numbers are left out only where they differ.
+            shown = visible(modules[0]) if len(set(modules)) == 1 else module
+            count = f"×{len(modules):,}" if len(modules) > 1 else ""
+            rows.append([what, op, expression, shown, source, count])
         yield from self._table("nodes and edges", columns, rows)
 
     def _leaves(self) -> Iterator[str]:

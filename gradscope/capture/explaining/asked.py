@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+import torch
 
 from gradscope.capture.explaining.request import Explain
 from gradscope.capture.roots import named_tensor, without_history
@@ -83,7 +86,7 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
     graph = live.probe.graph
     tensor = named_tensor(name, live.scopes)
     if tensor is None:
-        return NoSuchLeaf(f"--leaf {name}: the graph has no such leaf", _nearest(graph, name))
+        return NoSuchLeaf(f"--leaf {name}: the graph has no such leaf", _nearest(live, name))
     if not tensor.requires_grad:
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
@@ -95,15 +98,37 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
             f"explain that node: --node {position}; leaves: {_listed(graph)}",
         )
     root = next((root.label for root in graph.roots if root.label), "the root")
+    cut = _cut_off(live, name)
+    line = f"history is cut off at {cut}; " if cut else ""
     return NoSuchLeaf(
         f"{name} gets no gradient: backward from {root} does not come to it",
-        f"if {root} should depend on it, gradscope doctor finds the line that cuts it off; "
+        f"{line}if {root} should depend on it, gradscope doctor tells why it does not; "
         f"leaves that get one: {_listed(graph)}",
     )
 
 
-def _nearest(graph: Graph, name: str) -> str:
-    names = [one for leaf in graph.leaves for one in leaf.names]
+def _cut_off(live: Live, name: str) -> str:
+    """The line that cut a leaf off: one that names it, or the only one that cut anything."""
+    sources = live.recorder.sources
+    origins = list(dict.fromkeys(map(sources.origin, live.recorder.events.cuts())))
+    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    naming = [one for one in origins if word.search(one.expression)]
+    found = naming or (origins if len(origins) == 1 else [])
+    if not found:
+        return ""
+    expression = " ".join(found[0].expression.split())
+    return f"`{expression}` ({found[0].file}:{found[0].line})"
+
+
+def _nearest(live: Live, name: str) -> str:
+    names = [one for leaf in live.probe.graph.leaves for one in leaf.names]
+    names += [
+        variable
+        for namespace in live.scopes.namespaces
+        for variable, value in namespace.items()
+        if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf
+    ]
+    names = list(dict.fromkeys(names))
     # No cutoff: where nothing is near, any names are still the best help there is.
     near = get_close_matches(name, names, LISTED, cutoff=0.0)
     return f"leaves, nearest first: {_cut(near, len(names))}" if near else "no leaf has a name"

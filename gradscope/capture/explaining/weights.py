@@ -126,8 +126,8 @@ def _refuse_large(graph: Graph, rows: int, leaves: Sequence[int]) -> None:
         if max(rows, columns) > LARGEST_SIDE:
             name = next(iter(graph.leaves[leaf].names), f"#{graph.leaves[leaf].node}")
             raise TooLarge(
-                f"the Jacobian by {name} has {rows:,} rows and {columns:,} columns; "
-                f"at most {LARGEST_SIDE} of each are printed",
+                f"the Jacobian by {name} is {rows:,} × {columns:,}; "
+                f"at most {LARGEST_SIDE} rows and columns are printed",
                 "one row of it: --gradient onehot:0 without --jacobian, for a smaller leaf "
                 "add --leaf NAME",
             )
