@@ -79,7 +79,7 @@ def check_leaves(
     leaves = list(_leaves(placed, gradients, blocked))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
-    found = tuple(Whole(replay, weights, tolerance).check(leaves, work))
+    found = tuple(Whole(replay, weights, values, tolerance).check(leaves, work))
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:

@@ -83,18 +83,23 @@ class Whole:
     Args:
         replay: the calls.
         weights: the roots and what is fed in at each, in double precision.
+        values: what the roots are where nothing is moved.
         tolerance: what the program's precision leaves, relative.
     """
 
     def __init__(
-        self, replay: Replay, weights: Mapping[Slot, torch.Tensor], tolerance: float
+        self,
+        replay: Replay,
+        weights: Mapping[Slot, torch.Tensor],
+        values: Mapping[Slot, torch.Tensor],
+        tolerance: float,
     ) -> None:
         self._replay = replay
         self._weights = weights
         self._tolerance = tolerance
         self._start: dict[Slot, torch.Tensor] = {}
         self._largest = 0.0
-        self._here = self._value({})
+        self._here = self._sum(values)
 
     def check(self, leaves: Sequence[LeafOnTape], work: int) -> Iterator[LeafCheck]:
         """Compare all leaves together, and each alone as far as the budget goes."""
@@ -122,7 +127,9 @@ class Whole:
         yield part
 
     def _value(self, moved: Mapping[Slot, torch.Tensor]) -> float:
-        found = self._replay.run(moved)
+        return self._sum(self._replay.run(moved))
+
+    def _sum(self, found: Mapping[Slot, torch.Tensor]) -> float:
         with torch.no_grad():
             return sum(
                 float((real(found[slot]) * real(weight)).sum())
