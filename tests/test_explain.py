@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from gradscope import notation, storage
 from gradscope.explanation import Amount, Explanation, Local
+from gradscope.render import numbers
 from gradscope.report import Report
 from tests.goldens import compare
 from tests.looking import Session, leaf_named, new_gradient
@@ -330,11 +331,28 @@ def test_what_is_not_listed_is_stated(session: Session) -> None:
     )
     (ways,) = told(report).ways
     hidden = sum(row(path.contribution) for path in ways.paths[6:])
-    numbers = [f"{float(value):.4g}" for value in torch.as_tensor(hidden)]
+    brought = [f"{float(value):.4g}" for value in torch.as_tensor(hidden)]
     text = session.cli("explain", str(session.folder / "program.py"), "--width", "80").out
-    assert f"the other 2 paths bring [{', '.join(numbers)}]: --all" in text
+    assert f"the other 2 paths bring [{', '.join(brought)}]: --all" in text
     product = "1 · [[1, 1, 1]] × 1 × 1 × [1, 2, 3] × [2.718, 54.6, 8103] ×"
     assert product in text
+
+
+def test_a16_tells_a_gradient_from_outside_by_its_size(session: Session) -> None:
+    arguments = [str(EXAMPLES / "blackbox" / "train.py"), "--leaf", "generator.fc.weight"]
+    report = session.look_at(*arguments, command="explain")
+    explanation = told(report)
+    (path,) = explanation.ways[0].paths
+    arrived = report.passes[0].on_edge(path.edges[-1])
+    seed = report.passes[0].gradients[report.passes[0].seeds[0]]
+    assert arrived.norm is not None
+    assert seed.norm is not None
+    assert float(path.contribution.norm) == pytest.approx(float(arrived.norm), rel=1e-5)
+    session.cli("explain", *arguments, "--width", "80", "-o", "a16.txt")
+    text = (session.folder / "a16.txt").read_text("utf-8")
+    assert f"‖v‖ = {numbers.number(seed.norm)}" in " ".join(text.split())
+    assert "only the 8 largest are shown" in " ".join(text.split())
+    assert max(map(cell_len, text.splitlines())) <= 80
 
 
 def test_a_table_counts_the_gradients_that_join(session: Session) -> None:

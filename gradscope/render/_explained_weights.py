@@ -5,7 +5,7 @@ Must not know of steps or paths."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradscope.explanation import Amount, Term, Weights
@@ -13,7 +13,7 @@ from gradscope.plain import Number
 from gradscope.render import numbers
 from gradscope.render._explained import INDENT, UNNAMED, Explained, agree, total
 from gradscope.render._explained_step import BAD
-from gradscope.render._table import Cell, Column, Part, Table
+from gradscope.render._table import GAP, Column, Part, Table
 from gradscope.render._text import cells
 
 MOST_IN_SUM = 4
@@ -147,61 +147,66 @@ class WeightTeller:
     # ------------------------------------------------------------------ the table of one leaf
 
     def _table(self, column: int, leaf: int) -> Iterator[str]:
+        """The table of one leaf; where it is too wide, with norms and short titles."""
         explained = self.explained
         name = explained.name(self.graph.leaves[leaf].node)
         one = self._element(self.weights.terms[0])
         element = one if self.weights.total == 1 else f"{explained.root_label(0)}[i]"
         weight = "weight" if self.weights.total == 1 else "v[i]"
-        titles = (element, weight, f"∂{element}/∂{name}", f"{weight}·∂{element}/∂{name}")
+        slope = f"∂{element}/∂{name}"
+        room = explained.options.width - INDENT
+        titles = (element, weight, slope, f"{weight}·{slope}")
+        rows = [titles, *self._rows(column, leaf)]
+        if _width(rows) > room:
+            yield from explained.paragraph(f"derivative: {slope}", indent=INDENT)
+            titles = (element, weight, "derivative", f"{weight} × derivative")
+            rows = [titles, *self._rows(column, leaf, norms=True)]
         columns = [
             replace(one, title=explained.glyphs.text(title))
             for one, title in zip(COLUMNS, titles, strict=True)
         ]
-        rows = [self._row(term, column, leaf) for term in self.weights.terms]
-        if self.weights.rest:
-            left = self.weights.total - len(self.weights.terms)
-            rows.append(self._last(f"{left:,} others", self.weights.rest[column], leaf))
-        table = Table(
-            columns, explained.options.width - 3, explained.glyphs, explained.options.color
-        )
-        for line in table.lines([*rows, *self._totals(column, leaf)]):
+        table = Table(columns, room, explained.glyphs, explained.options.color)
+        styles = ["", *[""] * len(self.weights.terms), *[""] * bool(self.weights.rest), "bold", BAD]
+        cells_of = [
+            [(Part(explained.glyphs.text(text), style),) for text in row]
+            for row, style in zip(rows[1:], styles[1:], strict=False)
+        ]
+        for line in table.lines(cells_of):
             yield f"   {line}"
 
-    def _row(self, term: Term, column: int, leaf: int) -> list[Cell]:
+    def _rows(self, column: int, leaf: int, norms: bool = False) -> Iterator[tuple[str, ...]]:
+        """A row for each term, the others, the sum, and what the leaf got if that differs."""
         tensor = self.graph.leaves[leaf].tensor
-        derivative = term.derivatives[column]
-        texts = (
-            self._element(term),
-            numbers.number(term.weight),
-            self.explained.amount(derivative, tensor),
-            self.explained.amount(_scaled(term.weight, derivative), tensor),
-        )
-        return [(Part(self.explained.glyphs.text(text)),) for text in texts]
 
-    def _last(self, label: str, amount: Amount, leaf: int, style: str = "") -> list[Cell]:
-        tensor = self.graph.leaves[leaf].tensor
-        text = self.explained.glyphs.text(self.explained.amount(amount, tensor))
-        return [(Part(label, style),), _EMPTY, _EMPTY, (Part(text, style),)]
+        def told(amount: Amount) -> str:
+            shown = Amount(amount.norm) if norms else amount
+            return self.explained.amount(shown, tensor)
 
-    def _totals(self, column: int, leaf: int) -> Iterator[list[Cell]]:
+        for term in self.weights.terms:
+            slope = term.derivatives[column]
+            scaled = told(_scaled(term.weight, slope))
+            yield self._element(term), numbers.number(term.weight), told(slope), scaled
+        if self.weights.rest:
+            left = self.weights.total - len(self.weights.terms)
+            yield f"{left:,} others", "", "", told(self.weights.rest[column])
+        for label, amount in self._totals(column, leaf):
+            yield label, "", "", told(amount)
+
+    def _totals(self, column: int, leaf: int) -> Iterator[tuple[str, Amount]]:
         """The sum; and what the leaf got, where that is something else."""
         reading = self.explained.scene.reading
         arrived = reading.leaf(leaf) if reading else None
         if arrived is None or arrived.norm is None:
             return
         label = "sum = v·J" if self.weights.total > 1 else "gradient"
-        label = self.explained.glyphs.text(label)
         got = Amount(arrived.norm, arrived.values)
         added = self._added(column)
-        if (
-            added is None
-            or arrived.values is None
-            or agree(added, arrived.values, self.explained.precision)
-        ):
-            yield self._last(label, got, leaf, "bold")
+        precision = self.explained.precision
+        if added is None or arrived.values is None or agree(added, arrived.values, precision):
+            yield label, got
             return
-        yield self._last(label, Amount(math.hypot(*added), tuple(added)), leaf, "bold")
-        yield self._last("hooks made it", got, leaf, BAD)
+        yield label, Amount(math.hypot(*added), tuple(added))
+        yield "hooks made it", got
 
     def _added(self, column: int) -> list[float] | None:
         scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
@@ -239,7 +244,10 @@ class WeightTeller:
         yield from explained.line("", product, "bold")
 
 
-_EMPTY: Cell = (Part(""),)
+def _width(rows: Sequence[tuple[str, ...]]) -> int:
+    """Cells that a table of these rows takes."""
+    columns = zip(*rows, strict=True)
+    return sum(max(map(cells, column)) + len(GAP) for column in columns) - len(GAP)
 
 
 def _index(element: int, shape: tuple[int, ...]) -> str:
