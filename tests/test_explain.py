@@ -690,6 +690,9 @@ def test_a_saved_explanation_is_told_again(session: Session) -> None:
     assert again.status == 0
     assert direct.endswith(again.out)
     assert "Step by step" in again.out
+    asked = session.cli("explain", "saved.json", "--leaf", "b", "--width", "80")
+    assert asked.status == 0
+    assert asked.err == "gradscope: saved.json is shown as it was made: --leaf needs the program\n"
     assert session.cli("show", "saved.json").status == 0
     session.cli("backward", path, "--gradient", "ones", "-o", "plain.json")
     refused = session.cli("explain", "plain.json")

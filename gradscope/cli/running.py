@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.core import ParameterSource
+
 from gradscope import storage
 from gradscope.cli import memory, terminal
 from gradscope.cli.messages import tell_error
@@ -19,6 +22,13 @@ if TYPE_CHECKING:
     from gradscope.capture.request import Request, Study
     from gradscope.capture.session import Outcome
     from gradscope.report import Report
+
+
+OF_A_RUN = {
+    *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
+    *("--leaf", "--node", "--jacobian"),
+}
+"""Options that choose what is looked at, which in a saved report is settled."""
 
 
 def run_command(
@@ -82,8 +92,21 @@ def _shown_again(name: str, study: Study, output: Output) -> Report:
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
+    ignored = [option for option in _given() if option in OF_A_RUN]
+    if ignored:
+        output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
     output.write(report)
     return report
+
+
+def _given() -> list[str]:
+    """The options on the command line, by their long names."""
+    context = click.get_current_context()
+    return [
+        option.opts[-1]
+        for option in context.command.params
+        if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
 
 
 def remembered_target(arguments: tuple[str, ...]) -> Target:
