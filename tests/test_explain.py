@@ -270,6 +270,10 @@ def test_notation_is_the_derivative(op: str) -> None:
         ("torch.addmv(x, x[:, None], scales, alpha=3)", "3·(upstream ⊗ w), w = scales"),
         ("x.norm()[None]", "upstream × x/‖x‖"),
         ("linear(x)", "mat1    upstream @ weight"),
+        (
+            "torch.stack([x, x * 1.000000000]).prod()[None]",
+            "     torch.stack([x, x * 1.000000000])",
+        ),
         ("nn.LayerNorm(2)(x)", "(g - mean(g) - x̂·mean(g·x̂))/√(var + eps)"),
     ],
 )

@@ -132,7 +132,13 @@ class Wording:
         argument = self.argument(slot)
         text = self.texts.get(argument, "")
         letter = self.letters.get(argument)
-        return f"{letter} = {text}" if letter and text else text
+        return f"{letter} = {text}" if text and letter in self._used_letters else text
+
+    @cached_property
+    def _used_letters(self) -> set[str]:
+        """The letters that stand in what is said of any operand of the step."""
+        leaving = self.explained.leaving[self.step.node]
+        return set(re.findall(r"\w+", " ".join(map(self._derivative, leaving))))
 
     @cached_property
     def letters(self) -> dict[str, str]:
