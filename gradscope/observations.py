@@ -197,17 +197,16 @@ class Alteration(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
 
-    ``stepped``: since the call before, leaves of this graph were changed in place, as an optimizer
-    or a descent by hand does.  ``kept``: of those, how many still held in ``.grad``, when this call
-    began, the gradient that they had been changed with.  ``reused``: of those, how many were then
-    changed again with a gradient that had the old one in it, which is certain only here.
+    ``kept``: how many leaves of this graph were changed in place since the call before, as an
+    optimizer or a descent by hand does, and still held in ``.grad``, when this call began, the
+    gradient that they had been changed with.  ``reused``: of those, how many were then changed
+    again with a gradient that had the old one in it, which is certain only here.
     """
 
     number: int
     loss: Number | None = None
     norm: Number | None = None
     nodes: int = 0
-    stepped: bool = False
     kept: int = 0
     reused: int = 0
     origin: int | None = None
@@ -235,7 +234,11 @@ class Failure(Struct, frozen=True):
 
 
 class Observations(Struct, frozen=True):
-    """What was seen besides the graph, where a diagnosis was asked for."""
+    """What was seen besides the graph, where a diagnosis was asked for.
+
+    Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
+    calls that were looked at, ``glanced`` those of them that were looked at only briefly.
+    """
 
     learners: tuple[Learner, ...] = ()
     cuts: tuple[Cut, ...] = ()
@@ -250,3 +253,10 @@ class Observations(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     failure: Failure | None = None
+    watched: int = 0
+    glanced: int = 0
+
+    @property
+    def calls(self) -> int:
+        """How many backward calls were looked at."""
+        return max(self.watched, len(self.steps))

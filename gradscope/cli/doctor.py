@@ -18,7 +18,7 @@ from gradscope.cli.options import target_from
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
-from gradscope.diagnose import at_least, diagnose, is_serious
+from gradscope.diagnose import at_least, diagnose, is_serious, is_telling
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.observations import Severity, Step
 from gradscope.render import diagnosis
@@ -129,7 +129,9 @@ def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Resu
             steps=options["steps"],
             keep_going=options["keep_going"],
             check_all=options["check"],
+            thorough=options["thorough"],
             serious=is_serious,
+            telling=is_telling,
             on_step=tell,
         )
         outcome = examine(target, program, examination)

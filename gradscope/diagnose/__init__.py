@@ -17,7 +17,7 @@ from gradscope.diagnose.rules import RULES, Rule
 from gradscope.observations import Finding, Severity
 from gradscope.report import Report
 
-__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_serious"]
+__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_serious", "is_telling"]
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
@@ -48,6 +48,11 @@ def at_least(findings: Collection[Finding], severity: Severity) -> bool:
 def is_serious(report: Report) -> bool:
     """Whether there is something that makes it useless to watch the program any further."""
     return at_least(diagnose(report), "error")
+
+
+def is_telling(report: Report) -> bool:
+    """Whether there is something that very likely is wrong."""
+    return at_least(diagnose(report), "warning")
 
 
 def _signed(rule: Rule, facts: Facts) -> Iterable[Finding]:

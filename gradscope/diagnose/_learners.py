@@ -49,7 +49,7 @@ def find_missing(facts: Facts) -> Missing:
             missing.idle.append(learner)
     if failed_without_history(facts) and not missing.by_cut:
         _blame_latest(facts, missing)
-    if facts.seen.failure is not None and len(facts.seen.steps) < 2:
+    if facts.seen.failure is not None and facts.seen.calls < 2:
         # The program failed in its first step: what it did not use yet it might have used later.
         missing.unused, missing.idle = [], []
     return missing

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.exam.seen import Seen, flat_tensors
+from gradscope.capture.seen import Seen
 from gradscope.observations import CutReason
 
 MAX_CUTS = 2_000
@@ -119,12 +119,13 @@ class Cuts:
             for cut in self._cuts_of(tensor):
                 cut.fed = True
 
-    def mark(self, sequences: set[int]) -> None:
+    def mark(self, sequences: Iterable[int]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks."""
-        for cut in self.known.values():
-            if cut.takers and not cut.fed:
-                cut.fed = not cut.takers.isdisjoint(sequences)
-                cut.takers.clear()
+        waiting = [cut for cut in self.known.values() if cut.takers]
+        walked = set(sequences) if waiting else set()
+        for cut in waiting:
+            cut.fed = cut.fed or not cut.takers.isdisjoint(walked)
+            cut.takers.clear()
 
     def start_step(self) -> None:
         """Forget results that have died."""
@@ -206,8 +207,3 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
             found[id(variable)] = variable
         stack.extend(target for target, _ in node.next_functions if target is not None)
     return list(found.values())
-
-
-def results_of(out: Any) -> list[torch.Tensor]:
-    """The tensors that a call returned."""
-    return [out] if isinstance(out, torch.Tensor) else flat_tensors(out)

@@ -6,22 +6,20 @@ remembered weakly.  Knows nothing of the Report.
 
 from __future__ import annotations
 
-import gc
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
-from torch.optim import Optimizer
-from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.capture.exam.seen import Seen
+from gradscope.capture.exam.optimizers import Optimizers
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.seen import Seen
 
 MAX_KNOWN = 200_000
 """Leaves that are remembered, of each sort."""
@@ -43,40 +41,28 @@ class VainRead:
     shape: tuple[int, ...]
 
 
-class Member(NamedTuple):
-    """A tensor that an optimizer holds, and which optimizer."""
-
-    tensor: weakref.ref[torch.Tensor]
-    optimizer: int
-
-
 class Learners:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.vain_reads: dict[tuple[int, str], VainRead] = {}
-        self.in_optimizer_step = False
+        self.optimizers = Optimizers(recorder)
         self._recorder = recorder
         self._born: Places = {}
         self._used: Places = {}
         self._reached: Places = {}
-        self._members: dict[int, Member] = {}
-        self._sizes: dict[int, int] = {}
-        self._stepped: set[int] = set()
         self._handles: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
 
     def start(self) -> None:
         """Install the global hooks."""
-        self._handles = [
-            module_hooks.register_module_parameter_registration_hook(self._registered),
-            optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
-            optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
-        ]
+        self.optimizers.start()
+        self._handles = [module_hooks.register_module_parameter_registration_hook(self._registered)]
 
     def stop(self) -> None:
         """Remove them."""
+        self.optimizers.stop()
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -87,8 +73,9 @@ class Learners:
         """Remember the first use of each leaf among the operands."""
         used = self._used
         for tensor in seen.operands:
-            is_learner = tensor.requires_grad or type(tensor) is nn.Parameter
-            if is_learner and id(tensor) not in used and tensor.is_leaf and len(used) < MAX_KNOWN:
+            if not (tensor.requires_grad or type(tensor) is nn.Parameter) or not tensor.is_leaf:
+                continue
+            if _place_of(used, tensor) < 0 and len(used) < MAX_KNOWN:
                 used[id(tensor)] = (weakref.ref(tensor), seen.place)
 
     def note_grad_read(self, seen: Seen) -> None:
@@ -96,8 +83,7 @@ class Learners:
         tensor = seen.operands[0] if seen.operands else None
         if tensor is None or tensor.is_leaf or tensor.retains_grad or not tensor.requires_grad:
             return
-        user = seen.places.user_frame(seen.frame)
-        node = tensor.grad_fn
+        user, node = seen.user, tensor.grad_fn
         if user is not _first_outside_ours(seen.frame) or user is None or node is None:
             return
         site = seen.places.site(seen.place)
@@ -108,12 +94,6 @@ class Learners:
         if len(self.vain_reads) < MAX_READS:
             read = VainRead(name, weakref.ref(tensor), node.name(), made, tuple(tensor.shape))
             self.vain_reads.setdefault((made, name), read)
-
-    def find_optimizers(self) -> None:
-        """Look for optimizers among all objects; they may have been made before anyone looked."""
-        for thing in gc.get_objects():
-            if issubclass(type(thing), Optimizer):
-                self._meet(thing)
 
     # ------------------------------------------------------------------ what is known
 
@@ -134,38 +114,23 @@ class Learners:
 
     def optimized(self) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in optimizers, and whether one of theirs has stepped."""
-        mine = self._optimizers_of_the_program()
-        return {
-            key: (tensor, member.optimizer in self._stepped)
-            for key, member in self._members.items()
-            if member.optimizer in mine and (tensor := member.tensor()) is not None
-        }
+        return self.optimizers.held(self._optimizers())
 
     @property
     def has_optimizer(self) -> bool:
         """Whether any optimizer was seen."""
-        return bool(self._optimizers_of_the_program())
+        return bool(self._optimizers())
 
-    @property
-    def any_stepped(self) -> bool:
-        """Whether any optimizer has made a step."""
-        return bool(self._stepped)
-
-    def _optimizers_of_the_program(self) -> set[int]:
-        """Those that have stepped, or hold a leaf that was met: in one process with others, there
-        may be optimizers that are none of this program's."""
+    def _optimizers(self) -> set[int]:
         leaves = self._recorder.events.leaf_sites()
-        return self._stepped | {
-            member.optimizer
-            for key, member in self._members.items()
-            if (tensor := member.tensor()) is not None
-            and (key in leaves or self.born(tensor) >= 0 or self.used(tensor) >= 0)
-        }
+        return self.optimizers.of_the_program(
+            lambda one: id(one) in leaves or self.born(one) >= 0 or self.used(one) >= 0
+        )
 
     def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
         """A backward call has brought these a gradient."""
         for leaf in leaves:
-            if id(leaf) not in self._reached:
+            if not self.is_reached(leaf):
                 self._reached[id(leaf)] = (weakref.ref(leaf), 0)
 
     def is_reached(self, leaf: torch.Tensor) -> bool:
@@ -182,31 +147,6 @@ class Learners:
             user = places.user_frame(_caller())
             place = -1 if user is None else places.number(user)
             self._born[id(parameter)] = (weakref.ref(parameter), place)
-
-    def _before_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
-        self.in_optimizer_step = True
-        if id(optimizer) not in self._stepped:
-            self._sizes.pop(id(optimizer), None)
-            self._stepped.add(id(optimizer))
-        self._meet(optimizer)
-
-    def _after_step(self, _optimizer: Any, _args: object, _kwargs: object) -> None:
-        self.in_optimizer_step = False
-
-    def _meet(self, optimizer: Optimizer) -> None:
-        tensors = list(_parameters_of(optimizer))
-        if self._sizes.get(id(optimizer)) == len(tensors):
-            return
-        self._sizes[id(optimizer)] = len(tensors)
-        for tensor in tensors:
-            known = self._members.get(id(tensor))
-            # Of several optimizers the one that steps is the one that counts.
-            if (
-                known is None
-                or known.tensor() is not tensor
-                or known.optimizer not in self._stepped
-            ):
-                self._members[id(tensor)] = Member(weakref.ref(tensor), id(optimizer))
 
 
 def _caller() -> Any:
@@ -229,8 +169,3 @@ def _names_of(frame: Any) -> list[str]:
 def _place_of(places: Places, tensor: torch.Tensor) -> int:
     known = places.get(id(tensor))
     return known[1] if known is not None and known[0]() is tensor else -1
-
-
-def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
-    for group in getattr(optimizer, "param_groups", ()):
-        yield from (tensor for tensor in group["params"] if isinstance(tensor, torch.Tensor))

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.exam.seen import Seen
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.seen import Seen
 
 MAX_WALKED = 400
 """Nodes behind an operand that are searched for the result of the same call."""
@@ -97,7 +97,7 @@ class Carries:
         return False
 
     def _name(self, tensor: torch.Tensor, seen: Seen) -> str:
-        site, user = seen.places.site(seen.place), seen.places.user_frame(seen.frame)
+        site, user = seen.places.site(seen.place), seen.user
         if site is None or user is None:
             return ""
         return name_in_frame(tensor, self._recorder.sources.operands(site), user)
@@ -110,17 +110,7 @@ class _Held:
 
     tensor: weakref.ref[torch.Tensor]
     version: int
-    mixed: bool
-
-
-@dataclass
-class Updates:
-    """What happened to the leaves of a graph since they last got a gradient."""
-
-    changed: int
-    """Leaves that were changed in place."""
-    kept: int
-    """Of those, how many still hold the gradient they were changed with."""
+    mixed: bool = False
 
 
 class Accumulating:
@@ -129,29 +119,28 @@ class Accumulating:
     def __init__(self) -> None:
         self._held: dict[int, _Held] = {}
 
-    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
+    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> int:
         """Look at the leaves of a graph just before backward goes through it.
 
         Args:
             leaves: the leaves.
             edited: storages that were changed in place since the last call, also through ``.data``.
+
+        Returns:
+            How many leaves were changed and still hold the gradient they were changed with.
         """
-        changed = kept = 0
+        kept = 0
         for leaf in leaves:
             held = self._of(leaf)
-            if held is None:
-                continue
-            is_changed = leaf._version != held.version or storage(leaf) in edited
-            still = is_changed and _is_there(leaf.grad)
-            changed += is_changed
-            kept += still
-            held.mixed = still
-        return Updates(changed, kept)
+            if held is not None:
+                held.mixed = _is_changed(leaf, held, edited) and _is_there(leaf.grad)
+                kept += held.mixed
+        return kept
 
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed with a gradient that held one used before."""
         return sum(
-            leaf._version != held.version or storage(leaf) in edited
+            _is_changed(leaf, held, edited)
             for held in self._held.values()
             if held.mixed and (leaf := held.tensor()) is not None
         )
@@ -160,12 +149,18 @@ class Accumulating:
         """Remember how the call left the leaves."""
         for leaf in leaves:
             held = self._of(leaf)
-            mixed = held is not None and held.mixed
-            self._held[id(leaf)] = _Held(weakref.ref(leaf), leaf._version, mixed)
+            if held is None:
+                self._held[id(leaf)] = _Held(weakref.ref(leaf), leaf._version)
+            else:
+                held.version = leaf._version
 
     def _of(self, leaf: torch.Tensor) -> _Held | None:
         held = self._held.get(id(leaf))
         return held if held is not None and held.tensor() is leaf else None
+
+
+def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
+    return leaf._version != held.version or (bool(edited) and storage(leaf) in edited)
 
 
 def storage(tensor: torch.Tensor) -> int:
@@ -176,6 +171,6 @@ def storage(tensor: torch.Tensor) -> int:
 def _is_there(gradient: torch.Tensor | None) -> bool:
     if gradient is None:
         return False
-    if gradient.layout is not torch.strided or gradient.device.type == "meta":
+    if gradient.layout is not torch.strided or gradient.is_meta:
         return True
     return bool(gradient.detach().any())

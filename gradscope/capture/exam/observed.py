@@ -105,7 +105,7 @@ def _learner(
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
         reached=known.is_reached(tensor),
-        waiting=held is not None and not held[1] and known.any_stepped,
+        waiting=held is not None and not held[1] and known.optimizers.any_stepped,
         loose=owner is not None and owner.loose,
     )
 

@@ -18,13 +18,17 @@ class Examination:
 
     ``steps`` backward calls are watched, then the program is stopped; None watches all of them and
     lets the program end by itself.  A program is also stopped where something serious turned up,
-    unless ``keep_going``.  ``serious`` judges the report of a step in which gradients are not
-    finite; without it every such report is serious.  ``check_all`` compares custom Functions with
-    finite differences whatever their size.  ``on_step`` hears of each watched call.
+    unless ``keep_going``.  ``thorough`` looks at every call in full, not only at the first ones and
+    where something turned up.  ``serious`` judges the report of a step in which gradients are not
+    finite; without it every such report is serious.  ``telling`` judges that of a step in which
+    their size has jumped: whether it says more than nothing.  ``check_all`` compares custom
+    Functions with finite differences whatever their size.  ``on_step`` hears of each watched call.
     """
 
     steps: int | None = HANDFUL
     keep_going: bool = False
     check_all: bool = False
+    thorough: bool = False
     serious: Callable[[Report], bool] | None = None
+    telling: Callable[[Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None

@@ -1,24 +1,29 @@
-"""Every torch call of the program, handed to the parts of the examination that it concerns."""
+"""Every torch call of the program, handed to the parts of the examination that it concerns.
+
+While ``light``, a call at a place that is known is only asked whether its result is finite.  The
+first call at a place that is not known ends that.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Literal
 
 import torch
+from torch import nn
 
 from gradscope.capture.exam.alterations import Alterations
 from gradscope.capture.exam.changes import Changes
-from gradscope.capture.exam.cuts import Cuts, results_of
+from gradscope.capture.exam.cuts import Cuts
 from gradscope.capture.exam.derivatives import Derivatives
 from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
-from gradscope.capture.exam.seen import Seen, flat_tensors, name_of_call
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
 from gradscope.capture.recorder import BackwardHandler, Recorder
+from gradscope.capture.seen import Seen, name_of_call
 from gradscope.capture.source import Sources
 
 Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
@@ -51,6 +56,15 @@ _NEVER = frozenset(
 )
 
 
+@dataclass(slots=True)
+class _Kind:
+    """What is known of a torch function: how its calls are taken, and the places that make any."""
+
+    sort: Sort
+    name: str
+    places: set[int] = field(default_factory=set)
+
+
 class Tap(Recorder):
     """A recorder that also shows each call to the doctor.
 
@@ -68,6 +82,7 @@ class Tap(Recorder):
         check_all: bool = False,
     ) -> None:
         super().__init__(sources, on_backward, keep=0)
+        self.light = False
         self.values_seen = Values()
         self.cuts = Cuts()
         self.broadcasts = Broadcasts()
@@ -77,8 +92,7 @@ class Tap(Recorder):
         self.changes = Changes(self)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
-        self._sorts: dict[Any, Sort] = {}
-        self._names: dict[Any, str] = {}
+        self._kinds: dict[Any, _Kind] = {}
         self._functions: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
@@ -96,35 +110,24 @@ class Tap(Recorder):
         self.learners.stop()
         super().stop()
 
+    def rest(self, light: bool) -> None:
+        """A backward call has been made: whether what comes is looked at lightly."""
+        self.light = light
+        if light:
+            self.last = None  # nobody asks for it once there was a backward call
+
     # ------------------------------------------------------------------ the calls
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """One torch call; most ask for a shape or belong to an optimizer, and cost next to
-        nothing."""
-        if torch.compiler.is_compiling():
-            return func(*args, **(kwargs or {}))
-        sort = self._sorts.get(func)
-        if sort is None:
-            sort = self._sorts[func] = _sort_of(func)
-            self._names[func] = name_of_call(func)
-        if sort == "none" or (self.learners.in_optimizer_step and not self._edits(func, args)):
-            return func(*args, **(kwargs or {}))
-        return super().__torch_function__(func, types, args, kwargs)
+    def _passes(self, func: Any, args: tuple[Any, ...]) -> bool:
+        sort = self._kind_of(func).sort
+        # The ``.grad`` of a parameter is read by every optimizer, and never in vain.
+        return sort == "none" or (sort == "grad" and type(args[0]) is nn.Parameter)
 
-    def _edits(self, func: Any, args: tuple[Any, ...]) -> bool:
-        """Whether an optimizer's call changes a parameter, not only what it remembers itself."""
-        if func in self._backward_functions:
-            return True
-        if not args or not self.events.changes(func, {}):
-            return False
-        first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else args[0]
-        return isinstance(first, torch.Tensor) and first.requires_grad
+    def _kind_of(self, func: Any) -> _Kind:
+        kind = self._kinds.get(func)
+        if kind is None:
+            kind = self._kinds[func] = _Kind(_sort_of(func), name_of_call(func))
+        return kind
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         self._functions.append(cls)
@@ -132,6 +135,10 @@ class Tap(Recorder):
             return super()._apply(cls, *args, **kwargs)
         finally:
             self._functions.pop()
+
+    def _is_watching(self) -> bool:
+        self.learners.optimizers.end_steps()
+        return super()._is_watching()
 
     def _backward(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
@@ -142,62 +149,60 @@ class Tap(Recorder):
             self._on_refused(error, args, self.places.user_frame(frame) or frame)
             raise
 
-    def _note(
-        self,
-        func: Any,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        super()._note(func, made, args, kwargs, out)
-        if func not in self._sorts:  # the apply of custom Functions comes past the mode
-            self._sorts[func], self._names[func] = "call", name_of_call(func)
-        sort = self._sorts[func]
-        if sort == "event" or self.learners.in_optimizer_step:
-            return
-        try:
-            self._show(func, sort, made, args, kwargs, out)
-        except Exception as error:
-            # Whatever is wrong with our looking, the program's call itself has succeeded.
-            self.fault = self.fault or error
+    def _remember(self, seen: Seen) -> None:
+        kind = self._kind_of(seen.func)
+        seen.function = kind.name
+        if self.light and kind.sort == "call" and not self.events.changes(seen.func, seen.kwargs):
+            if not seen.in_graph and seen.args and seen.out is seen.args[0]:
+                return
+            if seen.place in kind.places:
+                self._remember_known(seen)
+                return
+            self.light = False
+        super()._remember(seen)
+        if kind.sort != "event":
+            self._show(seen, kind.sort)
+        kind.places.add(seen.place)
 
-    def _show(
-        self,
-        func: Any,
-        sort: Sort,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        name = self._names[func]
-        is_function = name == "apply" and bool(self._functions)
+    def _remember_known(self, seen: Seen) -> None:
+        """A call as many were before it: where it was, and whether its result is finite."""
+        if seen.in_graph:
+            self._spans.add(*seen.made, seen.place)
+        else:
+            self.events.note_result(
+                seen.func, seen.args, seen.out, lambda: self.places.site(seen.place)
+            )
+        if not self._is_inside(seen):
+            self.values_seen.note(seen)
+
+    def _is_inside(self, seen: Seen) -> bool:
+        """Whether a call is made by a custom Function, and is not that Function's own."""
+        return len(self._functions) > (seen.function == "apply")
+
+    def _show(self, seen: Seen, sort: Sort) -> None:
+        is_inside = self._is_inside(seen)
+        is_function = seen.function == "apply" and bool(self._functions)
         if is_function:
-            name = self._functions[-1].__name__
-        operands = flat_tensors(args, kwargs) if kwargs else flat_tensors(args)
-        frame = sys._getframe(3)
-        results = results_of(out)
-        if is_function and not any(tensor.requires_grad for tensor in results):
-            made = (made[1], made[1])  # torch makes its node before it knows that nobody needs it
-        seen = Seen(name, made, operands, results, out, frame, self.places)
-        if len(self._functions) > is_function:
+            seen.function = self._functions[-1].__name__
+            if not any(tensor.requires_grad for tensor in seen.results):
+                # torch makes its node before it knows that nobody needs it.
+                seen.made = (seen.made[1], seen.made[1])
+        if is_inside:
             self.learners.note_use(seen)
-            self.cuts.note_inside(operands)
+            self.cuts.note_inside(seen.operands)
         elif sort == "switch":
-            self.cuts.note_switch(args[0] if args else True, seen.place)
+            self.cuts.note_switch(seen.args[0] if seen.args else True, seen.place)
         elif sort == "grad":
             self.learners.note_grad_read(seen)
         elif sort == "hook":
             self.alterations.note_hook(seen)
         else:
-            self._note_call(seen, args, is_function, self.events.changes(func, kwargs))
+            self._note_call(seen, is_function)
 
-    def _note_call(
-        self, seen: Seen, args: tuple[Any, ...], is_function: bool, in_place: bool
-    ) -> None:
+    def _note_call(self, seen: Seen, is_function: bool) -> None:
+        in_place = self.events.changes(seen.func, seen.kwargs)
         if in_place:
-            self.changes.note(seen, args)
+            self.changes.note(seen)
             self.alterations.note_clip(seen)
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if seen.in_graph or (self.modules.is_running and not in_place):
@@ -207,25 +212,25 @@ class Tap(Recorder):
             self.carries.note(seen)
             if seen.function in WATCHED:
                 self.broadcasts.note(seen)
-        if is_function:
-            self.cuts.note_function(seen)
-            if seen.in_graph:
-                last = seen.made[1] - 1
-                self.derivatives.note(self._functions[-1], args, seen.place, last)
-        else:
+        if not is_function:
             self.cuts.note(seen)
+            return
+        self.cuts.note_function(seen)
+        if seen.in_graph:
+            last = seen.made[1] - 1
+            self.derivatives.note(self._functions[-1], seen.args, seen.place, last)
 
 
 def _sort_of(func: Any) -> Sort:
     name = str(getattr(func, "__name__", func))
-    if name == "__get__":
-        read = name_of_call(func)
-        if read == "grad":
-            return "grad"
-        return "call" if read in _READ else "none"
-    if name == "__set__":
-        return "event"
-    if name in _NEVER:
+    if name in ("__get__", "__set__"):
+        accessed = name_of_call(func)
+        if accessed == "grad":
+            return "grad" if name == "__get__" else "none"
+        if name == "__set__":
+            return "event"
+        return "call" if accessed in _READ else "none"
+    if name in _NEVER or name.startswith("_record_function_exit"):
         return "none"
     if func is torch._C._set_grad_enabled:
         return "switch"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from gradscope.capture.exam.seen import Seen
+from gradscope.capture.seen import Seen
 from gradscope.capture.summary import readable
 
 MAX_PLAIN = 2_000
@@ -51,10 +51,14 @@ class Taken:
 
 @dataclass
 class Values:
-    """What is known of non-finite values since the last backward call."""
+    """What is known of non-finite values since the last backward call.
+
+    ``half``: some result was float16.
+    """
 
     counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
     taken: list[Taken] = field(default_factory=list)
+    half: bool = False
     _plain: dict[int, tuple[weakref.ref[torch.Tensor], int, Counts]] = field(default_factory=dict)
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
     _left: int = MAX_PLAIN
@@ -67,6 +71,7 @@ class Values:
             if not (out.is_floating_point() or out.is_complex()):
                 continue
             if out.requires_grad and seen.in_graph:
+                self.half |= out.dtype is torch.float16
                 self._note_made(seen, out)
             elif self._left > 0 and not out.requires_grad:
                 self._note_plain(seen, out)
@@ -85,6 +90,7 @@ class Values:
         """A backward call has been made: forget the step, keep what the data held before it."""
         self.counts.clear()
         self.taken.clear()
+        self.half = False
         self._waiting.clear()
         self._left = MAX_PLAIN
         self._plain = {key: kept for key, kept in self._plain.items() if kept[0]() is not None}
@@ -93,7 +99,7 @@ class Values:
         # A view holds what was checked when it was made; it matters only on the way of a NaN.
         if out._is_view() and not self.counts:
             return
-        if out.device.type != "cpu":
+        if not out.is_cpu:
             self._wait(out)
             return
         counts = count(out)
@@ -107,7 +113,7 @@ class Values:
         self._note_operands(seen, sequence)
 
     def _wait(self, out: torch.Tensor) -> None:
-        if out.device.type == "meta" or out.grad_fn is None or not readable(out):
+        if out.is_meta or out.grad_fn is None or not readable(out):
             return
         if len(self._waiting) < MAX_KEPT:
             sequence = out.grad_fn._sequence_nr()

@@ -1,0 +1,150 @@
+"""The optimizers of a program: what they hold, which of them step, and what a step changes.
+
+A step is not watched call by call, only by what it leaves changed; but the function that a program
+gives to it is.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch.optim import Optimizer
+from torch.optim import optimizer as optimizer_hooks
+
+from gradscope.capture.quiet import put_back, take_out
+from gradscope.capture.recorder import Recorder
+
+
+class Member(NamedTuple):
+    """A tensor that an optimizer holds, and which optimizer."""
+
+    tensor: weakref.ref[torch.Tensor]
+    optimizer: int
+
+
+class _Step(NamedTuple):
+    """A step that is under way: whose, from where, its tensors with their versions, and the modes
+    that were above the recorder, which is off meanwhile."""
+
+    optimizer: Optimizer
+    frame: FrameType
+    versions: list[tuple[torch.Tensor, int]]
+    above: list[Any] | None
+
+
+class Optimizers:
+    """All optimizers that were met."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._members: dict[int, Member] = {}
+        self._sizes: dict[int, int] = {}
+        self._stepped: set[int] = set()
+        self._running: list[_Step] = []
+        self._handles: list[Any] = []
+
+    def start(self) -> None:
+        """Install the global hooks."""
+        self._handles = [
+            optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
+            optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
+        ]
+
+    def stop(self) -> None:
+        """Remove them."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def find(self) -> None:
+        """Look for optimizers among all objects; they may have been made before anyone looked."""
+        for thing in gc.get_objects():
+            if issubclass(type(thing), Optimizer):
+                self._meet(thing)
+
+    @property
+    def any_stepped(self) -> bool:
+        """Whether any optimizer has made a step."""
+        return bool(self._stepped)
+
+    def of_the_program(self, is_met: Callable[[torch.Tensor], bool]) -> set[int]:
+        """Those that have stepped, or hold a leaf that was met: in one process with others, there
+        may be optimizers that are none of this program's."""
+        return self._stepped | {
+            member.optimizer
+            for member in self._members.values()
+            if (tensor := member.tensor()) is not None and is_met(tensor)
+        }
+
+    def held(self, optimizers: set[int]) -> dict[int, tuple[torch.Tensor, bool]]:
+        """The tensors in these optimizers, and whether one of theirs has stepped."""
+        return {
+            key: (tensor, member.optimizer in self._stepped)
+            for key, member in self._members.items()
+            if member.optimizer in optimizers and (tensor := member.tensor()) is not None
+        }
+
+    # ------------------------------------------------------------------ hooks
+
+    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if torch.compiler.is_compiling():
+            return
+        if id(optimizer) not in self._stepped:
+            self._sizes.pop(id(optimizer), None)
+            self._stepped.add(id(optimizer))
+        self._meet(optimizer)
+        # A step that is given a function runs the program's own code in it.
+        if not any(map(callable, [*args[1:], *kwargs.values()])):
+            self._begin(optimizer)
+
+    def _begin(self, optimizer: Optimizer) -> None:
+        with torch._C.DisableTorchFunction():
+            versions = [(t, t._version) for t in _parameters_of(optimizer) if not t.is_inference()]
+        above = take_out(self._recorder)
+        self._running.append(_Step(optimizer, sys._getframe(2), versions, above))
+
+    def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
+        if any(step.optimizer is optimizer for step in self._running):
+            # A step inside this one that has failed is over, too.
+            while self._end(self._running.pop()) is not optimizer:
+                pass
+
+    def _end(self, step: _Step) -> Optimizer:
+        put_back(self._recorder, step.above)
+        with torch._C.DisableTorchFunction():
+            changed = [tensor for tensor, version in step.versions if tensor._version != version]
+            name = f"{type(step.optimizer).__name__}.step"
+            site = self._recorder.places.site_of(step.frame)
+            self._recorder.events.note_changed(changed, name, site)
+        return step.optimizer
+
+    def end_steps(self) -> None:
+        """The program calls backward: steps still under way have failed, or call it themselves."""
+        while self._running:
+            self._end(self._running.pop())
+
+    def _meet(self, optimizer: Optimizer) -> None:
+        tensors = list(_parameters_of(optimizer))
+        if self._sizes.get(id(optimizer)) == len(tensors):
+            return
+        self._sizes[id(optimizer)] = len(tensors)
+        for tensor in tensors:
+            known = self._members.get(id(tensor))
+            # Of several optimizers the one that steps is the one that counts.
+            if (
+                known is None
+                or known.tensor() is not tensor
+                or known.optimizer not in self._stepped
+            ):
+                self._members[id(tensor)] = Member(weakref.ref(tensor), id(optimizer))
+
+
+def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
+    for group in getattr(optimizer, "param_groups", ()):
+        yield from (tensor for tensor in group["params"] if isinstance(tensor, torch.Tensor))
