@@ -37,7 +37,7 @@ NO_SEQUENCE = 2**63
 """AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
-_is_traced: Callable[[], Any] = torch._C._get_tracing_state
+is_traced: Callable[[], Any] = torch._C._get_tracing_state
 _unseen = torch._C.DisableTorchFunction
 """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""
 
@@ -138,7 +138,7 @@ class Recorder(TorchFunctionMode):
         """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
-        if torch.compiler.is_compiling() or self._passes(func, args) or _is_traced():
+        if torch.compiler.is_compiling() or is_traced():
             return func(*args, **kwargs)
         frame = sys._getframe(1)
         if func in self._backward_functions:
@@ -209,10 +209,6 @@ class Recorder(TorchFunctionMode):
         return call.run(retain_graph)
 
     # ------------------------------------------------------------------ what is remembered
-
-    def _passes(self, _func: Any, _args: tuple[Any, ...]) -> bool:
-        """Whether a call tells nothing, and is not to be looked at."""
-        return False
 
     def _note(self, seen: Seen) -> None:
         try:

@@ -133,14 +133,15 @@ class Examiner:
             made.prepare()
             made.flow.has_hooks = tap.alterations.has_hooks
         else:
-            made = Glance(call, tap, journal.calls, tap.values_seen.half)
+            made = Glance(call, tap, journal.calls, tap.values_seen)
             journal.glanced += 1
         self._begin_step(made, loss)
         return made, self._seen_before(made) if isinstance(made, Watch) else None
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
         tap = self.recorder
-        odd = bool(tap.values_seen.counts or tap.values_seen.taken) or isinstance(loss, str)
+        # Infinities that do not reach the loss are masked on purpose, as a rule.
+        odd = isinstance(loss, str) or (loss is None and bool(tap.values_seen.counts))
         # What is not light by now has come to a place where it never was.
         return odd or not tap.light or self._pace.is_full(tap.places.number(call.frame))
 

@@ -1,8 +1,8 @@
 """One backward call of the program, looked at briefly.
 
 The graph is walked and the gradients of its leaves are read when the call has been made.  On the
-way only those operations are looked at that can make NaN or infinity of ordinary numbers; what they
-had saved is noted when they do.  ``in_full`` tells the rest where that has happened.
+way only those operations are looked at that can make NaN or infinity of ordinary numbers, and what
+they had saved is noted when they do.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.calls import BackwardCall, edge_of
-from gradscope.capture.exam.harmless import HARMLESS
+from gradscope.capture.exam.harmless import is_harmless
 from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.measured import MAX_BIRTHS, DoctorsMeter
 from gradscope.capture.exam.saved_values import summaries
-from gradscope.capture.exam.values import count
+from gradscope.capture.exam.values import Values, count
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.flow import Gradients
 from gradscope.capture.meter import NONE, NOT_REACHED
@@ -41,11 +41,13 @@ class Glance(MadeCall):
 
     Args:
         call, recorder, number: as for :class:`MadeCall`.
-        half: the graph computes in float16, where any operation may overflow.
+        values: what was seen of the forward pass.
     """
 
-    def __init__(self, call: BackwardCall, recorder: Recorder, number: int, half: bool) -> None:
+    def __init__(self, call: BackwardCall, recorder: Recorder, number: int, values: Values) -> None:
         super().__init__(call, recorder, number)
+        # In float16 any operation may overflow.
+        infinite = {sequence for sequence, _ in values.counts}
         roots = [node for node, _ in self.ends]
         self.nodes = nearest(roots)
         if len(self.nodes) >= CUT:
@@ -54,10 +56,9 @@ class Glance(MadeCall):
         self._leaves: list[Any] = []
         self._doubtful: list[LiveNode] = []
         for node in self.nodes:
-            kind = type(node).__name__
-            if kind == _LEAF:
+            if type(node).__name__ == _LEAF:
                 self._leaves.append(node)
-            elif half or kind not in HARMLESS:
+            elif values.half or node._sequence_nr() in infinite or not is_harmless(node):
                 self._doubtful.append(node)
         self._meter = DoctorsMeter()
         self._passed: dict[LiveNode, tuple[Entries, Entries]] = {}

@@ -6,6 +6,7 @@ gives to it is.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import weakref
@@ -14,11 +15,15 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.capture.quiet import put_back, take_out
+from gradscope.capture.quiet import mode_removed, put_back, take_out
 from gradscope.capture.recorder import Recorder
+
+
+_ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
 
 
 class Member(NamedTuple):
@@ -48,9 +53,13 @@ class Optimizers:
         self._stepped: set[int] = set()
         self._running: list[_Step] = []
         self._handles: list[Any] = []
+        self._originals: dict[Any, Any] = {}
 
     def start(self) -> None:
-        """Install the global hooks."""
+        """Install the global hooks; zeroing gradients is not watched call by call either."""
+        for owner in _ZEROING:
+            original = self._originals[owner] = owner.zero_grad
+            setattr(owner, "zero_grad", self._unwatched(original))
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
             optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
@@ -61,6 +70,17 @@ class Optimizers:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        for owner, original in self._originals.items():
+            setattr(owner, "zero_grad", original)
+        self._originals.clear()
+
+    def _unwatched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def zero_grad(*args: Any, **kwargs: Any) -> Any:
+            with mode_removed(self._recorder):
+                return original(*args, **kwargs)
+
+        return zero_grad
 
     def find(self) -> None:
         """Look for optimizers among all objects; they may have been made before anyone looked."""

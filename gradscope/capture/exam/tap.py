@@ -6,6 +6,7 @@ first call at a place that is not known ends that.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
@@ -22,9 +23,12 @@ from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
-from gradscope.capture.recorder import BackwardHandler, Recorder
+from gradscope.capture.recorder import BackwardHandler, Recorder, is_traced
 from gradscope.capture.seen import Seen, name_of_call
 from gradscope.capture.source import Sources
+
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_unseen = torch._C.DisableTorchFunction
 
 Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
 
@@ -62,6 +66,7 @@ class _Kind:
 
     sort: Sort
     name: str
+    is_brief: bool
     places: set[int] = field(default_factory=set)
 
 
@@ -118,15 +123,43 @@ class Tap(Recorder):
 
     # ------------------------------------------------------------------ the calls
 
-    def _passes(self, func: Any, args: tuple[Any, ...]) -> bool:
-        sort = self._kind_of(func).sort
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """One torch call of the program; what tells nothing costs next to nothing."""
+        kwargs = kwargs or {}
+        if torch.compiler.is_compiling():
+            return func(*args, **kwargs)
+        kind = self._kinds.get(func) or self._new_kind(func)
         # The ``.grad`` of a parameter is read by every optimizer, and never in vain.
-        return sort == "none" or (sort == "grad" and type(args[0]) is nn.Parameter)
+        if kind.sort == "none" or (kind.sort == "grad" and type(args[0]) is nn.Parameter):
+            return func(*args, **kwargs)
+        if self.light and kind.is_brief and not is_traced():
+            return self._briefly(kind, func, args, kwargs)
+        return super().__torch_function__(func, types, args, kwargs)
 
-    def _kind_of(self, func: Any) -> _Kind:
-        kind = self._kinds.get(func)
-        if kind is None:
-            kind = self._kinds[func] = _Kind(_sort_of(func), name_of_call(func))
+    def _briefly(
+        self, kind: _Kind, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        before = _sequence()
+        out = func(*args, **kwargs)
+        after = _sequence()
+        if before == after and args and out is args[0]:
+            return out
+        with _unseen():
+            seen = Seen(func, args, kwargs, (before, after), out, sys._getframe(2), self.places)
+            self._note(seen)
+        return out
+
+    def _new_kind(self, func: Any) -> _Kind:
+        sort = _sort_of(func)
+        brief = sort == "call" and not self.events.changes(func, {})
+        brief = brief and func not in self._backward_functions
+        kind = self._kinds[func] = _Kind(sort, name_of_call(func), brief)
         return kind
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -150,11 +183,9 @@ class Tap(Recorder):
             raise
 
     def _remember(self, seen: Seen) -> None:
-        kind = self._kind_of(seen.func)
+        kind = self._kinds.get(seen.func) or self._new_kind(seen.func)
         seen.function = kind.name
-        if self.light and kind.sort == "call" and not self.events.changes(seen.func, seen.kwargs):
-            if not seen.in_graph and seen.args and seen.out is seen.args[0]:
-                return
+        if self.light and kind.is_brief and not self.events.changes(seen.func, seen.kwargs):
             if seen.place in kind.places:
                 self._remember_known(seen)
                 return

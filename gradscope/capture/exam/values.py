@@ -21,8 +21,9 @@ MAX_PLAIN = 2_000
 MAX_KEPT = 20_000
 """Results that are remembered."""
 
-MAX_OPERANDS = 16
-"""Operands of one call that are looked at for where a NaN came from."""
+MAX_TENSORS = 16
+"""Results of one call that are checked, and operands that are looked at for where a NaN came
+from."""
 
 _MOVING = """cat concat stack gather index_select index getitem embedding pad repeat expand clone
     contiguous detach flip roll chunk split unbind transpose permute reshape view unsqueeze squeeze
@@ -67,14 +68,16 @@ class Values:
         """Check the results of a call."""
         if seen.function in _PASSING and not self.counts and not self._plain:
             return
-        for out in seen.results:
-            if not (out.is_floating_point() or out.is_complex()):
+        for out in seen.results[:MAX_TENSORS]:
+            dtype = out.dtype
+            if not (dtype.is_floating_point or dtype.is_complex):
                 continue
-            if out.requires_grad and seen.in_graph:
-                self.half |= out.dtype is torch.float16
+            if not out.requires_grad:
+                if self._left > 0:
+                    self._note_plain(seen, out)
+            elif seen.in_graph:
+                self.half |= dtype is torch.float16
                 self._note_made(seen, out)
-            elif self._left > 0 and not out.requires_grad:
-                self._note_plain(seen, out)
 
     def resolve(self) -> None:
         """Read what waits on other devices; one wait in all."""
@@ -138,7 +141,7 @@ class Values:
                 )
 
     def _note_plain(self, seen: Seen, out: torch.Tensor) -> None:
-        source = self._first_source(seen.operands[:MAX_OPERANDS]) if self._plain else None
+        source = self._first_source(seen.operands[:MAX_TENSORS]) if self._plain else None
         if source is None and out._is_view():
             return
         self._left -= 1
