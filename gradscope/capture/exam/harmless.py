@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from torch.autograd.graph import Node as LiveNode
 
-_MOVING = """Alias AsStrided Cat Chunk Clone ConstantPadNd Copy Diagonal Embedding Expand Flip Gather
-    Index IndexSelect MaskedFill MaskedSelect Narrow Permute Repeat ReshapeAlias Roll Select Slice
-    Split SplitWithSizes Squeeze Stack T ToCopy Transpose Tril Triu Unbind Unfold UnsafeSplit
+_MOVING = """Alias AsStrided Cat Chunk Clone ConstantPadNd Copy Diagonal Embedding Expand Flip
+    Gather Index IndexSelect MaskedFill MaskedSelect Narrow Permute Repeat ReshapeAlias Roll Select
+    Slice Split SplitWithSizes Squeeze Stack T ToCopy Transpose Tril Triu Unbind Unfold UnsafeSplit
     UnsafeView Unsqueeze View Where"""
 _ADDING = """Abs Add Addbmm Addmm Addmv Addr Baddbmm Bmm Convolution Dot Exp Log Mean Mm Mul Mv Neg
     Rsub Sub Sum"""

@@ -22,7 +22,6 @@ from torch.optim import optimizer as optimizer_hooks
 from gradscope.capture.quiet import mode_removed, put_back, take_out
 from gradscope.capture.recorder import Recorder
 
-
 _ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
 
 
@@ -59,7 +58,7 @@ class Optimizers:
         """Install the global hooks; zeroing gradients is not watched call by call either."""
         for owner in _ZEROING:
             original = self._originals[owner] = owner.zero_grad
-            setattr(owner, "zero_grad", self._unwatched(original))
+            owner.zero_grad = self._unwatched(original)
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
             optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
@@ -71,7 +70,7 @@ class Optimizers:
             handle.remove()
         self._handles.clear()
         for owner, original in self._originals.items():
-            setattr(owner, "zero_grad", original)
+            owner.zero_grad = original
         self._originals.clear()
 
     def _unwatched(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -139,20 +139,18 @@ class Tap(Recorder):
         if kind.sort == "none" or (kind.sort == "grad" and type(args[0]) is nn.Parameter):
             return func(*args, **kwargs)
         if self.light and kind.is_brief and not is_traced():
-            return self._briefly(kind, func, args, kwargs)
+            return self._briefly(func, args, kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _briefly(
-        self, kind: _Kind, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _briefly(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         before = _sequence()
         out = func(*args, **kwargs)
         after = _sequence()
         if before == after and args and out is args[0]:
             return out
         with _unseen():
-            seen = Seen(func, args, kwargs, (before, after), out, sys._getframe(2), self.places)
-            self._note(seen)
+            made = (before, after)
+            self._note(Seen(func, args, kwargs, made, out, sys._getframe(2), self.places))
         return out
 
     def _new_kind(self, func: Any) -> _Kind:
@@ -185,11 +183,11 @@ class Tap(Recorder):
     def _remember(self, seen: Seen) -> None:
         kind = self._kinds.get(seen.func) or self._new_kind(seen.func)
         seen.function = kind.name
-        if self.light and kind.is_brief and not self.events.changes(seen.func, seen.kwargs):
-            if seen.place in kind.places:
-                self._remember_known(seen)
-                return
+        if self.light and seen.place not in kind.places:
             self.light = False
+        if self.light and kind.is_brief and not self.events.changes(seen.func, seen.kwargs):
+            self._remember_known(seen)
+            return
         super()._remember(seen)
         if kind.sort != "event":
             self._show(seen, kind.sort)
