@@ -183,7 +183,7 @@ class Examiner:
         if made.failure is not None:
             self._teller.failed(made.failure, made.call.frame)
         place = tap.places.number(made.call.frame)
-        odd = self._pace.note(place, step, full=before is not None)
+        odd = self._pace.note(place, step, before is not None, tap.has_news)
         trouble = (
             (before is not None and bool(before.changed or before.mismatches))
             or made.failure is not None

@@ -7,23 +7,31 @@ only, nothing of torch.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from gradscope.capture.exam.request import HANDFUL
 from gradscope.observations import Step
 
-FIRST = 5
-"""The first calls of a line, which are all looked at in full; after that the 10th, the 20th, the
-40th and so on."""
+FIRST = HANDFUL + 1
+"""The first calls of a line, which are all looked at in full: one more than are made unasked, so
+that such a run is followed to its end."""
+
+NEXT = 10
+"""The next one after those; then the 20th, the 40th and so on."""
+
+AGAIN = 4
+"""So many calls are looked at in full again after the program has come to a new place."""
 
 JUMP = 10.0
 """A gradient this many times larger or smaller than in all full looks before it is odd."""
 
 HUGE = 1e15
-"""Gradients of this norm are looked at in full every time: the next may be infinite."""
+"""After gradients of this norm the next call is looked at in full: it may bring infinity."""
 
 GROWTHS = 3
-"""A graph that grows so often in a row by the same number of nodes is looked at in full."""
+"""After a graph has grown so often in a row by the same number of nodes, too."""
 
 
 @dataclass
@@ -31,11 +39,26 @@ class _Line:
     """What is known of the calls made at one line."""
 
     calls: int = 0
-    due: int = 2 * FIRST
-    low: float | None = None
-    high: float | None = None
+    settled: int = FIRST
+    due: int = NEXT
+    low: float = math.inf
+    high: float = 0.0
     alarmed: bool = False
     nodes: deque[int] = field(default_factory=lambda: deque(maxlen=GROWTHS + 1))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next call is one of those that are always looked at in full."""
+        return self.calls < self.settled or self.calls + 1 >= self.due
+
+    def is_odd(self, norm: float) -> bool:
+        """Whether a norm lies far from all those that were looked at in full before."""
+        return self.high > 0 and (norm > JUMP * self.high or JUMP * norm < self.low)
+
+    def grows(self) -> bool:
+        """Whether the last graphs grew steadily."""
+        more = {after - before for before, after in itertools.pairwise(self.nodes)}
+        return len(self.nodes) > GROWTHS and len(more) == 1 and min(more) > 0
 
 
 class Pace:
@@ -51,27 +74,37 @@ class Pace:
 
     def is_full(self, place: int) -> bool:
         """Whether the next call made at this place is to be looked at in full."""
-        line = self._lines.setdefault(place, _Line())
-        early = line.calls < FIRST or line.calls + 1 >= line.due
-        return self._thorough or early or line.alarmed
+        line = self._line(place)
+        return self._thorough or line.is_due or line.alarmed
 
-    def note(self, place: int, step: Step, full: bool) -> bool:
-        """A call was made; returns whether the size of its gradients is odd."""
-        line = self._lines.setdefault(place, _Line())
+    def note(self, place: int, step: Step, full: bool, new: bool) -> bool:
+        """A call was made.
+
+        Args:
+            place: where.
+            step: what came of it.
+            full: it was looked at in full.
+            new: the program has come to a new place before it.
+
+        Returns:
+            Whether the size of its gradients is odd.
+        """
+        line = self._line(place)
+        was_due = line.is_due
         line.calls += 1
         line.nodes.append(step.nodes)
+        if new:
+            line.settled = max(line.settled, line.calls + AGAIN)
         norm = 0.0 if step.norm is None else float(step.norm)
-        odd = line.high is not None and line.low is not None
-        odd = odd and (norm > JUMP * (line.high or 0.0) or JUMP * norm < (line.low or 0.0))
-        if full:
-            line.low = norm if line.low is None else min(line.low, norm)
-            line.high = norm if line.high is None else max(line.high, norm)
-            while line.calls >= line.due:
-                line.due *= 2
-        line.alarmed = (odd and not full) or not norm < HUGE or _grows(line.nodes)
+        odd = line.is_odd(norm)
+        line.alarmed = (odd and not full) or not norm < HUGE or line.grows()
+        # A look that was not due shifts the range only where it found something odd: what grows
+        # slowly is odd in the end, however many looks there are on the way.
+        if full and (was_due or odd) and math.isfinite(norm):
+            line.low, line.high = min(line.low, norm), max(line.high, norm)
+        while full and line.calls >= line.due:
+            line.due *= 2
         return odd
 
-
-def _grows(nodes: deque[int]) -> bool:
-    more = {after - before for before, after in itertools.pairwise(nodes)}
-    return len(nodes) > GROWTHS and len(more) == 1 and min(more) > 0
+    def _line(self, place: int) -> _Line:
+        return self._lines.setdefault(place, _Line())

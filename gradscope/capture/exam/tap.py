@@ -88,6 +88,7 @@ class Tap(Recorder):
     ) -> None:
         super().__init__(sources, on_backward, keep=0)
         self.light = False
+        self.has_news = False
         self.values_seen = Values()
         self.cuts = Cuts()
         self.broadcasts = Broadcasts()
@@ -117,7 +118,7 @@ class Tap(Recorder):
 
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""
-        self.light = light
+        self.light, self.has_news = light, False
         if light:
             self.last = None  # nobody asks for it once there was a backward call
 
@@ -183,8 +184,8 @@ class Tap(Recorder):
     def _remember(self, seen: Seen) -> None:
         kind = self._kinds.get(seen.func) or self._new_kind(seen.func)
         seen.function = kind.name
-        if self.light and seen.place not in kind.places:
-            self.light = False
+        if seen.place not in kind.places:
+            self.light, self.has_news = False, True
         if self.light and kind.is_brief and not self.events.changes(seen.func, seen.kwargs):
             self._remember_known(seen)
             return
