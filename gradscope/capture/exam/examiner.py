@@ -54,12 +54,7 @@ class Examiner:
     def __init__(self, examination: Examination, sources: Sources) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
-        self.recorder = Tap(
-            sources,
-            self._on_backward,
-            lambda *refusal: self._teller.refused(*refusal),
-            examination.check_all,
-        )
+        self.recorder = Tap(sources, self._on_backward, self._on_refused, examination.check_all)
         self._examination = examination
         self._journal = Journal()
         self._teller = Teller(self.recorder, self._journal)
@@ -95,7 +90,6 @@ class Examiner:
         self._journal.batched += call.batched
         if self.fault is not None or call.batched:
             return None, False
-        made: Watch | Glance | None = None
         try:
             with unseen():
                 made, before = self._look_before(call)
@@ -203,9 +197,13 @@ class Examiner:
         tap.values_seen.start_step()
         tap.cuts.start_step()
         tap.alterations.start_step(self._last_sequence)
+        tap.forget_old()
         if call.accumulates:
             tap.carries.start_step(now)
         self._last_sequence = now
+
+    def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
+        self._teller.refused(error, args, frame)
 
     # ------------------------------------------------------------------ when it has ended
 

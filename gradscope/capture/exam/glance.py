@@ -52,7 +52,6 @@ class Glance(MadeCall):
         self.nodes = nearest(roots)
         if len(self.nodes) >= CUT:
             make_release_safe(walk(roots))
-        self.fault: Exception | None = None
         self._leaves: list[Any] = []
         self._doubtful: list[LiveNode] = []
         for node in self.nodes:
@@ -94,7 +93,7 @@ class Glance(MadeCall):
                 self._look(node, sent, received)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
-            self.fault = self.fault or error
+            self.recorder.fault = self.recorder.fault or error
 
     def _look(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
         if all(gradient is None or _is_finite(gradient) for gradient in sent):

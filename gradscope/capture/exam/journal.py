@@ -58,9 +58,11 @@ class Journal:
         if isinstance(error, KeyboardInterrupt) and self.calls:
             yield f"the program was interrupted after {self.calls} backward calls"
         if self.batched:
+            calls = "call" if self.batched == 1 else "calls"
+            were = "was" if self.batched == 1 else "were"
             yield (
-                f"{self.batched} backward calls with is_grads_batched were not looked at: "
-                "their gradients cannot be read on the way"
+                f"{self.batched:,} backward {calls} with is_grads_batched {were} not looked at: "
+                "such gradients cannot be read on the way"
             )
         if self.glanced:
             yield (

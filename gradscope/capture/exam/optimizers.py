@@ -69,6 +69,7 @@ class Optimizers:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        self._running.clear()
         for owner, original in self._originals.items():
             owner.zero_grad = original
         self._originals.clear()

@@ -60,6 +60,10 @@ _NEVER = frozenset(
 )
 
 
+MAX_OLD = 100_000
+"""Calls of torch and of modules that are remembered from one step to the next."""
+
+
 @dataclass(slots=True)
 class _Kind:
     """What is known of a torch function: how its calls are taken, and the places that make any."""
@@ -72,6 +76,9 @@ class _Kind:
 
 class Tap(Recorder):
     """A recorder that also shows each call to the doctor.
+
+    While ``light`` only what is new is looked at closely; ``has_news``: since the last backward
+    call the program has come to a place where it never was.
 
     Args:
         on_refused: told of a backward call that raised, also before it began: exception, arguments,
@@ -121,6 +128,11 @@ class Tap(Recorder):
         self.light, self.has_news = light, False
         if light:
             self.last = None  # nobody asks for it once there was a backward call
+
+    def forget_old(self) -> None:
+        """Between two steps: forget where the nodes of much older steps were made."""
+        self._spans.keep_last(MAX_OLD)
+        self.modules.keep_last(MAX_OLD)
 
     # ------------------------------------------------------------------ the calls
 
