@@ -6,10 +6,10 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test check format docs clean
+.PHONY: help demo test check format docs bench-doctor clean
 
 help: ## list these commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and draw the picture
 	@mkdir -p demo-out
@@ -35,6 +35,10 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 	$(BIN)/gradscope backward examples/weights.py --gradient "[0.1, 1, 0.0001]" -q -o docs/img/weights.svg
 	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o docs/img/gpt.svg
 	$(BIN)/python -m tests.transcripts
+
+bench-doctor: $(INSTALLED) ## count what the doctor finds, beside other tools, into docs/doctor.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m benchmarks.doctor_table
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

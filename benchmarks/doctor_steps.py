@@ -9,6 +9,7 @@ step is with --thorough; "steady" are those of a long run.
 """
 
 import argparse
+import importlib
 import statistics
 import sys
 import time
@@ -27,19 +28,18 @@ BLOCK = 6
 class Training:
     """The training loop of the example, one step at a time."""
 
-    def __init__(self, batch_size, width):
+    def __init__(self, batch_size: int, width: int) -> None:
         sys.path.insert(0, str(EXAMPLE))
-        from model import GPT, GPTConfig
-        from train import CharDataset, make_optimizer
-
+        model, train = importlib.import_module("model"), importlib.import_module("train")
         torch.manual_seed(0)
         text = (EXAMPLE / "input.txt").read_text("utf-8")
         self.batch_size = batch_size
-        self.dataset = CharDataset(text, 64)
-        self.model = GPT(GPTConfig(vocab_size=len(self.dataset.chars), n_embd=width))
-        self.optimizer = make_optimizer(self.model, 2e-3, 0.1)
+        self.dataset = train.CharDataset(text, 64)
+        config = model.GPTConfig(vocab_size=len(self.dataset.chars), n_embd=width)
+        self.model = model.GPT(config)
+        self.optimizer = train.make_optimizer(self.model, 2e-3, 0.1)
 
-    def step(self):
+    def step(self) -> None:
         inputs, targets = self.dataset.batch(self.batch_size)
         _, loss = self.model(inputs, targets)
         self.optimizer.zero_grad()
@@ -47,7 +47,7 @@ class Training:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
 
-    def block(self):
+    def block(self) -> list[float]:
         """The CPU time of a few steps, in milliseconds; the first of them only warms up."""
         times = []
         for _ in range(BLOCK):
@@ -57,7 +57,7 @@ class Training:
         return times[1:]
 
 
-def watched(training, examiner):
+def watched(training: Training, examiner: Examiner) -> list[float]:
     examiner.recorder.start()
     try:
         return training.block()
@@ -65,13 +65,17 @@ def watched(training, examiner):
         examiner.recorder.stop()
 
 
-def measure(training, rounds, thorough):
+def measure(
+    training: Training, rounds: int, thorough: bool
+) -> tuple[list[float], list[float], list[float]]:
     """Plain times, watched times, and the ratio of each pair of blocks."""
     examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
     training.block()
     for _ in range(3):
         watched(training, examiner)
-    plain, seen, ratios = [], [], []
+    plain: list[float] = []
+    seen: list[float] = []
+    ratios: list[float] = []
     for _ in range(rounds):
         one, other = training.block(), watched(training, examiner)
         plain += one
@@ -80,8 +84,8 @@ def measure(training, rounds, thorough):
     return plain, seen, ratios
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--width", type=int, default=96)

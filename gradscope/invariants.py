@@ -12,6 +12,7 @@ from typing import NoReturn
 import msgspec
 
 from gradscope.errors import ReportError
+from gradscope.explanation import Weights
 from gradscope.plain import Number, TensorInfo
 from gradscope.report import BackwardPass, GradientInfo, Graph, Report
 from gradscope.sums import check_sums
@@ -31,6 +32,9 @@ def check(report: Report) -> None:
     _check_edges(graph)
     _check_leaves(graph)
     _check_observations(report)
+    _check_memory(report)
+    _check_checks(report)
+    _check_explanation(report)
     for index, backward in enumerate(report.passes):
         place = f"passes[{index}]"
         _check_tables(graph, backward, place)
@@ -145,6 +149,66 @@ def _check_observations(report: Report) -> None:
             for fields, size, table in tables:
                 indices = [getattr(entry, field, None) for field in fields]
                 _in_range(indices, size, f"observations.{name}[{position}]", table)
+
+
+def _check_memory(report: Report) -> None:
+    """What is kept points to nodes and leaves of the graph, what is there twice to what is kept."""
+    memory, graph = report.memory, report.graph
+    if memory is None:
+        return
+    holders = [node for one in memory.kept for node, _ in one.holders]
+    hidden = [one.node for one in memory.hidden]
+    _in_range([*holders, *hidden, *memory.freed], len(graph.nodes), "memory", "graph.nodes")
+    pairs = [index for twin in memory.twins for index in (twin.copy, twin.of)]
+    _in_range(pairs, len(memory.kept), "memory.twins", "memory.kept")
+    _in_range([twin.leaf for twin in memory.twins], len(graph.leaves), "memory.twins", "leaves")
+
+
+def _check_checks(report: Report) -> None:
+    """What was compared with finite differences points into the graph's tables."""
+    if report.checks is None:
+        return
+    graph = report.graph
+    for position, call in enumerate(report.checks.calls):
+        _in_range(call.nodes, len(graph.nodes), f"checks.calls[{position}].nodes", "graph.nodes")
+    for position, leaf in enumerate(report.checks.leaves):
+        place = f"checks.leaves[{position}].leaves"
+        _in_range(leaf.leaves, len(graph.leaves), place, "graph.leaves")
+
+
+def _check_explanation(report: Report) -> None:
+    """An explanation points into the graph's tables, and its numbers are as many as it says."""
+    told, graph = report.explanation, report.graph
+    if told is None:
+        return
+    nodes, edges = len(graph.nodes), len(graph.edges)
+    leaves, roots = len(graph.leaves), len(graph.roots)
+    place = "explanation"
+    _in_range([told.node, *(step.node for step in told.steps)], nodes, place, "graph.nodes")
+    _in_range((step.rule for step in told.steps), len(told.rules), place, "explanation.rules")
+    named = [*told.leaves, *(ways.leaf for ways in told.ways)]
+    _in_range(named, leaves, place, "graph.leaves")
+    paths = [path for ways in told.ways for path in ways.paths]
+    _in_range((path.root for path in paths), roots, place, "graph.roots")
+    _in_range((edge for path in paths for edge in path.edges), edges, place, "graph.edges")
+    for local in (one for step in told.steps for one in step.locals):
+        _in_range([local.edge], edges, place, "graph.edges")
+        rows, columns = local.shape
+        if len(local.values) != (rows if local.diagonal else rows * columns):
+            _fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
+    if told.weights is not None:
+        _check_weights(told.weights, leaves, roots)
+
+
+def _check_weights(weights: Weights, leaves: int, roots: int) -> None:
+    place = "explanation.weights"
+    _in_range(weights.leaves, leaves, place, "graph.leaves")
+    _in_range((term.root for term in weights.terms), roots, place, "graph.roots")
+    rows = [term.derivatives for term in weights.terms]
+    if any(
+        len(row) != len(weights.leaves) for row in (*rows, *[weights.rest] * bool(weights.rest))
+    ):
+        _fail(place, "has a term that does not have one derivative for each leaf")
 
 
 def _check_tensor(tensor: TensorInfo, place: str) -> None:

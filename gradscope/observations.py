@@ -59,7 +59,8 @@ class Learner(Struct, frozen=True):
     ``reached``: some watched backward call brought it a gradient, not only the one whose graph this
     is.  ``waiting``: its optimizer has not stepped yet although others have, so that its turn may
     come later.  ``loose``: a parameter of a module that was called, but that no other module
-    holds, nor a variable at the top of the program: layers in a plain list.
+    holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
+    torch.autograd.grad failed because it is not in the graph that the call went through.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Learner(Struct, frozen=True):
     reached: bool = False
     waiting: bool = False
     loose: bool = False
+    wanted: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
@@ -86,7 +88,9 @@ class Cut(Struct, frozen=True):
     itself cuts (detach, item, argmax) or the mode it ran under.  ``feeds_graph``: its result went
     into the graph, or was the root of a backward call that failed for want of history.
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
-    ``set_grad_enabled(False)``).
+    ``set_grad_enabled(False)``).  ``then`` is what the same line made of the result
+    (``x.detach().numpy()``).  ``summand``: a single number made from its result is a term of a loss
+    that other terms give its history.
     """
 
     origin: int | None
@@ -95,6 +99,8 @@ class Cut(Struct, frozen=True):
     leaves: tuple[str, ...] = ()
     feeds_graph: bool = False
     switched: int | None = None
+    then: str = ""
+    summand: bool = False
 
 
 class Change(Struct, frozen=True):
@@ -197,19 +203,33 @@ class Alteration(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
 
-    ``kept``: how many leaves of this graph were changed in place since the call before, as an
-    optimizer or a descent by hand does, and still held in ``.grad``, when this call began, the
-    gradient that they had been changed with.  ``reused``: of those, how many were then changed
-    again with a gradient that had the old one in it, which is certain only here.
+    ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
+    before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
+    ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
+    they had been changed with.  ``reused``: of those, how many were then changed again with a
+    gradient that had the old one in it, which is certain only here.
+    ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
+    any more though nothing changed them, nor did the program read the gradient.
     """
 
     number: int
     loss: Number | None = None
     norm: Number | None = None
     nodes: int = 0
+    accumulates: bool = True
+    stepped: bool = False
     kept: int = 0
     reused: int = 0
+    dropped: int = 0
     origin: int | None = None
+
+
+class EmptyStep(Struct, frozen=True):
+    """A place where an optimizer stepped although none of its parameters held a gradient, while
+    backward had brought them one since the step before; how often."""
+
+    origin: int | None
+    times: int
 
 
 class Mismatch(Struct, frozen=True):
@@ -251,6 +271,7 @@ class Observations(Struct, frozen=True):
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     steps: tuple[Step, ...] = ()
+    empty_steps: tuple[EmptyStep, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     failure: Failure | None = None
     watched: int = 0

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from gradscope.checks import Checks
+from gradscope.explanation import Explanation
+from gradscope.memory import Memory
 from gradscope.observations import Finding, Observations
 from gradscope.plain import Number, Struct, TensorInfo
 
@@ -111,12 +114,16 @@ class Edge(Struct, frozen=True, array_like=True):
 
 class Leaf(Struct, frozen=True):
     """A leaf tensor (one AccumulateGrad), with every name by which the program knows it, best
-    first."""
+    first.
+
+    ``norm`` is the 2-norm of its values when a gradient was sent through; None where nobody looked.
+    """
 
     node: int
     names: tuple[str, ...]
     tensor: TensorInfo
     origin: int | None = None
+    norm: Number | None = None
 
 
 class Root(Struct, frozen=True):
@@ -212,4 +219,7 @@ class Report(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     observations: Observations | None = None
     findings: tuple[Finding, ...] = ()
+    checks: Checks | None = None
+    memory: Memory | None = None
+    explanation: Explanation | None = None
     format: Literal["gradscope/1"] = FORMAT

@@ -33,8 +33,8 @@ def encode(report: Report) -> bytes:
     The version comes first and is always there, though fields that hold their default are left out.
     """
     fields = msgspec.structs.asdict(report)
-    for late in ("observations", "findings"):
-        # Where nobody asked for a diagnosis, the saved form says nothing of one.
+    for late in ("observations", "findings", "memory", "checks", "explanation"):
+        # Where nobody asked for an answer, the saved form says nothing of one.
         if not fields[late]:
             del fields[late]
     return msgspec.json.encode({"format": report.format, **fields})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from gradscope.observations import Finding, Location, NodeReference
 from gradscope.plain import TensorInfo
 from gradscope.report import Accumulation, GradientInfo, Report
 from tests.program import Program, Value, gradient
@@ -115,6 +116,7 @@ def _embed(program: Program) -> Value:
 
 def _block(program: Program, x: Value, path: str, shrink: float) -> Value:
     program.enter(path, "Block")
+    program.line = 30
     for half, inner in (("attn", "Attention"), ("mlp", "MLP")):
         normed = _layer(program, f"{path}.ln_{half}", "LayerNorm", "NativeLayerNormBackward0", x)
         program.enter(f"{path}.{half}", inner)
@@ -257,6 +259,53 @@ def unnamed_leaf() -> Report:
     return program.report((y, (1.0, 1.0)))
 
 
+def diagnosed() -> Report:
+    """:func:`broken` with findings of every severity, two of them about one node, one without a
+    place."""
+    report = broken()
+    log = next(node for node in report.graph.nodes if node.op == "LogBackward0")
+    about = NodeReference(log.id, log.op)
+    cause = Finding(
+        "GS102",
+        "nonfinite-backward",
+        "error",
+        "Backward of `torch.log(p)` turns a finite gradient into NaN or infinity.",
+        location=Location("nan.py", 6, "torch.log(p)"),
+        node=about,
+        subject="loss",
+        evidence=("received 1.73 (2-norm), sent 1 NaN and 1 infinite elements", "p is 0"),
+        why="The derivative of the logarithm is infinite at 0.",
+        remedy="Clamp its operand from below: `torch.log(p.clamp(min=1e-8))`.",
+        step=1,
+    )
+    unused = Finding(
+        "GS301",
+        "unused-parameter",
+        "warning",
+        "naïve_größe was never used.",
+        subject="naïve_größe",
+        remedy="Call it in forward, or delete it.",
+    )
+    remark = Finding("GS304", "no-grad", "information", "It may be meant.", node=about)
+    return msgspec.structs.replace(report, findings=(cause, unused, remark))
+
+
+def diagnosed_module() -> Report:
+    """A transformer with a warning about a node deep inside its third block."""
+    report = transformer(4)
+    gelus = [node for node in report.graph.nodes if node.op == "GeluBackward0"]
+    finding = Finding(
+        "GS202",
+        "exploding",
+        "warning",
+        "The gradient grows from block to block.",
+        location=Location("gpt.py", 24, "self.act(h)"),
+        node=NodeReference(gelus[2].id, gelus[2].op),
+        subject="gpt.h.2.mlp",
+    )
+    return msgspec.structs.replace(report, findings=(finding,))
+
+
 CASES: dict[str, Callable[[], Report]] = {
     "small": small,
     "traced": lambda: small(backward=False),
@@ -264,6 +313,8 @@ CASES: dict[str, Callable[[], Report]] = {
     "doublings": doublings,
     "transformer": transformer,
     "broken": broken,
+    "diagnosed": diagnosed,
+    "diagnosed-module": diagnosed_module,
     "several-outputs": several_outputs,
     "shared-operation": shared_operation,
     "two-roots": two_roots,

@@ -265,8 +265,8 @@ def a9(session: Session, how: str) -> tuple[Report, str]:
 def test_a9_labels_its_six_nodes_as_written(how: str, session: Session) -> None:
     report, log = a9(session, how)
     whole = f"3*a + 2*b*b + {log}"
-    assert expressions(report) == [whole, "3*a + 2*b*b", "3*a", "2*b*b", "2*b", log]
-    assert [node.op for node in report.graph.nodes[:2]] == ["AddBackward0", "AddBackward0"]
+    assert expressions(report) == [whole, log, "3*a + 2*b*b", "2*b*b", "2*b", "3*a"]
+    assert [node.op for node in report.graph.nodes[:2]] == ["AddBackward0", "LogBackward0"]
     if how == "script":
         assert variables(report)["y"].id == 0
 
@@ -361,7 +361,7 @@ def test_a17_the_graph_of_a_gradient_marks_what_backward_made(session: Session) 
     report = session.look_at(example("second_order.py"), "--call", "2")
     made = [node for node in report.graph.nodes if node.backward_made]
     assert made
-    assert all("grad" in expression for expression in expressions(report))
+    assert set(expressions(report)) == {"x**2"}
     first = session.look_at(example("second_order.py"))
     assert not [node for node in first.graph.nodes if node.backward_made]
 

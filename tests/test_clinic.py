@@ -15,12 +15,7 @@ from tests.clinic.manifest import CASES, FOLDER, HEALTHY, Case, Healthy, right_p
 from tests.looking import Session
 
 # Misses that are known, each with its reason; the test fails when one of them is found after all.
-MISSED: dict[str, str] = {
-    "rms_norm_half": "the overflow leaves the loss finite, so nothing speaks",
-    "long_memory_rnn": "the line is right; the op named is the matrix product, not tanh",
-    "metric_as_loss": "the line is found in similarity.py; the manifest expects another place",
-    "numpy_percentile": "the line is right; detach is named, and numpy came after it",
-}
+MISSED: dict[str, str] = {}
 
 
 def findings(session: Session, program: Path) -> tuple[Finding, ...]:

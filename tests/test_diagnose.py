@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gradscope import storage
-from gradscope.diagnose import RULES, at_least, diagnose, is_serious
+from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ReportError
 from gradscope.invariants import check
 from gradscope.observations import (
@@ -20,6 +20,7 @@ from gradscope.observations import (
     Carried,
     Change,
     Cut,
+    EmptyStep,
     Failure,
     Finding,
     Freed,
@@ -153,6 +154,65 @@ def test_infinity_that_the_program_wrote_is_a_mask() -> None:
     assert told(masked(2)) == [("GS101", "error", 3)]
 
 
+def test_a_mask_that_reaches_the_loss_is_told_where_it_was_written() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    program.line = 2
+    filled = program.op("MaskedFillBackward0", [(w, 1)], (1, 2), "w.masked_fill(m, -inf)")
+    program.line = 3
+    negative = program.op("NegBackward0", [(filled, -1)], (1, 0), "-filled")
+    report = program.report((negative, (1.0, 1.0)))
+    report = spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "NegBackward0", inf=1)
+    assert told(report) == [("GS101", "error", 2)]
+
+
+def test_of_a_composite_call_the_operation_that_can_do_it_is_named() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    inner = program.op("CtcLossBackward0", [(w, 1.0)], (1, 2), "ctc_loss(w)")
+    loss = program.op("MeanBackward0", [(inner, 0.5)], (1, 2), "ctc_loss(w)")
+    (finding,) = diagnose(spoilt(program.report((loss, (1.0, 1.0))), "MeanBackward0", inf=1))
+    assert finding.node is not None and finding.node.op == "CtcLossBackward0"
+
+
+def test_a_nan_that_the_loss_leaves_out_is_told_where_it_was_made() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    v = program.leaf("v", data=(1.0, 2.0), shape=(2,))
+    program.line = 2
+    rows = program.op("SoftmaxBackward0", [(w, 0.5)], (0, 1), "softmax(w)")
+    program.line = 3
+    mixed = program.op("MulBackward0", [(rows, 1.0), (v, (math.nan, 1.0))], (0, 1), "rows * v")
+    program.line = 4
+    kept = program.op("IndexBackward0", [(mixed, (0.0, 1.0))], (0, 1), "mixed[valid]")
+    report = program.report((kept, (1.0, 1.0)))
+    report = spoilt(spoilt(report, "SoftmaxBackward0", nan=1), "MulBackward0", nan=1)
+    assert told(report) == [("GS102", "error", 2)]
+
+
+def test_an_overflow_that_a_division_hides() -> None:
+    program = Program()
+    w = program.leaf("w", data=(400.0,), shape=(4,))
+    program.line = 2
+    power = program.op("PowBackward0", [(w, 800.0)], (1.0,), "w**2")
+    program.line = 3
+    scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
+    report = program.report((scaled, (1.0,)))
+    assert told(spoilt(report, "PowBackward0", inf=4, dtype="float16")) == [("GS103", "warning", 2)]
+    assert told(spoilt(report, "PowBackward0", inf=4)) == []
+
+
+def test_which_of_two_steps_is_shown() -> None:
+    healthy, infinite = plain(), spoilt(plain(), "MulBackward0", inf=1)
+    vanishing, exploding = ladder("SigmoidBackward0", 0.2), ladder("MulBackward0", 2.0)
+    assert is_graver(infinite, healthy)
+    assert is_graver(infinite, vanishing)
+    assert is_graver(vanishing, healthy)
+    assert not is_graver(infinite, exploding)  # what explodes overflows in the next step
+    assert not is_graver(vanishing, exploding)
+    assert not is_graver(healthy, healthy)
+
+
 def test_backward_is_blamed_with_what_it_had_saved() -> None:
     report = reports.broken()
     saved = Saved(1, "self", 0.0, 2.0, zeros=1, nan=0, inf=0, count=3)
@@ -199,7 +259,23 @@ def test_zero_where_a_step_function_is_and_not_where_it_is_meant() -> None:
     assert told(zeroed("RoundBackward0")) == [("GS205", "warning", 1)]
     assert told(zeroed("ClampBackward1")) == [("GS205", "warning", 1)]
     assert told(zeroed("ClampBackward1", loss=0.0)) == []
-    assert told(zeroed("EmbeddingBackward0")) == []
+    assert told(zeroed("PowBackward0")) == [("GS205", "warning", 1)]
+    assert told(zeroed("PowBackward0", loss=0.0)) == []
+
+
+def test_zeros_are_no_matter_while_something_learns_or_a_margin_is_kept() -> None:
+    def beside(op: str, slope: float) -> Report:
+        program = Program()
+        w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+        v = program.leaf("v", data=(1.0, 2.0), shape=(2,))
+        y = program.op(op, [(w, 0.0)], (0, 0), "f(w)")
+        z = program.op("ExpBackward0", [(v, slope)], (1, 2), "exp(v)")
+        total = program.op("AddBackward0", [(y, 1.0), (z, 1.0)], (1, 2), "f(w) + exp(v)")
+        return program.report((total, (1.0, 1.0)))
+
+    assert told(beside("EmbeddingBackward0", 1.0)) == []
+    assert told(beside("EmbeddingBackward0", 0.0)) == [("GS205", "warning", 1)]
+    assert told(beside("ClampMinBackward0", 1.0)) == []
 
 
 def learner(name: str, **more: Any) -> Learner:
@@ -254,6 +330,29 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             ),
         },
         [("GS303", "warning", 9)],
+    ),
+    "a term of the loss, copied": (
+        {"learners": (REACHED,), "cuts": (Cut(B, "tensor", "function", ("w",), summand=True),)},
+        [("GS303", "warning", 8)],
+    ),
+    "a term of the loss, detached": (
+        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",), summand=True),)},
+        [("GS303", "information", 8)],
+    ),
+    "gradients that feed no loss": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (Cut(B, "grad", "function", ("b",)),),
+        },
+        [("GS302", "warning", 7)],
+    ),
+    "no gradient by a tensor that is not in the graph": (
+        {
+            "learners": (learner("b", made=A, wanted=True), learner("c", made=B)),
+            "steps": (),
+            "failure": Failure("RuntimeError", "One of the differentiated Tensors appears", C),
+        },
+        [("GS301", "error", 7)],
     ),
     "no_grad": (
         {"learners": (learner("b", used=A),), "cuts": (Cut(B, "linear", "no_grad", ("b",)),)},
@@ -338,10 +437,46 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"steps": tuple(Step(n, nodes=10 * n, origin=A) for n in range(1, 6))},
         [("GS502", "warning", 7)],
     ),
+    "inner steps": (
+        {"steps": (*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))},
+        [],
+    ),
+    "a container that keeps graphs": (
+        {"carried": (Carried(B, "append", 4, "losses"),), "steps": STEPS},
+        [("GS502", "warning", 8)],
+    ),
+    "dropped, and never a step": (
+        {"learners": (REACHED,), "steps": tuple(Step(n, dropped=1, origin=A) for n in range(1, 5))},
+        [("GS505", "warning", 7)],
+    ),
+    "dropped, and read or of an input": (
+        {
+            "learners": (REACHED, learner("x", leaf=0, in_module=False, in_optimizer=False)),
+            "steps": tuple(Step(n, dropped=2) for n in range(1, 5)),
+        },
+        [],
+    ),
+    "dropped before the first step": (
+        {
+            "learners": (REACHED,),
+            "steps": (*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
+        },
+        [],
+    ),
+    "a step without gradients": ({"empty_steps": (EmptyStep(C, 2),)}, [("GS505", "warning", 9)]),
+    "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
     "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
     "broadcast": (
         {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
         [("GS503", "warning", 3)],
+    ),
+    "a missing channel": (
+        {"broadcasts": (Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),)},
+        [("GS503", "warning", 3)],
+    ),
+    "two named singletons": (
+        {"broadcasts": (Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)},
+        [],
     ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (
@@ -379,6 +514,21 @@ MESSAGES = {
 def test_what_torch_says_is_explained(code: str) -> None:
     failure = Failure("RuntimeError", MESSAGES[code], A, in_backward=True)
     assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
+
+
+def test_parts_of_a_librarys_model_may_be_left_unused() -> None:
+    report = plain()
+    file = Origin("/env/lib/python3.11/site-packages/zoo/model.py", 1, "nn.Linear(4, 4)")
+    graph = msgspec.structs.replace(report.graph, origins=(*report.graph.origins, file))
+    report = msgspec.structs.replace(report, graph=graph)
+    made = len(graph.origins) - 1
+    body = learner("body.w", made=made, reached=True)
+    parts = (learner("pooler.w", made=made, used=A), learner("mask.w", made=made))
+    told_of_parts = told(observed(report, learners=(body, *parts), steps=STEPS))
+    assert told_of_parts == [("GS301", "information", 1), ("GS302", "information", 7)]
+    # Where nothing of it learns, it was forgotten.
+    told_of_all = told(observed(report, learners=(REACHED, *parts), steps=STEPS))
+    assert told_of_all == [("GS301", "warning", 1), ("GS302", "warning", 7)]
 
 
 def test_units_that_no_sample_activates() -> None:

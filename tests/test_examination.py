@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from torch import nn
 
 from gradscope.observations import Learner, Observations
 from gradscope.report import Report
@@ -500,3 +501,92 @@ def test_an_interrupted_program_reports_what_was_seen(session: Session) -> None:
     assert len(seen(report).steps) == 1
     assert seen(report).failure is None
     assert "interrupted" in report.notes[-1]
+
+
+# ---------------------------------------------------------------- what a step is made of
+
+
+def test_what_a_closure_computes_is_seen(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = nn.Parameter(torch.ones(3))
+optimizer = torch.optim.LBFGS([w], max_iter=2)
+def closure():
+    optimizer.zero_grad()
+    loss = (w.detach() * w).sum()
+    loss.backward()
+    return loss
+optimizer.step(closure)
+""",
+    )
+    assert text_at(report, report.graph.nodes[0].origin) == "(w.detach() * w).sum()"
+    assert [cut.function for cut in seen(report).cuts] == ["detach"]
+
+
+@pytest.mark.parametrize("how", ["returns", "raises"])
+def test_parameters_are_made_as_before_when_the_doctor_has_gone(how: str, session: Session) -> None:
+    before = vars(nn.Parameter)["__new__"]
+    end = "raise ValueError" if how == "raises" else ""
+    session.cli("doctor", str(session.write(f"{HEAD}w = nn.Parameter(torch.ones(2))\n{end}")), "-q")
+    assert vars(nn.Parameter)["__new__"] is before
+
+
+KEPT = """
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+rows = []
+for _ in range(6):
+    loss = model(torch.randn(4, 3)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    rows.append({"loss": LOSS})
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"), [("loss", [("append", "rows")]), ("loss.detach()", []), ("loss.item()", [])]
+)
+def test_a_container_that_keeps_graphs_is_found(
+    loss: str, told: list[tuple[str, str]], session: Session
+) -> None:
+    report = examined(session, KEPT.replace("LOSS", loss))
+    assert [(entry.function, entry.variable) for entry in seen(report).carried] == told
+
+
+STATISTICS = """
+norm = nn.BatchNorm1d(3)
+x = torch.randn(8, 3, requires_grad=True)
+norm.train(FIRST)
+first = norm(x)
+norm.train()
+second = norm(torch.randn(8, 3))
+(first.pow(2).sum() + second.sum()).backward()
+"""
+
+
+@pytest.mark.parametrize(("first", "slots"), [(False, ["running_mean", "running_var"]), (True, [])])
+def test_statistics_changed_before_backward_are_found(
+    first: bool, slots: list[str], session: Session
+) -> None:
+    report = examined(session, STATISTICS.replace("FIRST", str(first)))
+    assert [change.slot for change in seen(report).changes] == slots
+
+
+def test_calls_of_grad_are_a_part_of_a_step(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = nn.Parameter(torch.ones(3))
+for _ in range(9):
+    x = w
+    for _ in range(3):
+        (step,) = torch.autograd.grad(x.pow(2).sum(), x)
+        x = x - 0.1 * step
+    x.sum().backward()
+""",
+        "--steps",
+        "2",
+    )
+    assert [step.accumulates for step in seen(report).steps] == [False, False, False, True] * 2

@@ -140,7 +140,7 @@ for step in range(1, 50):
     "a weight that is not finite": Late(
         training(
             "loss = out.pow(2).mean()",
-            after="net[0].bias.data.div_(torch.tensor(float(step != 12)))",
+            after="net[2].bias.data.div_(torch.tensor(float(step != 12)))",
         ),
         *("GS105", 13, "", "AddmmBackward0"),
     ),

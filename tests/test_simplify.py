@@ -12,7 +12,7 @@ from gradscope.invariants import check
 from gradscope.reading import Reading, combine
 from gradscope.report import GradientInfo, Report
 from gradscope.simplify import Folding, UnknownLeaf, View, simplify
-from gradscope.simplify.repeats import find_repeats
+from gradscope.simplify.sequences import find_repeats
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, small, transformer
 
@@ -33,23 +33,22 @@ def test_nothing_is_lost(case: str, folding: Folding) -> None:
 def test_a_small_graph_is_left_as_it_is() -> None:
     view = simplify(small().graph)
     assert len(view.items) == 9
-    assert view.depth is None
 
 
 def test_a_transformer_is_closed_down_to_its_blocks() -> None:
     view = simplify(transformer().graph)
-    assert view.depth == 2
     assert [title for title in titles(view) if "h." in title] == [
         f"gpt.h.{i}" for i in range(11, -1, -1)
     ]
     assert len(view.items) <= 30
 
 
-def test_a_deep_network_is_not_closed_to_a_single_box() -> None:
-    view = simplify(transformer(48).graph)
-    assert view.depth == 2
-    assert "gpt.h.47" in titles(view)
-    assert "gpt" in titles(simplify(transformer(480).graph))
+def test_many_equal_blocks_are_one_item_with_a_round_for_each() -> None:
+    report = transformer(48)
+    (blocks,) = [item for item in simplify(report.graph).items if item.kind == "repeat"]
+    assert (blocks.title, blocks.type, blocks.count) == ("gpt.h.*", "Block", 48)
+    assert sorted(node for nodes in blocks.rounds for node in nodes) == list(blocks.members)
+    assert len(blocks.rounds) == 48
 
 
 def test_depth_counts_calls_from_the_outermost() -> None:

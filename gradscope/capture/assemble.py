@@ -17,7 +17,7 @@ from gradscope.capture.calls import edge_of
 from gradscope.capture.flow import Flow, is_leaf, outputs_of
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
-from gradscope.capture.recorder import NO_SEQUENCE, Recorder
+from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
 from gradscope.capture.spans import Span
@@ -29,7 +29,7 @@ from gradscope.capture.summary import (
     readable,
     values_of,
 )
-from gradscope.capture.walk import Walked
+from gradscope.capture.walk import NO_SEQUENCE, Walked
 from gradscope.plain import Number, TensorInfo
 from gradscope.report import (
     Accumulation,
@@ -143,6 +143,9 @@ class Assembler:
     def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
         if origin in self._statements:
             return ""  # `y[0] = 3` says itself what it changes
+        if span is not None and span.forward >= 0:
+            # Its expression is that of a forward node, whose result has that variable.
+            return self._live_names.get(number, "")
         is_result = span is not None and sequence == span.end - 1
         assigned = self._variables[origin] if is_result and origin is not None else ""
         return assigned or self._live_names.get(number, "")

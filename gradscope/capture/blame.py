@@ -46,7 +46,7 @@ def _freed(walked: Walked, recorder: Recorder) -> list[str]:
     if not shared:
         return []
     call = recorder.freed.by(shared[0]._sequence_nr())
-    by = _where(call, recorder) if call else "an earlier backward call"
+    by = where(call, recorder) if call else "an earlier backward call"
     return [
         f"the saved tensors of this graph were freed by {by}; the first node that both calls share "
         f"is {op_name(shared[0])} ({_made_at(shared[0], recorder)}). Pass retain_graph=True to "
@@ -59,7 +59,7 @@ def _changed(broken: _Broken, recorder: Recorder) -> str:
     changes = _changes_of(broken, memory, recorder.events.in_place)
     # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
     surely = "" if memory else "probably "
-    told = [f"{surely}{_where(change.site, recorder)} changed it in place" for change in changes]
+    told = [f"{surely}{where(change.site, recorder)} changed it in place" for change in changes]
     changed = told[0] if told else "it was changed in place by a call that was not seen"
     return (
         f"{op_name(broken.node)} saved {' and '.join(broken.slots)} for backward "
@@ -101,10 +101,11 @@ def _raw(broken: _Broken) -> list[torch.Tensor]:
 
 def _made_at(node: LiveNode, recorder: Recorder) -> str:
     site = recorder.site_of(node._sequence_nr())
-    return _where(site, recorder) if site else "at a place that was not seen"
+    return where(site, recorder) if site else "at a place that was not seen"
 
 
-def _where(site: Site | None, recorder: Recorder) -> str:
+def where(site: Site | None, recorder: Recorder) -> str:
+    """A place in a sentence: `` `x.mul_(2)` at demo.py:7``."""
     if site is None:
         return "a place outside the program's source"
     origin = recorder.sources.origin(site)

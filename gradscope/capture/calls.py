@@ -31,6 +31,7 @@ class BackwardCall:
     inputs: list[torch.Tensor | GradientEdge]
     accumulates: bool
     retain_graph: bool
+    create_graph: bool
     batched: bool
     frame: FrameType
     _bound: inspect.BoundArguments
@@ -67,6 +68,7 @@ class BackwardCall:
             inputs=_as_list(given.get("inputs")),
             accumulates=accumulates,
             retain_graph=create_graph if retain is None else bool(retain),
+            create_graph=create_graph,
             batched=bool(given.get("is_grads_batched")),
             frame=frame,
             _bound=bound,

@@ -156,6 +156,11 @@ class Scopes:
         """All names of a tensor, the shortest way first."""
         return self.tensors.get(id(tensor), [])
 
+    def add(self, name: str, tensor: torch.Tensor) -> None:
+        """Give a tensor that no variable holds a name."""
+        self.tensors.setdefault(id(tensor), []).append(name)
+        self._held.append(tensor)
+
     def merged(self) -> dict[str, Any]:
         """All variables in one namespace, as code at the innermost point would see them."""
         found: dict[str, Any] = {}
@@ -195,7 +200,7 @@ class Scopes:
 def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if issubclass(type(value), nn.Module):
         return  # its parameters are named by named_parameters
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, deque):
         yield from ((f"{name}[{i}]", child) for i, child in enumerate(islice(value, MAX_ITEMS)))
     elif issubclass(type(value), dict):
         for key, child in islice(dict.items(value), MAX_ITEMS):

@@ -60,6 +60,14 @@ class Places:
         """The place with this number; None for a negative one."""
         return self._sites[number] if number >= 0 else None
 
+    def line(self, number: int) -> tuple[str, int | None] | None:
+        """File and line of the place with this number; None for a negative one."""
+        site = self.site(number)
+        if site is None:
+            return None
+        lines = list(site.code.co_positions())
+        return site.code.co_filename, lines[site.lasti // 2][0]
+
     def site_of_error(self, error: BaseException) -> Site | None:
         """Where an exception was raised: the innermost place of the program in its traceback."""
         found = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
 from gradscope.invariants import check
-from gradscope.report import Accumulation, BackwardPass, Graph, Meta, Report
+from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.version import VERSION
 
 EVERYTHING = 10_000_000
@@ -49,20 +49,33 @@ class Detail:
 
 
 @dataclass
-class Watched:
-    """A backward call that the program made itself: its result or the exception it raised, what
-    flowed, and what there is to say of a failure."""
+class Made:
+    """A backward call that the program made itself: its result or the exception it raised."""
 
     result: Any
     failure: BaseException | None
-    flowed: BackwardPass
-    notes: list[str]
 
     def conclude(self) -> Any:
         """End the call as it ended: return its result or raise its exception."""
         if self.failure is not None:
             raise self.failure
         return self.result
+
+
+@dataclass
+class Watched(Made):
+    """The same with what flowed, and what there is to say of a failure."""
+
+    flowed: BackwardPass
+    notes: list[str]
+
+
+def made(call: BackwardCall) -> Made:
+    """Let the program make its call, and keep what comes of it."""
+    try:
+        return Made(call.run(), None)
+    except Exception as error:  # the program's own; whoever asked decides what becomes of it
+        return Made(None, error)
 
 
 class Probe:
@@ -86,11 +99,21 @@ class Probe:
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         self._meter = Meter(detail.keep, EVERYTHING if detail.values else MAX_VALUES)
+        self._leaf_meter = Meter(0, 0)
+        self._leaf_sizes: list[int] = []
 
-    def report(self, passes: Sequence[BackwardPass] = (), notes: Sequence[str] = ()) -> Report:
-        """The finished report, its invariants checked."""
-        graph = msgspec.structs.replace(self.graph, origins=self._assembler.origins())
-        finished = Report(graph, meta(), tuple(passes), (*notes, *self._limits()))
+    def report(
+        self,
+        passes: Sequence[BackwardPass] = (),
+        notes: Sequence[str] = (),
+        studied: Mapping[str, Any] | None = None,
+    ) -> Report:
+        """The finished report, its invariants checked; ``studied`` are further fields of it."""
+        graph = msgspec.structs.replace(
+            self.graph, origins=self._assembler.origins(), leaves=self._leaves()
+        )
+        told = (*notes, *self._limits())
+        finished = Report(graph, meta(), tuple(passes), told, **(studied or {}))
         check(finished)
         return finished
 
@@ -103,6 +126,7 @@ class Probe:
         Raises:
             CaptureError: when backward fails; says why.
         """
+        self._measure_leaves()
         flow, seeds = self._seeded([gradient])
         try:
             with flow.hooked(), grads_preserved():
@@ -115,21 +139,16 @@ class Probe:
     def watch(self, call: BackwardCall, number: int) -> Watched:
         """Let the program make its call, and see what flows."""
         with unseen():
-            flow, seeds = self._seeded(map(_given, call.roots, call.gradients))
+            self._measure_leaves()
+            flow, seeds = self._seeded(map(given, call.roots, call.gradients))
         # Measured and not kept: the call may add to this very tensor.
         before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
-        failure: BaseException | None = None
-        result: Any = None
         with flow.hooked():
-            try:
-                result = call.run()
-            except (
-                Exception
-            ) as error:  # the program's own; whoever asked decides what becomes of it
-                failure = error
+            ended = made(call)
+        failure = ended.failure
         if failure is None:
             if not call.accumulates:
-                self._note_results(flow, call, result)
+                self._note_results(flow, call, ended.result)
             flow.end()
         flowed = backward_pass(flow, self.graph, seeds)
         flowed = msgspec.structs.replace(
@@ -141,9 +160,24 @@ class Probe:
             error="" if failure is None else f"{type(failure).__name__}: {failure}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
-        return Watched(result, failure, flowed, notes)
+        return Watched(ended.result, failure, flowed, notes)
 
     # ------------------------------------------------------------------ inside
+
+    def _measure_leaves(self) -> None:
+        """The size of every leaf's values before the program can change them."""
+        leaves: list[Any] = [self.walked.nodes[leaf.node] for leaf in self.graph.leaves]
+        self._leaf_sizes = [self._leaf_meter.add(leaf.variable) for leaf in leaves]
+
+    def _leaves(self) -> tuple[Leaf, ...]:
+        if not self._leaf_sizes:
+            return self.graph.leaves
+        table = self._leaf_meter.finish()
+        sizes = (table[index].norm for index in self._leaf_sizes)
+        return tuple(
+            msgspec.structs.replace(leaf, norm=norm)
+            for leaf, norm in zip(self.graph.leaves, sizes, strict=True)
+        )
 
     def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[Flow, list[int]]:
         flow = Flow(self.walked, self._meter)
@@ -212,7 +246,7 @@ class Probe:
         return tuple(limits)
 
 
-def _given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
+def given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
     """The gradient that a pass starts with: as given, or the 1 that torch fills in."""
     if seed is not None:
         return seed

@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -20,6 +22,7 @@ from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
 from gradscope.capture.calls import BackwardCall, edge_of
+from gradscope.capture.derived import watched_nodes
 from gradscope.capture.events import Events, tensors_in
 from gradscope.capture.freed import MAX_NODES, Freed
 from gradscope.capture.modules import ModuleTracker
@@ -32,9 +35,6 @@ from gradscope.capture.spans import Span, Spans
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import nearest
 from gradscope.capture.warned import WarningPlaces
-
-NO_SEQUENCE = 2**63
-"""AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
@@ -74,12 +74,14 @@ class Recorder(TorchFunctionMode):
         self.last: Any = None
         self.fault: Exception | None = None
         self.refused: list[torch.Tensor] = []
+        self.elsewhere = 0  # backward calls that other threads made
         self._spans = Spans()
         self._warnings = WarningPlaces()
         self._on_backward = on_backward or self.let_run
         self._backward_functions = {torch.Tensor.backward, torch.autograd.grad}
         self._first = 0
         self._process = os.getpid()
+        self._thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ on and off
@@ -165,8 +167,14 @@ class Recorder(TorchFunctionMode):
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["backward"]
         if not self._is_watching():
+            self.elsewhere += self._is_other_thread()
             return original(*args, **kwargs)
         return self._backward(original, args, kwargs, sys._getframe(1))
+
+    def _is_other_thread(self) -> bool:
+        """Whether this is a thread of the program's, not one of autograd's own."""
+        me = threading.get_ident()
+        return me != self._thread and any(one.ident == me for one in threading.enumerate())
 
     def _is_watching(self) -> bool:
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
@@ -180,14 +188,29 @@ class Recorder(TorchFunctionMode):
         if call is None or os.getpid() != self._process:
             self.refused = [tensor for tensor in tensors_in(args) if not tensor.requires_grad]
             return func(*args, **kwargs)
-        before = _sequence()
+        with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
+            return self._on_backward(call)
+
+    @contextmanager
+    def deriving(
+        self, roots: Sequence[Any], frame: FrameType | None, create_graph: bool
+    ) -> Iterator[None]:
+        """While the block runs, nodes are made by a backward pass from these roots."""
+        place = -1 if frame is None else self.places.number(frame)
+        start = _sequence()
+
+        def note(first: int, end: int, forward: int) -> None:
+            nonlocal start
+            # Between two nodes the engine adds up gradients; that is of the pass, not of a node.
+            self._spans.add(start, first, place, is_backward=True)
+            self._spans.add(first, end, place, is_backward=True, forward=forward)
+            start = max(start, end)
+
         try:
-            with mode_removed(self):
-                return self._on_backward(call)
+            with watched_nodes(roots, note) if create_graph else nullcontext():
+                yield
         finally:
-            after = _sequence()
-            if after != before:
-                self._spans.add(before, after, self.places.number(call.frame), is_backward=True)
+            self._spans.add(start, _sequence(), place, is_backward=True)
 
     def let_run(
         self,
@@ -248,6 +271,17 @@ class Recorder(TorchFunctionMode):
         return self._spans.of(sequence)
 
     def site_of(self, sequence: int) -> Site | None:
-        """The place of the call that made the node with this sequence number."""
+        """The place of the call that made the node with this sequence number; of a node that
+        backward made, the place of the node whose backward that was."""
         span = self._spans.of(sequence)
+        while span is not None and span.forward >= 0:
+            # The derivative of a derivative leads back over several passes.
+            behind = self._spans.of(span.forward)
+            if behind is None:
+                break
+            span = behind
         return None if span is None else self.places.site(span.place)
+
+
+RECORDER = Recorder
+"""What watches where a request asks for nothing more."""

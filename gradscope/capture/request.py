@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+
+class Study:
+    """A question about the live graph that graph and gradients alone do not answer.
+
+    A subclass is a frozen dataclass of what was asked.  ``room`` is the module under
+    :mod:`gradscope.capture` whose function ``study(live, asked)`` answers it, with the struct that
+    goes into the Report's ``field``.  ``recorder`` is the module whose ``RECORDER`` watches
+    meanwhile, where the ordinary one sees too little.
+    """
+
+    room: ClassVar[str]
+    field: ClassVar[str]
+    recorder: ClassVar[str] = "recorder"
 
 
 @dataclass(frozen=True)
@@ -11,8 +26,10 @@ class Request:
 
     ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
     ``gradient`` are texts as in :mod:`gradscope.capture.seed`.  ``call`` counts the program's
-    backward calls from 1.  ``run_on``: let the program go on after that call.  ``values`` keeps the
-    values of all tensors, ``saved`` describes what each node saved for backward.
+    backward calls from 1.  ``create_graph`` names a leaf whose gradient is the root instead.
+    ``run_on``: let the program go on after that call.  ``values`` keeps the
+    values of all tensors, ``saved`` describes what each node saved for backward.  ``study`` is
+    answered before the gradient flows, while all that was saved for backward is there.
     """
 
     gradients: bool
@@ -22,3 +39,5 @@ class Request:
     run_on: bool = False
     values: bool = False
     saved: bool = False
+    create_graph: str | None = None
+    study: Study | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,16 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
                 raise
             continue
         return usable_root(value, f"--root {text}", text, recorder)
+    return None
+
+
+def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
+    """The tensor that an expression leads to from some variables in sight, whether or not it
+    requires grad; None where there is none."""
+    for namespace in _merged(scopes.namespaces):
+        with contextlib.suppress(SeedError):
+            value = evaluate(text, namespace, what=text)
+            return value if isinstance(value, torch.Tensor) else None
     return None
 
 
@@ -150,11 +161,16 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
     )
 
 
-def no_graph(recorder: Recorder) -> NoGraph:
-    """The error for a program that left nothing to walk."""
+def nothing_requires_grad(recorder: Recorder) -> bool:
+    """Whether the program made no leaf, no module and no result with history."""
     # A program that trained inside a function leaves nothing, and yet nothing is wrong with it.
     leaves = recorder.events.has_leaves()
-    if recorder.last is None and not leaves and not recorder.modules.roots:
+    return recorder.last is None and not leaves and not recorder.modules.roots
+
+
+def no_graph(recorder: Recorder) -> NoGraph:
+    """The error for a program that left nothing to walk."""
+    if nothing_requires_grad(recorder):
         return NoGraph(
             "no autograd graph: no tensor of the program requires grad",
             "make a leaf with requires_grad=True, or call a module with parameters",

@@ -92,7 +92,14 @@ def _watched(
             seer.recorder.stop()
     if not seers:
         return Outcome(ending, error=None if ending.exception else _no_torch())
-    return _with_target(finish(seers[0], ending), target)
+    try:
+        outcome = finish(seers[0], ending)
+    except KeyboardInterrupt:
+        # Who interrupts the program and then us does not want to wait for a report.
+        if not ending.interrupted:
+            raise
+        return Outcome(ending)
+    return _with_target(outcome, target)
 
 
 def _load(room: str) -> Any:
@@ -104,7 +111,7 @@ def _sources(target: Target, program: Program) -> Any:
     texts = {}
     if target.kind in ("code", "stdin"):
         texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
-    return _load("source").Sources(texts)
+    return _load("source").Sources(texts, codes=program.codes)
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:

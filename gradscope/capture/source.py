@@ -7,9 +7,13 @@ Pure reading of code objects and source text; knows nothing of torch or of graph
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import linecache
 import os
-from collections.abc import Iterator
+import textwrap
+import tokenize
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -48,10 +52,18 @@ class Sources:
     Args:
         texts: source of pseudo files that :mod:`linecache` does not know: ``{"<string>": code}``.
         directory: files below it are named relative to it.
+        codes: what the texts were compiled to.  What the program executes from a text of its own
+            goes by the same file name, and its lines are not those of the program.
     """
 
-    def __init__(self, texts: dict[str, str] | None = None, directory: str = "") -> None:
+    def __init__(
+        self,
+        texts: dict[str, str] | None = None,
+        directory: str = "",
+        codes: Iterable[CodeType] = (),
+    ) -> None:
         self._texts = texts or {}
+        self._own = set(_with_inner(codes))
         self._directory = directory or str(Path.cwd())
         self._files: dict[str, _File] = {}
         self._spans: dict[int, list[Span | None]] = {}
@@ -61,32 +73,42 @@ class Sources:
         """The place as the Report keeps it; without source text only file, line and function are
         known."""
         span = self.span(site)
-        file = self._file(site.code.co_filename)
+        file = self._file(site.code)
         name = self.display_name(site.code.co_filename)
         function = site.code.co_qualname
         if span is None:
             return Origin(name, site.code.co_firstlineno, function=function)
         shown = file.statements.get(span, span)
-        return Origin(
-            name, shown[0], text_of(file.lines, shown), file.variables.get(span, ""), function
-        )
+        expression = _without_comments(text_of(file.lines, shown))
+        return Origin(name, shown[0], expression, file.variables.get(span, ""), function)
 
     def is_statement(self, site: Site) -> bool:
         """Whether the shown text is a statement, which says itself what it assigns to."""
         span = self.span(site)
-        return span is not None and span in self._file(site.code.co_filename).statements
+        return span is not None and span in self._file(site.code).statements
 
     def operands(self, site: Site) -> list[str]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
         span = self.span(site)
         if span is None:
             return []
-        return _operand_names(text_of(self._file(site.code.co_filename).lines, span))
+        return _operand_names(text_of(self._file(site.code).lines, span))
+
+    def lines_of(self, code: CodeType) -> tuple[int, list[str]]:
+        """The text of a function from its ``def`` line on, with that line's number; no lines where
+        the text is not at hand."""
+        lines = self._file(code).lines
+        last = max((line for _, _, line in code.co_lines() if line), default=0)
+        first = code.co_firstlineno  # that of its first decorator
+        while first < last <= len(lines) and lines[first - 1].lstrip().startswith("@"):
+            first += 1
+        text = textwrap.dedent("".join(lines[first - 1 : last]))
+        return first, text.splitlines()
 
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
         lines = [line for _, _, line in code.co_lines() if line]
-        file = self._file(code.co_filename)
+        file = self._file(code)
         return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
 
     def span(self, site: Site) -> Span | None:
@@ -106,7 +128,10 @@ class Sources:
             return os.path.relpath(filename, self._directory)
         return filename
 
-    def _file(self, filename: str) -> _File:
+    def _file(self, code: CodeType) -> _File:
+        filename = code.co_filename
+        if filename in self._texts and code not in self._own:
+            return _File([])
         known = self._files.get(filename)
         if known is None:
             text = self._texts.get(filename)
@@ -114,6 +139,15 @@ class Sources:
             known = self._files[filename] = _File(lines)
             _index_statements(known)
         return known
+
+
+def _with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
+    """Code objects and those of all functions and classes inside them."""
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
 
 
 def _instruction_spans(code: CodeType) -> Iterator[Span | None]:
@@ -134,6 +168,21 @@ def text_of(lines: list[str], span: Span) -> str:
     raw[-1] = raw[-1][:end]
     raw[0] = raw[0][start:]
     return b"".join(raw).decode(errors="replace")
+
+
+def _without_comments(expression: str) -> str:
+    """Comments between the lines of an expression are no part of it, and could not be told from it
+    where it is shown on one line."""
+    if "\n" not in expression or "#" not in expression:
+        return expression
+    lines = expression.split("\n")
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        # The parentheses keep the tokenizer from asking for indentation.
+        for token in tokenize.generate_tokens(io.StringIO(f"(\n{expression}\n)").readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start[0] - 2, token.start[1]
+                lines[row] = lines[row][:column].rstrip()
+    return "\n".join(lines)
 
 
 def _span(node: ast.expr | ast.stmt) -> Span:

@@ -18,12 +18,15 @@ class Span(NamedTuple):
     """One torch call that made nodes: those with sequence numbers in ``first <= n < end``.
 
     ``place`` is a number of :class:`~gradscope.capture.places.Places`, -1 where none is known.
+    ``is_backward``: a backward pass that ran with ``create_graph`` made them; ``forward`` is then
+    the sequence number of the node whose backward did, -1 where it was not seen.
     """
 
     first: int
     end: int
     place: int
     is_backward: bool
+    forward: int = -1
 
 
 class Spans:
@@ -31,13 +34,16 @@ class Spans:
 
     def __init__(self) -> None:
         self._firsts, self._ends, self._places = array("q"), array("q"), array("q")
-        self._backward: set[int] = set()
+        self._backward: dict[int, int] = {}
 
-    def add(self, first: int, end: int, place: int, is_backward: bool = False) -> None:
+    def add(
+        self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1
+    ) -> None:
         """Note that the nodes ``first <= n < end`` were made by one call.
 
         Calls that were made inside it, and are known already, keep their nodes.  ``is_backward``:
-        the call was a backward pass that ran with ``create_graph``.
+        the call was a backward pass that ran with ``create_graph``, or the part of it that the
+        node ``forward`` made.
         """
         # A call ends after those it made, so inner ones come first and order is kept this way.
         if self._ends:
@@ -48,7 +54,7 @@ class Spans:
         self._ends.append(end)
         self._places.append(place)
         if is_backward:
-            self._backward.add(first)
+            self._backward[first] = forward
         if len(self._firsts) > MAX_SPANS:
             self._forget(MAX_SPANS // 2)
 
@@ -58,7 +64,8 @@ class Spans:
         if position < 0 or sequence >= self._ends[position]:
             return None
         first = self._firsts[position]
-        return Span(first, self._ends[position], self._places[position], first in self._backward)
+        span = Span(first, self._ends[position], self._places[position], first in self._backward)
+        return span._replace(forward=self._backward[first]) if span.is_backward else span
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
@@ -68,4 +75,6 @@ class Spans:
     def _forget(self, count: int) -> None:
         for memory in (self._firsts, self._ends, self._places):
             del memory[:count]
-        self._backward = {first for first in self._backward if first >= self._firsts[0]}
+        self._backward = {
+            first: forward for first, forward in self._backward.items() if first >= self._firsts[0]
+        }

@@ -11,6 +11,9 @@ from typing import Any
 
 from torch.autograd.graph import Node as LiveNode
 
+NO_SEQUENCE = 2**63
+"""AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
+
 CUT = 8_192
 """In a deep graph, every so many nodes carry an object that releases the nodes below them in
 order."""
@@ -35,27 +38,54 @@ class Walked:
 def walk(roots: Iterable[LiveNode]) -> Walked:
     """Every node that backward from these roots could reach.
 
-    The order is the reverse postorder of a depth-first search that takes slots from first to last,
-    so it depends on the shape of the graph alone: the same program gives the same ids.
+    Nodes come in the order in which backward runs them on one thread, which is from the one made
+    last to the one made first, each leaf after the last node that uses it.  So what was made one
+    after the other has neighbouring ids, and the same program gives the same ids.  Where nodes were
+    made by several threads, which count each for itself, the order is the reverse postorder of a
+    depth-first search instead.
     """
     roots = list(dict.fromkeys(roots))
-    order = _postorder(roots)
+    walked = _numbered(_by_creation(nearest(roots)))
+    if any(source >= target for source, _, target, _ in walked.edges):
+        walked = _numbered(_postorder(roots)[::-1])
+    depth = [1] * len(walked.nodes)
+    for source, _, target, _ in walked.edges:
+        depth[target] = max(depth[target], depth[source] + 1)
+    walked.depth = max(depth, default=0)
+    return walked
+
+
+def _by_creation(found: list[LiveNode]) -> list[LiveNode]:
+    numbers = {node: node._sequence_nr() for node in found}
+    made = [node for node in found if numbers[node] < NO_SEQUENCE]
+    made.sort(key=numbers.__getitem__, reverse=True)
+    # Walked backwards, the first user met is the last: its leaves follow it, in the order of slots.
+    order: list[LiveNode] = []
+    placed: set[LiveNode] = set()
+    for node in reversed(made):
+        for target, _ in reversed(node.next_functions):
+            if target is not None and numbers[target] >= NO_SEQUENCE and target not in placed:
+                placed.add(target)
+                order.append(target)
+        order.append(node)
+    # A root may be a leaf itself, which nothing uses.
+    order += [node for node in found if numbers[node] >= NO_SEQUENCE and node not in placed]
     order.reverse()
+    return order
+
+
+def _numbered(order: list[LiveNode]) -> Walked:
     index = {node: position for position, node in enumerate(order)}
-    edges = []
-    depth = [1] * len(order)
-    for source, node in enumerate(order):
-        for slot, (target, output) in enumerate(node.next_functions):
-            if target is not None:
-                position = index[target]
-                edges.append((source, slot, position, output))
-                depth[position] = max(depth[position], depth[source] + 1)
-    return Walked(order, edges, index, max(depth, default=0))
+    edges = [
+        (source, slot, index[target], output)
+        for source, node in enumerate(order)
+        for slot, (target, output) in enumerate(node.next_functions)
+        if target is not None
+    ]
+    return Walked(order, edges, index)
 
 
 def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
-    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; ``seen``
-    # holds each wrapper, or two nodes could share an id and be taken for one.
     finished: list[LiveNode] = []
     seen: set[LiveNode] = set()
     stack: list[tuple[LiveNode, bool]] = [(node, False) for node in roots]
@@ -81,6 +111,8 @@ def nearest(roots: Iterable[LiveNode], limit: int | None = None) -> list[LiveNod
 
     A third of the cost of :func:`walk`, for those who need neither edges nor order.
     """
+    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; the result
+    # holds each wrapper, or two nodes could share an id and be taken for one.
     found = list(dict.fromkeys(roots))
     seen = set(found)
     # The list grows while it is read: it is its own queue.

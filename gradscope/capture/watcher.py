@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import torch
 
 from gradscope.capture.calls import BackwardCall
+from gradscope.capture.derivative import derivative
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.places import Places
-from gradscope.capture.probe import Detail, Probe, Watched
+from gradscope.capture.probe import Detail, Made, Probe, Watched, made
 from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.request import Request
@@ -27,6 +29,7 @@ from gradscope.capture.roots import (
 )
 from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
 from gradscope.capture.source import Sources
+from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
 from gradscope.errors import CaptureError, GradscopeError, SeedError
 from gradscope.report import Report
@@ -53,7 +56,7 @@ class Watcher:
         self._request = request
         self._detail = Detail(request.values, request.saved)
         keep = self._detail.keep if request.values else SMALL
-        self.recorder = Recorder(sources, self._on_backward, keep)
+        self.recorder = _recorder_for(request)(sources, self._on_backward, keep)
 
     @property
     def answered(self) -> bool:
@@ -64,7 +67,7 @@ class Watcher:
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
-        watched: Watched | None = None
+        watched: Made | None = None
         if not self.answered and self.calls >= self._request.call:
             try:
                 watched = self._look_at(call)
@@ -83,24 +86,37 @@ class Watcher:
     def _may_go_on(self) -> bool:
         return not self.answered or self._request.run_on or self._stops >= MOST_STOPS
 
-    def _look_at(self, call: BackwardCall) -> Watched | None:
+    def _look_at(self, call: BackwardCall) -> Made | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
-        if request.gradients and request.root is None and request.gradient is None:
+        own = request.root is None and request.gradient is None and request.create_graph is None
+        if request.gradients and own:
             return self._watch(call)
         with unseen():
             scopes = self._scopes(call.frame)
             if request.root is not None:
                 root = named_root(request.root, scopes, self.recorder)
                 if root is not None:
-                    self._take(root, scopes)
+                    self._take(self._derived([root], scopes, call.frame), scopes)
                 else:
                     self._seen.update(dict.fromkeys(scopes.variable_names()))
+            elif request.create_graph is not None:
+                root = self._derived(call.roots, scopes, call.frame, call.gradients)
+                self._take(root, scopes)
             elif request.gradients:
                 self._take(_single(call), scopes)
             else:
-                self.report = self._probe(call.roots, scopes).report()
-        return None
+                self._show(call.roots, scopes)
+        return self._followed(call) if request.root is None else None
+
+    def _followed(self, call: BackwardCall) -> Made | None:
+        """Make the call where a study wants to see how it goes, and complete its answer."""
+        complete = follower(self._request.study, self.report)
+        if complete is None:
+            return None
+        ended = made(call)
+        self.report = complete()
+        return ended
 
     def _watch(self, call: BackwardCall) -> Watched:
         with unseen():
@@ -108,12 +124,13 @@ class Watcher:
             if call.batched:
                 raise _batched(call, scopes)
             probe = self._probe(call.roots, scopes)
+            studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         try:
             misfit = _misfit(call) if watched.failure is not None else []
             notes = watched.notes + misfit + self._futile_reads(call.frame)
             with unseen():
-                self.report = probe.report([watched.flowed], notes)
+                self.report = probe.report([watched.flowed], notes, studied)
         except Exception as error:  # the call was made; what came of it is the program's
             self.failure = error
         return watched
@@ -152,7 +169,8 @@ class Watcher:
         try:
             with unseen():
                 scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-                self._take(self._final_root(scopes, value), scopes)
+                root = self._final_root(scopes, value)
+                self._take(self._derived([root], scopes), scopes)
         except GradscopeError as error:
             self.error = error
 
@@ -182,7 +200,7 @@ class Watcher:
             named = named_root(self._request.root, scopes, self.recorder)
             last = last if named is None else [named]
         if last and last[0].grad_fn is not None:
-            self.report = self._probe(last, scopes).report(notes=[sentence])
+            self._show(last, scopes, [sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
@@ -207,19 +225,56 @@ class Watcher:
         return root
 
     def _take(self, root: torch.Tensor, scopes: Scopes) -> None:
-        probe = self._probe([root], scopes)
         if not self._request.gradients:
-            self.report = probe.report()
+            self._show([root], scopes)
             return
+        probe = self._probe([root], scopes)
         text = self._request.gradient
         if text is None:
             seed = implicit_gradient(root)
         else:
             seed = parse_gradient(text, root, scopes.merged())
-        self.report = probe.report([probe.own_pass(seed)])
+        studied = self._studied(probe, [root], [seed], scopes)
+        self.report = probe.report([probe.own_pass(seed)], studied=studied)
+
+    def _derived(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        frame: FrameType | None = None,
+        gradients: Sequence[torch.Tensor | None] = (None,),
+    ) -> torch.Tensor:
+        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets."""
+        leaf = self._request.create_graph
+        if leaf is None:
+            (root,) = roots
+            return root  # type: ignore[no-any-return]
+        return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
+
+    def _show(self, roots: list[Any], scopes: Scopes, notes: Sequence[str] = ()) -> None:
+        """The graph from these roots, no gradient sent through it."""
+        probe = self._probe(roots, scopes)
+        studied = self._studied(probe, roots, [None] * len(roots), scopes)
+        self.report = probe.report(notes=notes, studied=studied)
+
+    def _studied(
+        self,
+        probe: Probe,
+        roots: Sequence[Any],
+        gradients: Sequence[torch.Tensor | None],
+        scopes: Scopes,
+    ) -> dict[str, Any]:
+        return studied(self._request.study, Live(probe, roots, gradients, self.recorder, scopes))
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)
+
+
+def _recorder_for(request: Request) -> type[Recorder]:
+    """The recorder that sees what the request is about."""
+    room = "recorder" if request.study is None else request.study.recorder
+    kind: type[Recorder] = importlib.import_module(f"gradscope.capture.{room}").RECORDER
+    return kind
 
 
 def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradscope.cli.options import doctor_options, look_options, output_options, target_options
+from gradscope.cli.options import (
+    check_options,
+    derivative_option,
+    diff_options,
+    doctor_options,
+    explain_options,
+    gradient_option,
+    look_options,
+    memory_options,
+    output_options,
+    start_options,
+    study_output_options,
+    target_options,
+)
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
+
+if TYPE_CHECKING:
+    from gradscope.report import Report
 
 EXIT_STATUSES = """
 \b
@@ -21,6 +37,12 @@ FINDING_STATUSES = """
 \b
 Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
 2 wrong usage; 3 a tool is missing.
+"""
+
+DIFFERENCE_STATUSES = """
+\b
+Exit status: 0 equal within the tolerance; 1 different; 2 wrong usage, or no graph;
+3 a tool is missing.
 """
 
 TARGETS = """
@@ -66,12 +88,7 @@ def trace(arguments: tuple[str, ...], /, **options: Any) -> Result:
 
 @gradscope.command(epilog=EXIT_STATUSES)
 @target_options
-@click.option(
-    "--gradient",
-    metavar="V",
-    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
-    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
-)
+@gradient_option
 @look_options
 @output_options
 @click.pass_obj
@@ -84,6 +101,26 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
     from gradscope.cli.running import run_command
 
     return run_command(options, gradients=True, arguments=arguments)
+
+
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@gradient_option
+@explain_options
+@start_options
+@derivative_option
+@study_output_options
+@click.pass_obj
+def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Follow the chain rule in numbers, from the root to a leaf.
+
+    For every step the derivative of the operation, upstream times local, and every sum; for
+    every leaf the paths to it; and what the numbers of --gradient are the weights of.  TARGET
+    may also be a saved explanation, FILE.json.
+    """
+    from gradscope.cli.explain import run_explain
+
+    return run_explain(options, arguments)
 
 
 @gradscope.command(epilog=FINDING_STATUSES)
@@ -101,7 +138,59 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
     return run_doctor(options, arguments)
 
 
-for _command in (trace, backward, doctor):
+@gradscope.command(epilog=EXIT_STATUSES)
+@target_options
+@memory_options
+@study_output_options
+@click.pass_obj
+def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Show what autograd keeps alive for backward, by line, module, op and dtype.
+
+    Runs the program up to its first backward call and counts the memory of all saved tensors,
+    each storage once.  TARGET may also be a saved answer, FILE.json.
+    """
+    from gradscope.capture.memory.request import MemoryStudy
+    from gradscope.cli.running import run_command
+
+    own = {"text": "memory", "html": "memory_page"}
+    return run_command(options, False, arguments, study=MemoryStudy(), own=own)
+
+
+CHECK_STATUSES = """
+\b
+Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its own status;
+2 wrong usage; 3 a tool is missing.
+"""
+
+
+@gradscope.command(epilog=CHECK_STATUSES)
+@target_options
+@check_options
+@gradient_option
+@start_options
+@study_output_options
+@click.pass_obj
+def check(arguments: tuple[str, ...], /, **options: Any) -> Result:
+    """Compare every derivative with finite differences.
+
+    Runs the calls behind the graph again in float64, each alone, and compares what backward gives
+    with differences of forward; then the gradients of all leaves with differences of the whole
+    program. Custom Functions are checked call by call, built-in operations once a line of the
+    program.  TARGET may also be a saved report, FILE.json.
+    """
+    from gradscope.capture.checking.request import Check
+    from gradscope.cli.running import run_command
+
+    study = Check(options.pop("node"), options["everything"])
+    own = {"text": "checks", "html": "checks_page"}
+    return run_command(options, True, arguments, study, own, _is_wrong)
+
+
+def _is_wrong(report: Report) -> bool:
+    return report.checks is not None and report.checks.is_wrong
+
+
+for _command in (trace, backward, explain, doctor, memory, check):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 
@@ -121,6 +210,38 @@ def show(file: str, **options: Any) -> Result:
     output = Output.take(options)
     output.write(storage.load(file))
     return Result()
+
+
+class _Sides(click.Command):
+    """A command whose arguments are command lines, which may begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show click a leading blank, which a command line may have."""
+        lines = (f" {arg}" if arg.startswith("-") and " " in arg else arg for arg in args)
+        return super().parse_args(ctx, list(lines))
+
+
+@gradscope.command(cls=_Sides, epilog=DIFFERENCE_STATUSES)
+@diff_options
+@study_output_options
+@click.pass_obj
+def diff(arguments: tuple[str, ...], /, a: str, b: str, **options: Any) -> Result:
+    """Compare two programs or saved reports: their graphs, leaves and gradients.
+
+    \b
+    A and B are each
+      FILE.json              a saved report
+      anything else          what you would write after `gradscope backward`,
+                             in quotes: "train.py --call 2", "-m pkg.train",
+                             "train.py -- --lr 0.1"
+    Arguments for both programs may also go after -- at the end.
+
+    Each program runs in a process of its own.  Nodes correspond by module, expression and
+    their place in the graph.  What the programs print goes to stderr.
+    """
+    from gradscope.cli.diff import run_diff
+
+    return run_diff(options, (a, b), arguments)
 
 
 @gradscope.command(epilog="Without CODE: all rules.")

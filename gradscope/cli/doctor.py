@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +17,7 @@ from gradscope.cli.options import target_from
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
-from gradscope.diagnose import at_least, diagnose, is_serious, is_telling
+from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.observations import Severity, Step
 from gradscope.render import diagnosis
@@ -58,9 +57,10 @@ class Verdict:
         """Take these options out of all options; find out early what could not be written.
 
         Raises:
-            OutputError: the file could not be written, or its suffix names no format.
+            OutputError: the file or stdout could not be written, or a suffix names no format.
         """
         path = options.pop("output")
+        render.output.check_writable(STDOUT)
         if path is not None and path != STDOUT:
             render.format_for(path)
             render.output.check_writable(path)
@@ -83,6 +83,9 @@ class Verdict:
         )
         told = diagnosis.FORMATS[self.format](report, drawing)
         render.output.write(STDOUT, told)
+        if self.format == "github":  # the other formats tell them with the findings
+            for note in report.notes:
+                self.remark(note)
         if self.path is not None and self.path != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
             render.save(report, self.path, render.format_for(self.path), saved)
@@ -103,18 +106,28 @@ def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
     """
     verdict = Verdict.take(options)
     options["steps"] = parse_steps(options["steps"])
-    named = options["target"]
-    if named is not None and _is_saved(named):
-        return Result(verdict.deliver(storage.load(named)))
     target = target_from(options, arguments)
+    if target is not None and _names_a_report(target):
+        return Result(verdict.deliver(_loaded(target.text, verdict)))
     if target is None:
         target = remembered_target(arguments)
         verdict.remark(f"running {target.describe()} again")
     return _examined(target, options, verdict)
 
 
-def _is_saved(name: str) -> bool:
-    return name.endswith((".json", ".json.gz")) and Path(name).is_file()
+def _names_a_report(target: Target) -> bool:
+    return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
+
+
+def _loaded(path: str, verdict: Verdict) -> Report:
+    report = storage.load(path)
+    if report.observations is None:
+        verdict.remark(
+            f"{path} was not saved by the doctor: only the rules that need "
+            f"no more than its {'gradients' if report.passes else 'graph'} were applied"
+        )
+        verdict.remark(f"for all rules: gradscope doctor {report.meta.target}")
+    return report
 
 
 def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:
@@ -131,7 +144,7 @@ def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Resu
             check_all=options["check"],
             thorough=options["thorough"],
             serious=is_serious,
-            telling=is_telling,
+            graver=is_graver,
             on_step=tell,
         )
         outcome = examine(target, program, examination)
@@ -153,26 +166,10 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
     return Result(0 if outcome.ending.status else status, outcome.ending)
 
 
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[Step], None] | None]:
+def _progress(quiet: bool) -> AbstractContextManager[Callable[[Step], None] | None]:
     """What shows a line a step on stderr, if that is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.control import Control
-    from rich.segment import ControlType
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        return nullcontext()
+    from gradscope.cli import progress
 
-    console = Console(stderr=True, highlight=False)
-    wipe = Control((ControlType.ERASE_IN_LINE, 2), ControlType.CARRIAGE_RETURN)
-
-    def tell(step: Step) -> None:
-        # The cursor stays at the start of the line, so that the program's own lines replace it.
-        console.control(wipe)
-        facts = [f"step {step.number:,}"]
-        facts += [f"loss {float(step.loss):.4g}"] if step.loss is not None else []
-        facts += [f"‖g‖ {float(step.norm):.3g}"] if step.norm is not None else []
-        console.print(" · ".join(facts), end="\r", style="dim", markup=False)
-
-    yield tell
-    console.control(wipe)
+    return progress.shown()

@@ -46,8 +46,8 @@ def run(arguments: list[str]) -> Result:
         error.show()
         _hint_program_arguments(error, program)
         return Result(status=ExitStatus.USAGE)
-    except click.Abort:
-        return Result(status=130)  # Ctrl-C while no program of the user's was running
+    except click.Abort:  # Ctrl-C while no program of the user's was running
+        return _interrupted()
     except BrokenPipeError:
         return _closed_pipe()
     return result if isinstance(result, Result) else Result(status=int(result or 0))
@@ -68,6 +68,12 @@ def _hint_program_arguments(error: click.ClickException, program: list[str] | No
             f"gradscope trace script.py -- {error.option_name}",
             err=True,
         )
+
+
+def _interrupted() -> Result:
+    from gradscope.target import Ending
+
+    return Result(ending=Ending(KeyboardInterrupt(), None, {}))
 
 
 def _closed_pipe() -> Result:

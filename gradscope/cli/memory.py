@@ -16,6 +16,13 @@ from gradscope.errors import GradscopeError, TargetError
 from gradscope.target import Target
 
 
+def cache_folder() -> Path:
+    """Where things are kept that can be made again; it need not exist."""
+    # The cache folder is a convention of desktops and servers alike; click knows each system's own.
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(base) / "gradscope" if base else Path(click.get_app_dir("gradscope"))
+
+
 def remember(target: Target) -> None:
     """Note the target of this directory; a cache that cannot be written is no error."""
     if target.kind == "stdin":
@@ -44,8 +51,5 @@ def recall() -> Target:
 
 
 def _path() -> Path:
-    # The cache folder is a convention of desktops and servers alike; click knows each system's own.
-    base = os.environ.get("XDG_CACHE_HOME")
-    folder = Path(base) / "gradscope" if base else Path(click.get_app_dir("gradscope"))
     directory = hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:16]
-    return folder / "last" / f"{directory}.json"
+    return cache_folder() / "last" / f"{directory}.json"

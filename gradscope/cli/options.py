@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Formats are named here again, and not imported, because a renderer costs more than all of --help;
 # a test holds the two lists together.
-FORMATS = ("tree", "json", "dot", "svg", "png", "pdf")
+FORMATS = ("tree", "json", "dot", "svg", "png", "pdf", "html")
 
 
 def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -25,6 +25,13 @@ def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
+
+gradient_option = click.option(
+    "--gradient",
+    metavar="V",
+    help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
+    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
+)
 
 target_options = _all_of(
     click.argument("target", required=False),
@@ -45,7 +52,7 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-look_options = _all_of(
+start_options = _all_of(
     click.option(
         "--root",
         metavar="EXPR",
@@ -60,26 +67,82 @@ look_options = _all_of(
         help="Look at the program's Nth backward call.",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+)
+"""Which backward call or tensor to look at."""
+
+derivative_option = click.option(
+    "--create-graph",
+    metavar="LEAF",
+    help="Start from the gradient of this leaf instead, computed with create_graph=True.",
+)
+
+look_options = _all_of(
+    start_options,
+    derivative_option,
     click.option(
         "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
     ),
     click.option("--saved", is_flag=True, help="Show what each node saved for backward."),
 )
-"""Which backward call or tensor to look at, and how closely."""
+"""The same, and how closely."""
 
-output_options = _all_of(
+check_options = _all_of(
     click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write to FILE, whose suffix chooses the format; - is stdout.",
+        "--node",
+        type=click.IntRange(min=0),
+        metavar="ID",
+        help="Check only the call that made this node: its number behind # in the table, or in "
+        "trace --format json.",
     ),
     click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(FORMATS),
-        help="The format, where the suffix of FILE does not say it.",
+        "--all",
+        "everything",
+        is_flag=True,
+        help="Check every call, whatever its size, not only one at each line.",
     ),
+)
+"""Which derivatives to check."""
+
+_top_option = click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
+)
+
+memory_options = _all_of(
+    start_options,
+    click.option(
+        "--by",
+        type=click.Choice(["line", "module", "op", "dtype"]),
+        help="Show only this table.",
+    ),
+    _top_option,
+)
+"""Which graph to count, and what to show of it."""
+
+_file_option = click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write to FILE, whose suffix chooses the format; - is stdout.",
+)
+
+_terminal_options = _all_of(
+    click.option(
+        "--width",
+        type=click.IntRange(min=20),
+        metavar="N",
+        help="Columns of the text; the terminal's own by default.",
+    ),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+)
+
+_folding_options = _all_of(
     click.option(
         "--depth",
         type=click.IntRange(min=1),
@@ -88,22 +151,75 @@ output_options = _all_of(
     ),
     click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
+)
+
+output_options = _all_of(
+    _file_option,
     click.option(
-        "--width",
-        type=click.IntRange(min=20),
-        metavar="N",
-        help="Columns of the tree; the terminal's own by default.",
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        help="The format, where the suffix of FILE does not say it.",
     ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour the tree; auto: on a terminal, unless NO_COLOR is set.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+    _folding_options,
+    _terminal_options,
 )
 """Where the result goes and what it looks like."""
+
+study_output_options = _all_of(
+    _file_option,
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(["text", *FORMATS[1:]]),
+        help="text and html tell the numbers, json holds all, the others draw the graph.",
+    ),
+    _terminal_options,
+)
+"""The same for a command that tells more than a graph."""
+
+diff_options = _all_of(
+    click.argument("a"),
+    click.argument("b"),
+    click.option(
+        "--rtol",
+        type=click.FloatRange(min=0),
+        default=1e-5,
+        metavar="R",
+        show_default=True,
+        help="Allow a difference of this part of the larger norm.",
+    ),
+    click.option(
+        "--atol",
+        type=click.FloatRange(min=0),
+        default=1e-8,
+        metavar="N",
+        show_default=True,
+        help="And of this much in any case.",
+    ),
+    click.option(
+        "--values",
+        is_flag=True,
+        help="Keep and compare the values of all tensors, not the norms of large ones.",
+    ),
+    _top_option,
+    _folding_options,
+)
+"""What to compare, how strictly, and how much of it to show."""
+
+explain_options = _all_of(
+    click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
+    click.option(
+        "--node", type=int, metavar="ID", help="Explain what this node does, by its number."
+    ),
+    click.option(
+        "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
+    ),
+    click.option(
+        "--all", "everything", is_flag=True, help="Every leaf, step and path; fold nothing."
+    ),
+)
+"""What to explain."""
 
 doctor_options = _all_of(
     click.option(
@@ -111,7 +227,8 @@ doctor_options = _all_of(
         metavar="N|all",
         default="5",
         show_default=True,
-        help="Watch this many backward calls, then stop the program; all: let it run to its end.",
+        help="Watch this many calls of backward (of torch.autograd.grad ten times as many), then "
+        "stop the program; all: let it run to its end.",
     ),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(

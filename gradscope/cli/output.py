@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gradscope import render
 from gradscope.cli import terminal
@@ -12,6 +14,12 @@ from gradscope.errors import OutputError
 from gradscope.render.output import STDOUT
 from gradscope.report import Report
 from gradscope.simplify import Folding
+
+if TYPE_CHECKING:
+    from gradscope.compare import Comparison
+
+OWN_OF_GRAPHS = {"text": "tree"}
+"""How a command that shows a graph shows it as text."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +30,24 @@ class Output:
     format: str
     drawing: render.Options
     quiet: bool
+    is_text: bool
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> Output:
+    def take(cls, options: dict[str, Any], own: Mapping[str, str] = OWN_OF_GRAPHS) -> Output:
         """Take the output options out of all options; find out early what could not be written.
+
+        Args:
+            options: all options of a command.
+            own: the renderers of a command that shows more than a graph, by format: ``text``, which
+                is its default, and perhaps ``html``.
 
         Raises:
             OutputError: the file could not be written, or its suffix names no format.
         """
         path, format_name = options.pop("output") or STDOUT, options.pop("format_name")
         to_stdout = path == STDOUT
-        format_name = format_name or ("tree" if to_stdout else render.format_for(path))
+        format_name = format_name or ("text" if to_stdout else _format_for(path, own))
+        format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
         width = options.pop("width")
         color = terminal.color(options.pop("color"))
@@ -42,9 +57,16 @@ class Output:
             unicode=terminal.has_unicode() or not to_stdout,
             values=options.get("values", False),
             saved=options.get("saved", False),
-            folding=Folding(options.pop("depth"), options.pop("everything"), options.pop("path")),
+            by=options.pop("by", None),
+            top=options.pop("top", None),
+            folding=Folding(
+                options.pop("depth", None),
+                options.pop("everything", False),
+                options.pop("path", None),
+            ),
         )
-        return cls(path, format_name, drawing, options.pop("quiet"))
+        text = format_name == own["text"]
+        return cls(path, format_name, drawing, options.pop("quiet"), text)
 
     @property
     def to_stdout(self) -> bool:
@@ -54,9 +76,9 @@ class Output:
     @property
     def is_machine_readable(self) -> bool:
         """Whether stdout must carry nothing but our result."""
-        return self.to_stdout and self.format != "tree"
+        return self.to_stdout and not self.is_text
 
-    def write(self, report: Report) -> None:
+    def write(self, report: Report | Comparison) -> None:
         """Draw the report and write it.
 
         Raises:
@@ -75,3 +97,9 @@ class Output:
         """Say something on stderr that is neither result nor error."""
         if not self.quiet:
             say(text)
+
+
+def _format_for(path: str, own: Mapping[str, str]) -> str:
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    format_name = "text" if suffix == "txt" else suffix
+    return format_name if format_name in own else render.format_for(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from gradscope.diagnose import RULES, Rule
@@ -16,10 +17,12 @@ def find(word: str) -> Rule:
     Raises:
         TargetError: there is none.
     """
-    for rule in RULES.values():
-        if word.lower() in (rule.code.lower(), rule.name):
-            return rule
-    raise TargetError(f"{word} is no rule", "gradscope rule lists them all")
+    known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
+    if word.lower() in known:
+        return known[word.lower()]
+    near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
+    meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
+    raise TargetError(f"{word} is no rule", f"{meant}gradscope rule lists them all")
 
 
 def explain(word: str | None) -> str:

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradscope import storage
 from gradscope.cli import memory, terminal
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import target_from
-from gradscope.cli.output import Output
+from gradscope.cli.output import OWN_OF_GRAPHS, Output
 from gradscope.cli.result import Result
-from gradscope.errors import GradscopeError, NoGraph
+from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
-    from gradscope.capture.request import Request
+    from gradscope.capture.request import Request, Study
     from gradscope.capture.session import Outcome
     from gradscope.report import Report
 
 
-def run_command(options: dict[str, Any], gradients: bool, arguments: tuple[str, ...]) -> Result:
-    """The whole of ``trace`` and ``backward``.
+def run_command(
+    options: dict[str, Any],
+    gradients: bool,
+    arguments: tuple[str, ...],
+    study: Study | None = None,
+    own: Mapping[str, str] = OWN_OF_GRAPHS,
+    is_bad: Callable[[Report], bool] = lambda _: False,
+) -> Result:
+    """The whole of ``trace``, ``backward``, and the commands that study a graph further.
+
+    Args:
+        options: what click parsed.
+        gradients: whether a gradient is sent through the graph.
+        arguments: those of the program.
+        study: what else is asked; a saved report that holds the answer is then a target too.
+        own: how the answer is shown, see :meth:`Output.take`.
+        is_bad: whether a report is one to end with status 1 for.
 
     Raises:
         GradscopeError: before the program ran; afterwards errors are said here, because the
@@ -29,18 +47,43 @@ def run_command(options: dict[str, Any], gradients: bool, arguments: tuple[str, 
     from gradscope.capture import request as requests
     from gradscope.capture.session import run
 
+    output = Output.take(options, own)
+    if study is not None and is_saved(options["target"]):
+        return Result(_status(_shown_again(options["target"], study, output), is_bad))
     target = target_from(options, arguments)
-    output = Output.take(options)
     if target is None:
         target = remembered_target(arguments)
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
     memory.remember(target)
-    request = requests.Request(gradients=gradients, **options)
+    request = requests.Request(gradients=gradients, study=study, **options)
     with terminal.stdout_reserved(output.is_machine_readable):
         outcome = run(target, program, request)
         outcome.ending.show()
-    return _conclude(outcome, output, request)
+    result = _conclude(outcome, output, request)
+    if not (result.status or outcome.ending.status):
+        result.status = _status(outcome.report, is_bad)
+    return result
+
+
+def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:
+    is_finding = report is not None and is_bad(report)
+    return ExitStatus.FINDINGS if is_finding else ExitStatus.OK
+
+
+def is_saved(name: str | None) -> bool:
+    """Whether a target is a saved report, not a program."""
+    return name is not None and name.endswith((".json", ".json.gz")) and Path(name).is_file()
+
+
+def _shown_again(name: str, study: Study, output: Output) -> Report:
+    report = storage.load(name)
+    if getattr(report, study.field) is None:
+        raise ReportError(
+            f"{name} holds no {study.field}", "give the program, or a report that this command made"
+        )
+    output.write(report)
+    return report
 
 
 def remembered_target(arguments: tuple[str, ...]) -> Target:

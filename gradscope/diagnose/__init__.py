@@ -17,10 +17,12 @@ from gradscope.diagnose.rules import RULES, Rule
 from gradscope.observations import Finding, Severity
 from gradscope.report import Report
 
-__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_serious", "is_telling"]
+__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_graver", "is_serious"]
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
+
+_OVERFLOWS = {"nonfinite-forward", "nonfinite-backward", "half-overflow", "nonfinite-input"}
 
 
 def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
@@ -50,9 +52,18 @@ def is_serious(report: Report) -> bool:
     return at_least(diagnose(report), "error")
 
 
-def is_telling(report: Report) -> bool:
-    """Whether there is something that very likely is wrong."""
-    return at_least(diagnose(report), "warning")
+def is_graver(report: Report, kept: Report) -> bool:
+    """Whether a later step has something worse than the one kept so far, and not its consequence.
+
+    Where gradients explode, the next update throws the parameters so far that numbers overflow: the
+    step before is the one to show.
+    """
+    found, known = diagnose(report), diagnose(kept)
+    errors = {finding.name for finding in found if finding.severity == "error"}
+    if not errors:
+        return at_least(found, "warning") and not at_least(known, "warning")
+    exploded = any(finding.name == "exploding-gradient" for finding in known)
+    return not (exploded and errors <= _OVERFLOWS)
 
 
 def _signed(rule: Rule, facts: Facts) -> Iterable[Finding]:

@@ -42,6 +42,11 @@ _EXP = Advice(
     "Use the stable form that torch has (`softplus`, `logsumexp`, `log_softmax`, `sigmoid`), or "
     "clamp the exponent.",
 )
+_DETERMINANT = Advice(
+    "The determinant of a singular matrix is 0, its logarithm -inf, and that of a negative one "
+    "NaN.",
+    "Add a small multiple of the identity, and leave out what makes rows equal or zero.",
+)
 _RANGE = Advice(
     "The operand lies outside the interval where the function is defined.",
     "Clamp it into the interval, a little inside its ends.",
@@ -54,6 +59,27 @@ FORWARD: dict[str, Advice] = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "ScaledDotProductFlashAttentionForCpu"), _SOFTMAX),
     **dict.fromkeys(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), _EXP),
     **dict.fromkeys(("Acos", "Asin", "Atanh", "Acosh", "Erfinv"), _RANGE),
+    **dict.fromkeys(("LinalgSlogdet", "LinalgDet"), _DETERMINANT),
+    "CtcLoss": Advice(
+        "No alignment exists where a target is longer than its input (and every repeated label "
+        "takes one step more), so its loss is infinite.",
+        "Check the lengths, drop such samples, or pass `zero_infinity=True`.",
+    ),
+    **dict.fromkeys(
+        ("NllLoss", "NllLoss2D"),
+        Advice(
+            "The mean over no target at all is 0/0: each of them is `ignore_index`, or has weight "
+            "0.",
+            "Skip such a batch, or sum and divide by `max(count, 1)`.",
+        ),
+    ),
+    **dict.fromkeys(
+        ("Std", "StdMean", "Var", "VarMean"),
+        Advice(
+            "The unbiased estimate divides by n - 1, which is 0 for a single element.",
+            "Pass `correction=0` (or `unbiased=False`), or take it over more elements.",
+        ),
+    ),
     "Pow": Advice(
         "A large power overflows; a negative base with a fractional exponent is NaN, and 0 to a "
         "negative power infinite.",

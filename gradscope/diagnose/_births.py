@@ -6,8 +6,9 @@ Knows nothing of messages.
 
 from __future__ import annotations
 
-from gradscope.diagnose._facts import Facts
-from gradscope.diagnose._ops import FILLS, is_maskable
+from gradscope.diagnose._advice import FORWARD
+from gradscope.diagnose._facts import HALVES, Facts
+from gradscope.diagnose._ops import FILLS, GROWING, MOVING, is_maskable
 from gradscope.observations import Intake
 
 MOST = 5
@@ -31,17 +32,34 @@ class Forward:
         self.intakes: dict[int, list[Intake]] = {}
         for intake in facts.seen.intakes:
             self.intakes.setdefault(intake.node, []).append(intake)
+        self._look_through()
         self.meant = self._meant()
         self.roots = [root.node for root in facts.graph.roots if self.bad(root.node)]
         self.born: list[int] = []
         self.taken: list[Intake] = []
         self.leaves: list[int] = []
         self.affected = 0
-        self._search()
+        self._search(masks_pass=True)
+        if self.roots and all(self.meant[root] for root in self.roots):
+            # A mask has come as far as the loss: then where it was written is the place.
+            self._search(masks_pass=False)
 
     def bad(self, node: int) -> bool:
         """Whether a node's result is known to hold NaN or infinity."""
         return self.nan[node] or self.inf[node]
+
+    def _look_through(self) -> None:
+        """What an operation moved, an operand of it held, although that was not looked at."""
+        facts = self.facts
+        for node in range(len(self.nan)):
+            if not self.bad(node) or facts.op(node) not in MOVING:
+                continue
+            below = list(facts.below(node))
+            if any(map(self.bad, below)):
+                continue
+            fills = [one for one in below if facts.op(one) in FILLS]
+            for source in fills or below[:1] * (len(below) == 1):
+                self.nan[source], self.inf[source] = self.nan[node], self.inf[node]
 
     def _meant(self) -> list[bool]:
         """Nodes whose infinities the program wrote itself, or that pass such infinities on."""
@@ -52,7 +70,7 @@ class Forward:
             sources = self.sources(node)
             op = facts.op(node)
             masks = is_maskable(op) and not any(intake.nan for intake in self.intakes.get(node, ()))
-            meant[node] = op in FILLS or (
+            meant[node] = (op in FILLS and not self._inner(node)) or (
                 all(meant[source] for source in sources)
                 and bool(sources or (masks and node in self.intakes))
             )
@@ -80,14 +98,54 @@ class Forward:
     def _same_call(self, one: int | None, other: int | None) -> bool:
         return one is not None and one == other
 
-    def _search(self) -> None:
-        """From the roots down along what is not finite."""
+    def _inner(self, node: int) -> list[int]:
+        """The other nodes of a composite call, in whose result a node ends; top down."""
+        nodes = self.facts.graph.nodes
+        found: list[int] = []
+        pending = [node]
+        while pending:
+            for below in self.facts.below(pending.pop()):
+                same = self._same_call(nodes[below].origin, nodes[node].origin)
+                if same and nodes[below].op != nodes[node].op and below not in found:
+                    found.append(below)
+                    pending.append(below)
+        return sorted(found)
+
+    def behind(self, node: int) -> list[int]:
+        """The births in the forward pass that a node's operands come from, masks left out."""
+        seen = {node}
+        pending, found = [node], []
+        while pending:
+            current = pending.pop()
+            causes = [one for one in self.sources(current) if self.nan[one]]
+            if not causes and current != node and self.facts.graph.nodes[current].kind != "leaf":
+                found.append(current)
+            fresh = [cause for cause in causes if cause not in seen]
+            seen.update(fresh)
+            pending.extend(fresh)
+        return sorted(found, reverse=True)
+
+    def guilty(self, node: int) -> int:
+        """The node to name for a birth: of a composite call only the result was seen, and it may
+        well end in a mean or a sum."""
+        if self.facts.op(node) in FORWARD:
+            return node
+        known = [one for one in self._inner(node) if self.facts.op(one) in FORWARD]
+        unseen = [one for one in known if not self.bad(one)]
+        return unseen[-1] if unseen else node
+
+    def _search(self, masks_pass: bool) -> None:
+        """From the roots down along what is not finite, masks left out or not."""
+        self.born, self.taken, self.leaves = [], [], []
         seen = set(self.roots)
         pending = list(self.roots)
         while pending:
             node = pending.pop()
-            causes = [source for source in self.sources(node) if not self.meant[source]]
-            taken = [i for i in self.intakes.get(node, ()) if i.nan or not self._is_mask(node)]
+            causes = [
+                source for source in self.sources(node) if not (masks_pass and self.meant[source])
+            ]
+            is_mask = masks_pass and is_maskable(self.facts.op(node))
+            taken = [i for i in self.intakes.get(node, ()) if i.nan or not is_mask]
             if self.facts.graph.nodes[node].kind == "leaf":
                 self.leaves.append(node)
             elif taken:
@@ -99,9 +157,6 @@ class Forward:
             pending.extend(fresh)
         self.affected = len(seen)
         self.born.sort(reverse=True)
-
-    def _is_mask(self, node: int) -> bool:
-        return is_maskable(self.facts.op(node))
 
 
 class Backward:
@@ -158,3 +213,21 @@ class Backward:
     def _ends_at(self, leaf: int) -> bool:
         """Whether what arrived at a leaf is not finite."""
         return self.facts.received(leaf)[0].state == "non-finite"
+
+
+def half_of(facts: Facts, node: int) -> str:
+    """The half precision of a node's result, or ""."""
+    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
+    return next((dtype for dtype in dtypes if dtype in HALVES), "")
+
+
+def overflows(facts: Facts, node: int) -> bool:
+    """Whether a birth in the forward pass is a number too large for float16."""
+    return half_of(facts, node) == "float16" and facts.op(node) in GROWING
+
+
+def overflows_backward(facts: Facts, node: int) -> bool:
+    """Whether a birth in the backward pass is a gradient too large for float16."""
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    halves = all(info.dtype == "float16" and not info.nan for info in bad)
+    return bool(bad) and halves and facts.op(node) in GROWING

@@ -49,17 +49,22 @@ def find_missing(facts: Facts) -> Missing:
             missing.idle.append(learner)
     if failed_without_history(facts) and not missing.by_cut:
         _blame_latest(facts, missing)
-    if facts.seen.failure is not None and facts.seen.calls < 2:
+    if facts.seen.failure is not None and not any(step.stepped for step in facts.seen.steps):
         # The program failed in its first step: what it did not use yet it might have used later.
-        missing.unused, missing.idle = [], []
+        missing.unused = [learner for learner in missing.unused if learner.wanted]
+        missing.idle = [learner for learner in missing.idle if learner.wanted]
     return missing
 
 
 def _is_missing(facts: Facts, learner: Learner) -> bool:
-    if not learner.requires_grad or learner.history or learner.waiting:
+    if not learner.requires_grad or learner.history:
         return False
-    reached = learner.reached or learner.leaf is not None
-    if reached and not (failed_without_history(facts) and learner.leaf is None):
+    if learner.wanted or learner.waiting:
+        return learner.wanted
+    failed = failed_without_history(facts)
+    # Where the last call failed, the graph shown is that of a call before it.
+    reached = learner.reached or (learner.leaf is not None and not failed)
+    if reached and not (failed and learner.leaf is None):
         return False
     # What no optimizer holds, while others are held, is not expected to learn: a target network.
     return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
@@ -70,8 +75,11 @@ def _cut_of(facts: Facts, learner: Learner) -> int | None:
     candidates = [
         index
         for index, cut in enumerate(facts.seen.cuts)
-        # One line in a loop cuts off many, of which not all need to have been followed.
-        if learner.name in cut.leaves or _is_same_line(facts, cut.origin, learner.used)
+        if learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner)
+    ]
+    # The results of torch.autograd.grad are meant for other things, too.
+    candidates = [
+        i for i in candidates if facts.seen.cuts[i].function != "grad" or _feeds(facts, i)
     ]
     if not candidates:
         return None
@@ -83,7 +91,20 @@ def _cut_of(facts: Facts, learner: Learner) -> int | None:
     )
 
 
-def _is_same_line(facts: Facts, one: int | None, other: int | None) -> bool:
+def _feeds(facts: Facts, index: int) -> bool:
+    return facts.seen.cuts[index].feeds_graph
+
+
+def _is_of_same_loop(facts: Facts, cut: Cut, learner: Learner) -> bool:
+    """One line in a loop cuts off many, of which not all need to have been followed."""
+    if not same_line(facts, cut.origin, learner.used):
+        return False
+    reached = {other.name for other in facts.seen.learners if other.reached}
+    return not reached.issuperset(cut.leaves)
+
+
+def same_line(facts: Facts, one: int | None, other: int | None) -> bool:
+    """Whether two places are in the same line."""
     if one is None or other is None:
         return False
     places = facts.graph.origins[one], facts.graph.origins[other]
@@ -132,6 +153,21 @@ def _prefixes(name: str) -> Iterable[str]:
     """``a.b.c`` → ``a``, ``a.b``; longer than a module the path of a parameter is not."""
     parts = name.split(".")
     return (".".join(parts[:length]) for length in range(1, len(parts)))
+
+
+def is_spare_part(facts: Facts, learner: Learner) -> bool:
+    """Whether a parameter belongs to a library's model of which other parts do learn: a pooler
+    whose output this use of the model does not need."""
+    file = _installed_file(facts, learner)
+    return bool(file) and any(
+        other.reached and _installed_file(facts, other) == file for other in facts.seen.learners
+    )
+
+
+def _installed_file(facts: Facts, learner: Learner) -> str:
+    """The file that made a parameter, if it is that of an installed package; else ""."""
+    file = "" if learner.made is None else facts.graph.origins[learner.made].file
+    return file if "site-packages" in file or "dist-packages" in file else ""
 
 
 def has_sibling(facts: Facts, path: str) -> bool:

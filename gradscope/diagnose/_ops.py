@@ -29,12 +29,26 @@ GROWING = _family(
 
 VIEWS = _family("T View UnsafeView Reshape Transpose Permute Unsqueeze Squeeze Expand Select Slice")
 
+ACCUMULATING = _family("Pow Square Mul Sum Mean Norm LinalgVectorNorm Cumsum Prod Dot Var Std")
+"""Of these, those that nobody takes to write -inf as a mask."""
+
+MOVING = VIEWS | _family(
+    "Cat Stack Gather Index IndexSelect Clone Repeat Roll Flip Split Unbind Tril Triu"
+)
+"""Their results hold only numbers of their operands."""
+
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
 LIMITS = _family(
     "Clamp ClampMin ClampMax Clip Hardtanh Hardsigmoid Hardswish Threshold Relu6 Hardshrink "
     "Softshrink"
 )
+
+RECTIFIERS = _family("Relu Threshold ClampMin Clamp")
+"""They are also the hinge of a loss with a margin."""
+
+TOTALS = _family("Mean Sum Add Mul Div Pow Square Dot NanToNum")
+"""They make one loss of many terms without comparing it with a target."""
 
 SCALING = _family("Mean Mul Div Mm Addmm Bmm Sum MseLoss Neg ToCopy L1Loss Expand Abs")
 """Their local derivative is 0 only where an operand is."""

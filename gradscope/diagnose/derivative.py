@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
 
+from gradscope.checks import MEANT
 from gradscope.diagnose._facts import Facts, short
 from gradscope.observations import Finding, Mismatch
 
 TOLERANCE = 1e-2
 """Relative difference from the finite differences, far above their own error in float64."""
-
-_MEANT = re.compile(
-    r"ste|straight|revers|quant|round|sign|binar|spike|surrogate|scalegrad|gradscale|grl", re.I
-)
-"""Names of Functions whose backward is made to differ from their derivative."""
 
 
 def wrong_derivative(facts: Facts) -> Iterable[Finding]:
@@ -40,7 +35,7 @@ def _differs(mismatch: Mismatch) -> bool:
 
 def _finding(facts: Facts, mismatch: Mismatch, op: str) -> Finding:
     name = op.removesuffix("Backward")
-    meant = bool(_MEANT.search(name))
+    meant = bool(MEANT.search(name))
     element = f" at element {list(mismatch.element)}" if mismatch.element else ""
     return msgspec.structs.replace(
         facts.about(

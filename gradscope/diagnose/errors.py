@@ -138,7 +138,20 @@ def freed_graph(facts: Facts) -> Iterable[Finding]:
 
 def nonscalar_root(facts: Facts) -> Iterable[Finding]:
     """GS403: backward from a tensor of several elements without a gradient."""
-    return (finding for _, finding in _read(facts, (NONSCALAR,)))
+    for _, finding in _read(facts, (NONSCALAR,)):
+        root = facts.graph.roots[0].node if facts.backward and facts.backward.error else None
+        if root is None:
+            yield finding
+            continue
+        made = facts.location(facts.graph.nodes[root].origin)
+        info = facts.graph.nodes[root].outputs[0]
+        shape = list(info.shape) if info else "unknown"
+        where = f", made at {made.file}:{made.line}" if made else ""
+        yield msgspec.structs.replace(
+            finding,
+            node=facts.reference(root),
+            evidence=(*finding.evidence, f"its shape is {shape}{where}"),
+        )
 
 
 def gradient_shape(facts: Facts) -> Iterable[Finding]:
@@ -212,15 +225,20 @@ def not_twice_differentiable(facts: Facts) -> Iterable[Finding]:
         )
         wanted = named[1].replace("_", "").lower() if named else ""
         custom = "once_differentiable" in failure.message
-        for node in facts.graph.nodes:
-            op = facts.op(node.id).lower()
-            if (custom and node.kind == "custom") or (wanted and op.startswith(wanted[:8])):
-                finding = msgspec.structs.replace(
-                    finding,
-                    location=facts.location(node.origin) or finding.location,
-                    node=facts.reference(node.id),
-                )
-                break
+        guilty = [
+            node
+            for node in facts.graph.nodes
+            if (custom and node.kind == "custom")
+            or (wanted and facts.op(node.id).lower().startswith(wanted[:8]))
+        ]
+        if guilty:
+            # Cdist, not the CdistBackward that the first derivative left in the graph.
+            node = min(guilty, key=lambda node: len(facts.op(node.id)))
+            finding = msgspec.structs.replace(
+                finding,
+                location=facts.location(node.origin) or finding.location,
+                node=facts.reference(node.id),
+            )
         yield finding
 
 

@@ -11,13 +11,19 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts, plural, short
 from gradscope.diagnose._ops import REDUCING
-from gradscope.observations import Alteration, Broadcast, Finding, Step
+from gradscope.observations import Alteration, Broadcast, Carried, Finding, Location, Step
 
 FEWEST_GROWTHS = 3
 """Steps in a row that a graph grows by the same amount, before it is called growing."""
 
 MOST_NORMS = 8
 """Steps whose gradient norm is written out."""
+
+FEWEST_EMPTY = 2
+"""Steps without a gradient before they are called a mistake."""
+
+FEWEST_DROPPED = 3
+"""Times in a row that gradients are dropped unused, before that is called a mistake."""
 
 CLIPPED = 0.01
 """Clipping that leaves less of a gradient decides the size of every step by itself."""
@@ -37,8 +43,8 @@ def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
         message="Gradients pile up: nothing zeroes them between two steps.",
         location=facts.location(step.origin),
         evidence=(
-            f"{plural(step.reused, 'parameter')} changed by a gradient that still held what the "
-            f"change before had used; seen at {plural(len(piled), 'backward call')}",
+            f"{plural(step.reused, 'parameter')} updated with a gradient that still held the one "
+            f"of the update before; seen at {plural(len(piled), 'backward call')}",
             *_norms(steps),
         ),
         why="backward adds to .grad. Each step therefore goes along the sum of all gradients so "
@@ -65,9 +71,9 @@ def growing_graph(facts: Facts) -> Iterable[Finding]:
             name="",
             severity="warning",
             message=f"{name} keeps the graph of every step alive: its history grows.",
-            location=facts.location(entry.origin),
+            location=facts.location(entry.origin) or facts.location(facts.seen.steps[-1].origin),
             subject=entry.variable,
-            evidence=(f"took its own result of the step before in {entry.times:,} steps in a row",),
+            evidence=(_growth_of(facts, entry),),
             why="It is a tensor with history, so every step it was made in stays in memory, and "
             "backward from it would go through all of them.",
             remedy="For a running value add `loss.item()` or `loss.detach()`; detach a state "
@@ -78,9 +84,18 @@ def growing_graph(facts: Facts) -> Iterable[Finding]:
         yield _grows(facts, growth)
 
 
+def _growth_of(facts: Facts, entry: Carried) -> str:
+    if entry.function == "append":
+        where = f", put there by {facts.expression(entry.origin)}" if entry.origin else ""
+        return f"it holds results of {entry.times:,} earlier steps with their graphs{where}"
+    return f"took its own result of the step before in {entry.times:,} steps in a row"
+
+
 def _growth(steps: Sequence[Step]) -> Sequence[Step]:
     """The last steps, if each had more nodes than the one before by the same amount."""
-    tail = steps[-(FEWEST_GROWTHS + 1) :]
+    # Inner steps by torch.autograd.grad are meant to go through each other; where there is nothing
+    # else, as in a simulation, they are the steps.
+    tail = ([step for step in steps if step.accumulates] or steps)[-(FEWEST_GROWTHS + 1) :]
     more = [after.nodes - before.nodes for before, after in itertools.pairwise(tail)]
     steady = len(more) == FEWEST_GROWTHS and more[0] > 0 and len(set(more)) == 1
     return tail if steady else ()
@@ -99,6 +114,48 @@ def _grows(facts: Facts, steps: Sequence[Step]) -> Finding:
         "running value. retain_graph=True lets that pass, and it gets slower and larger.",
         remedy="Detach what is carried over: `state = state.detach()`.",
         step=steps[-1].number,
+    )
+
+
+def gradients_unused(facts: Facts) -> Iterable[Finding]:
+    """GS505: gradients are dropped before any step has used them."""
+    for entry in facts.seen.empty_steps:
+        if entry.times >= FEWEST_EMPTY:
+            yield _unused(
+                facts.location(entry.origin),
+                "The optimizer steps, but its gradients are gone: something (zero_grad) dropped "
+                "them after backward.",
+                f"{plural(entry.times, 'step')} without any gradient, after a backward call that "
+                "brought some",
+                "Between backward and step nothing may zero the gradients: call "
+                "`optimizer.zero_grad()` before backward, or after `optimizer.step()`.",
+            )
+    held = [item for item in facts.seen.learners if item.leaf is not None]
+    # A scaler leaves out, and is right to, steps whose gradients are not finite.
+    counted = (step for step in reversed(facts.seen.steps) if not isinstance(step.norm, str))
+    streak = list(itertools.takewhile(lambda step: step.dropped, counted))
+    if any(step.stepped for step in facts.seen.steps) or len(streak) < FEWEST_DROPPED:
+        return
+    if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
+        yield _unused(
+            facts.location(streak[0].origin),
+            "The gradients are zeroed, and no optimizer has used them: nothing ever steps.",
+            f"{plural(len(streak) + 1, 'backward call')}, and no parameter has changed",
+            "Call `optimizer.step()` after backward, before the gradients are zeroed.",
+        )
+
+
+def _unused(location: Location | None, message: str, evidence: str, remedy: str) -> Finding:
+    return Finding(
+        rule="",
+        name="",
+        severity="warning",
+        message=message,
+        location=location,
+        evidence=(evidence,),
+        why="A step changes parameters by what is in .grad at that moment; where that is None or "
+        "0, nothing is learned.",
+        remedy=remedy,
     )
 
 
@@ -124,13 +181,13 @@ def loss_broadcasts(facts: Facts) -> Iterable[Finding]:
 
 
 def _is_mixed(entry: Broadcast) -> bool:
-    """Whether one operand is a column and the other has a dimension less, and the same length."""
+    """Whether the operands are the same but for one dimension of length 1, which only one has."""
     if len(entry.shapes) != 2:
         return False
     low, high = sorted(entry.shapes, key=len)
-    if len(high) != len(low) + 1 or not low or not high:
-        return False
-    return high[-1] == 1 and high[:-1] == low and low[-1] > 1
+    return len(high) == len(low) + 1 and any(
+        size == 1 and high[:at] + high[at + 1 :] == low for at, size in enumerate(high)
+    )
 
 
 def _feeds_loss(facts: Facts, origin: int | None) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._learners import grouped
+from gradscope.diagnose._learners import find_missing, grouped, same_line
 from gradscope.observations import Finding, Learner
 
 
@@ -34,6 +34,10 @@ def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
     for learner in facts.seen.learners:
         if not learner.history:
             continue
+        if learner.wanted:
+            if not facts.once(find_missing).by_cut:  # else the cut is the cause
+                yield _not_in_graph(facts, learner)
+            continue
         yield Finding(
             rule="",
             name="",
@@ -50,12 +54,35 @@ def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
         )
 
 
+def _not_in_graph(facts: Facts, learner: Learner) -> Finding:
+    place = facts.expression(learner.made) or learner.name or "a tensor"
+    return Finding(
+        rule="",
+        name="",
+        severity="error",
+        message=f"The gradient of {place} is asked for, but the result was not computed from it.",
+        location=facts.location(learner.made),
+        subject=learner.name,
+        evidence=(f"{learner.history} made it, and nothing in the graph took it",),
+        why="An index or a view gives a new tensor each time; only the tensors that went into the "
+        "result are in its graph.",
+        remedy="Ask for the gradient of the tensor that was used, and take the part of that; or "
+        "make the part first and compute the result from it.",
+    )
+
+
 def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
     """GS307: a parameter that gets a gradient, and no optimizer holds it."""
     learners = facts.seen.learners
     if not any(item.in_optimizer and item.in_module for item in learners):
         return  # where only an input is learned, the network is meant to stay as it is
-    left = [item for item in learners if _is_left_out(item)]
+    # A Parameter made in forward of what was computed is a cut, and has a finding of its own.
+    remade = [cut.origin for cut in facts.seen.cuts if cut.function == "Parameter"]
+    left = [
+        item
+        for item in learners
+        if _is_left_out(item) and not any(same_line(facts, item.made, one) for one in remade)
+    ]
     stale = any(item.in_optimizer and not item.in_module and not item.reached for item in learners)
     for path, group in grouped(facts, left, lambda item: item.requires_grad):
         loose = group[0].loose
@@ -70,10 +97,11 @@ def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
                 _names(group),
                 *(["the optimizer holds parameters that are no longer used"] if stale else []),
             ),
-            why="A module in a plain list or dict is unknown to parameters()."
+            why="What is kept in a plain list, dict or tensor is unknown to parameters()."
             if loose
             else "The optimizer was made without it, or before it was put in its place.",
-            remedy="Keep such layers in nn.ModuleList or nn.ModuleDict."
+            remedy="Keep such layers in nn.ModuleList or nn.ModuleDict, and such tensors in an "
+            "nn.Parameter that __init__ makes."
             if loose
             else "Make the optimizer after the model is complete, from the parameters of all its "
             "parts; or call requires_grad_(False) on what is meant to stay as it is.",
@@ -83,6 +111,18 @@ def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
 def _is_left_out(learner: Learner) -> bool:
     held = learner.in_module or learner.loose
     return held and learner.requires_grad and learner.in_optimizer is False and learner.reached
+
+
+_BEHIND_TORCH = (
+    "Through .data or detach() the version counter stays as it was, so backward runs, and computes "
+    "with the new numbers: the gradient is silently wrong.",
+    "Change it after backward, change a clone, or use an out-of-place operation.",
+)
+_BATCH_NORM = (
+    "In train mode a batch norm updates its running statistics, which torch does not count as a "
+    "change; the call in eval mode before it needs them as they were, so its gradient is wrong.",
+    "Call backward before the next forward pass in train mode, or run both passes in one mode.",
+)
 
 
 def silent_inplace(facts: Facts) -> Iterable[Finding]:
@@ -95,6 +135,7 @@ def silent_inplace(facts: Facts) -> Iterable[Finding]:
         first = facts.seen.changes[indices[0]]
         changed = facts.expression(first.origin) or first.function
         nodes = [facts.words(facts.seen.changes[i].node) for i in indices]
+        why, remedy = _BATCH_NORM if first.function == "batch_norm" else _BEHIND_TORCH
         start = facts.about(
             first.node,
             "warning",
@@ -107,9 +148,8 @@ def silent_inplace(facts: Facts) -> Iterable[Finding]:
                 f"{facts.op(first.node)} had saved it as {first.slot}",
                 f"needed by {listed(nodes)}",
             ),
-            why="Through .data or detach() the version counter stays as it was, so backward runs, "
-            "and computes with the new numbers: the gradient is silently wrong.",
-            remedy="Change it after backward, change a clone, or use an out-of-place operation.",
+            why=why,
+            remedy=remedy,
         )
 
 

@@ -4,80 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from gradscope.diagnose._cuts import COMPARISON, CUTS
 from gradscope.diagnose._facts import Facts, listed, plural
 from gradscope.diagnose._learners import (
     failed_without_history,
     find_missing,
     grouped,
     has_sibling,
+    is_spare_part,
 )
-from gradscope.observations import CutReason, Finding, Learner, Severity
+from gradscope.observations import Cut, CutReason, Finding, Learner, Severity
 
-_NUMBERS = "It turns the tensor into a plain number, and numbers have no history."
-_CUTS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("item", "float", "__float__", "int", "__int__", "tolist"),
-        (_NUMBERS, "Go on with the tensor itself; use `.item()` only for what is printed."),
-    ),
-    **dict.fromkeys(
-        ("numpy", "__array__"),
-        (
-            "NumPy knows nothing of gradients.",
-            "Write that part with torch operations, or as a torch.autograd.Function.",
-        ),
-    ),
-    **dict.fromkeys(
-        ("tensor", "as_tensor", "new_tensor"),
-        (
-            "It copies the numbers into a new tensor, which has no history.",
-            "Use `torch.stack` or `torch.cat` on the tensors; torch.tensor is for plain data.",
-        ),
-    ),
-    **dict.fromkeys(
-        ("detach", "detach_", "data", "__get__"),
-        (
-            "Its result shares the numbers but not the history.",
-            "Leave it out where a gradient is wanted; keep it for targets, logging and state that "
-            "is carried over.",
-        ),
-    ),
-    **dict.fromkeys(
-        ("argmax", "argmin", "argsort", "multinomial", "bincount", "topk", "sort", "max"),
-        (
-            "An index has no derivative.",
-            "Compute the loss from the scores (cross_entropy takes logits), or use "
-            "`gumbel_softmax` for a choice that can be learned.",
-        ),
-    ),
-}
-_COMPARISON = (
-    "The result of a comparison is a step: it has no derivative.",
-    "Use a smooth gate (sigmoid), or let the gradient pass it: `hard + soft - soft.detach()`.",
-)
+_OFTEN_MEANT = ("detach", "detach_", "data", "grad")
+"""What also takes a term out of the gradient on purpose."""
 
 
 def history_cut(facts: Facts) -> Iterable[Finding]:
     """GS303: a call that cut the history on the way from a parameter to the loss."""
     for index, learners in _cut_off(facts, ("function",)):
         cut = facts.seen.cuts[index]
-        why, remedy = _CUTS.get(cut.function, _COMPARISON)
-        yield _finding(facts, index, learners, f"{cut.function} cuts the gradient off", why, remedy)
+        why, remedy = CUTS.get(cut.then or cut.function, COMPARISON)
+        yield _finding(facts, index, learners, f"{_name(cut)} cuts the gradient off", why, remedy)
+    yield from _lost_terms(facts)
+
+
+def _lost_terms(facts: Facts) -> Iterable[Finding]:
+    """Terms of a loss that are plain numbers, though they were computed from parameters."""
+    explained = facts.once(find_missing).by_cut
+    told = {facts.seen.cuts[index].origin for index in explained}
+    for index, cut in enumerate(facts.seen.cuts):
+        if not cut.summand or not cut.leaves or cut.origin in told:
+            continue
+        told.add(cut.origin)
+        meant = cut.reason != "function" or cut.function in _OFTEN_MEANT
+        why, remedy = CUTS.get(cut.then or cut.function, COMPARISON)
+        start = _finding(facts, index, [], "", why, remedy)
+        yield msgspec.structs.replace(
+            start,
+            severity="information" if meant else "warning",
+            message=f"{_at(facts, cut.origin)}{_name(cut)} cuts a term of the loss off: it adds to "
+            "the loss and nothing to the gradient.",
+            evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
+        )
+
+
+def _name(cut: Cut) -> str:
+    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
 
 
 def no_grad_region(facts: Facts) -> Iterable[Finding]:
     """GS304: a part of the forward pass that runs where gradients are switched off."""
     for index, learners in _cut_off(facts, ("no_grad", "inference_mode")):
-        reason = facts.seen.cuts[index].reason
-        yield _finding(
+        cut = facts.seen.cuts[index]
+        found = _finding(
             facts,
             index,
             learners,
-            f"gradients are switched off here ({reason})",
+            f"gradients are switched off ({cut.reason})",
             "Under torch.no_grad, torch.inference_mode or set_grad_enabled(False) no history is "
             "recorded; set_grad_enabled(False) stays in force until it is switched on again.",
             "Run this part outside, and use these modes as `with` blocks around evaluation only. "
             "If it is meant to stay frozen, leave its parameters out of the optimizer.",
         )
+        yield msgspec.structs.replace(found, evidence=(*found.evidence, *_first_call(facts, cut)))
     yield from _inference_tensor(facts)
 
 
@@ -93,6 +84,22 @@ def reentrant_checkpoint(facts: Facts) -> Iterable[Finding]:
             "parameters inside do not count.",
             "Pass use_reentrant=False.",
         )
+
+
+def _first_call(facts: Facts, cut: Cut) -> Iterable[str]:
+    """What ran where gradients were switched off, if another line switched them off."""
+    place = facts.location(cut.origin)
+    if place is not None and _guilty(facts, cut) != cut.origin:
+        called = facts.expression(cut.origin)
+        yield f"the first call there that needed history: {called} at {place.file}:{place.line}"
+
+
+def _guilty(facts: Facts, cut: Cut) -> int | None:
+    """Where to look: at the line that switched gradients off, not at the code that ran there."""
+    switch = cut.switched
+    if switch is not None and "grad" in facts.graph.origins[switch].expression:
+        return switch
+    return cut.origin
 
 
 def _inference_tensor(facts: Facts) -> Iterable[Finding]:
@@ -121,7 +128,7 @@ def _cut_off(facts: Facts, reasons: tuple[CutReason, ...]) -> Iterable[tuple[int
     for index, learners in sorted(facts.once(find_missing).by_cut.items()):
         cut = facts.seen.cuts[index]
         if cut.reason in reasons:
-            places.setdefault(cut.origin, (index, []))[1].extend(learners)
+            places.setdefault(_guilty(facts, cut), (index, []))[1].extend(learners)
     return places.values()
 
 
@@ -129,17 +136,16 @@ def _finding(
     facts: Facts, index: int, learners: list[Learner], what: str, why: str, remedy: str
 ) -> Finding:
     cut = facts.seen.cuts[index]
-    place = facts.expression(cut.origin)
+    guilty = _guilty(facts, cut)
     names = [learner.name for learner in learners] or list(cut.leaves)
     many = plural(len(names), "parameter")
-    where = f"At {place} " if place else "Here "
     failed = failed_without_history(facts)
     return Finding(
         rule="",
         name="",
         severity="error" if failed else "warning",
-        message=f"{where}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
-        location=facts.location(cut.origin),
+        message=f"{_at(facts, guilty)}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
+        location=facts.location(guilty),
         subject=_subject(facts, learners, names),
         evidence=(
             f"its inputs depend on {listed(names)}; its result depends on nothing",
@@ -150,6 +156,11 @@ def _finding(
     )
 
 
+def _at(facts: Facts, origin: int | None) -> str:
+    place = facts.expression(origin)
+    return f"At {place} " if place else "Here "
+
+
 def _subject(facts: Facts, learners: list[Learner], names: list[str]) -> str:
     paths = [path for path, _ in grouped(facts, learners)]
     return listed(paths or names, 3)
@@ -158,12 +169,10 @@ def _subject(facts: Facts, learners: list[Learner], names: list[str]) -> str:
 def unused_parameter(facts: Facts) -> Iterable[Finding]:
     """GS301: a parameter that no operation of the forward pass takes."""
     for path, learners in grouped(facts, facts.once(find_missing).unused):
-        may_be_meant = has_sibling(facts, path) or not learners[0].in_optimizer
         yield _idle(
             facts,
             (path, learners),
             learners[0].made,
-            "information" if may_be_meant else "warning",
             (
                 "was never used in the watched steps, so no gradient reaches it.",
                 "It is defined, and no operation takes it: often the call was forgotten, or "
@@ -171,6 +180,7 @@ def unused_parameter(facts: Facts) -> Iterable[Finding]:
                 "Call it in forward, or delete it. If it is used now and then (a branch, an "
                 "expert), nothing is wrong.",
             ),
+            may_be_meant=has_sibling(facts, path),
         )
 
 
@@ -188,7 +198,6 @@ def result_unused(facts: Facts) -> Iterable[Finding]:
             facts,
             (listed(paths, 3), learners),
             used,
-            "warning" if learners[0].in_optimizer else "information",
             (
                 f"is used in {facts.expression(used) or 'forward'}, but the result never reaches "
                 "the loss.",
@@ -199,12 +208,20 @@ def result_unused(facts: Facts) -> Iterable[Finding]:
         )
 
 
+def _severity(facts: Facts, learner: Learner, may_be_meant: bool) -> Severity:
+    """A gradient that was asked for and is not there has made the program fail."""
+    if learner.wanted:
+        return "error"
+    may_be_meant |= not learner.in_optimizer or is_spare_part(facts, learner)
+    return "information" if may_be_meant else "warning"
+
+
 def _idle(
     facts: Facts,
     group: tuple[str, list[Learner]],
     origin: int | None,
-    severity: Severity,
     words: tuple[str, str, str],
+    may_be_meant: bool = False,
 ) -> Finding:
     (path, learners), (what, why, remedy) = group, words
     names = [learner.name for learner in learners]
@@ -212,7 +229,7 @@ def _idle(
     return Finding(
         rule="",
         name="",
-        severity=severity,
+        severity=_severity(facts, learners[0], may_be_meant),
         message=f"{path} {what}{held}",
         location=facts.location(origin),
         subject=path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gradscope.diagnose import derivative, errors, loop, lost, missing, sizes, values, zero
+from gradscope.diagnose import derivative, errors, half, loop, lost, missing, sizes, values, zero
 from gradscope.diagnose._facts import Facts
 from gradscope.observations import Finding
 
@@ -26,7 +26,7 @@ class Rule:
 _ALL = (
     Rule("GS101", "nonfinite-forward", values.nonfinite_forward),
     Rule("GS102", "nonfinite-backward", values.nonfinite_backward),
-    Rule("GS103", "half-overflow", values.half_overflow),
+    Rule("GS103", "half-overflow", half.half_overflow),
     Rule("GS104", "half-underflow", zero.half_underflow),
     Rule("GS105", "nonfinite-input", values.nonfinite_input),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
@@ -56,6 +56,7 @@ _ALL = (
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", loop.loss_broadcasts),
     Rule("GS504", "gradient-altered", loop.gradient_altered),
+    Rule("GS505", "gradients-unused", loop.gradients_unused),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._facts import Facts, elements, plural, short
+from gradscope.diagnose._ops import VIEWS
 from gradscope.diagnose._trend import Trend, joins_parameters, trends
+from gradscope.diagnose.zero import stops
 from gradscope.observations import Activity, Finding
 
 VANISHED = 1e-5
@@ -126,7 +128,8 @@ def saturated_activation(facts: Facts) -> Iterable[Finding]:
             continue
         rows = "rows" if "Softmax" in facts.op(node) else "elements"
         # A last activation that is sure of its answers is what training is for.
-        last = not joins_parameters(facts, node)
+        twice = any(facts.op(above) == "LogSoftmax" for above in _next_above(facts, node))
+        last = not twice and not joins_parameters(facts, node)
         yield msgspec.structs.replace(
             facts.about(
                 node,
@@ -135,15 +138,20 @@ def saturated_activation(facts: Facts) -> Iterable[Finding]:
             ),
             evidence=(f"{share:.0%} of its {rows} are at the flat ends", *_passed(facts, node)),
             why="Its operand is far from 0, where the derivative is next to nothing.",
-            remedy="Scale what goes in: normalise the inputs, divide attention scores by the "
+            remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
+            if twice
+            else "Scale what goes in: normalise the inputs, divide attention scores by the "
             "square root of their width, or initialise the layer before it smaller.",
         )
 
 
 def dead_units(facts: Facts) -> Iterable[Finding]:
     """GS204: units of a ReLU layer that no sample activates."""
+    stopped = {stop.node for stop in facts.once(stops)}
     for nodes, share in _shares(facts, "dead"):
         node = nodes[0]
+        if stopped.intersection((node, *_next_above(facts, node))):
+            continue  # told there; where zeros go in and zeros come out, units are not dead
         output = facts.graph.nodes[node].outputs[0]
         if share < DEAD or output is None:
             continue
@@ -162,6 +170,17 @@ def dead_units(facts: Facts) -> Iterable[Finding]:
             remedy="Look at the bias and the scale of the layer before it, lower the learning "
             "rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
         )
+
+
+def _next_above(facts: Facts, node: int) -> Iterable[int]:
+    """The nodes that take a node's result, views looked through."""
+    pending = [node]
+    while pending:
+        for above in facts.above(pending.pop()):
+            if facts.op(above) in VIEWS:
+                pending.append(above)
+            else:
+                yield above
 
 
 def _shares(facts: Facts, kind: str) -> Iterable[tuple[list[int], float]]:

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
-from gradscope.diagnose._births import MOST, Backward, Forward
-from gradscope.diagnose._facts import HALVES, Facts, elements, listed, plural, short
-from gradscope.diagnose._ops import GROWING
+from gradscope.diagnose._births import MOST, Backward, Forward, overflows, overflows_backward
+from gradscope.diagnose._facts import Facts, elements, listed, plural, short
 from gradscope.observations import Finding, Intake, Saved
-
-HALF_LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 
 _DIRECT = 6
 """Nodes between a guarded operation and the `where` that is meant to guard it."""
@@ -21,7 +18,7 @@ _DIRECT = 6
 def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
     """GS101: the first NaN or infinity of the forward pass."""
     forward = facts.once(Forward)
-    groups = facts.by_place(node for node in forward.born if not _overflows(facts, node))
+    groups = facts.by_place(node for node in forward.born if not overflows(facts, node))
     for nodes in list(groups.values())[:MOST]:
         yield _forward_finding(facts, forward, nodes)
     if not (forward.born or forward.taken or forward.leaves) and _loss_is_bad(facts):
@@ -29,15 +26,15 @@ def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
 
 
 def _forward_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
-    node = nodes[0]
+    what = "NaN" if forward.nan[nodes[0]] else "infinity"
+    node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
-    what = "NaN" if forward.nan[node] else "infinity"
     start = facts.about(
         node, "error", f"{facts.words(node)} makes the first {what}; what goes into it is finite."
     )
     return msgspec.structs.replace(
         start,
-        evidence=(*_counts(facts, nodes), _aftermath(facts, forward)),
+        evidence=(*counts(facts, nodes), aftermath(facts, forward)),
         why=advice.why,
         remedy=advice.remedy,
     )
@@ -59,8 +56,8 @@ def _bad_loss(facts: Facts) -> Finding:
     )
 
 
-def _counts(facts: Facts, nodes: list[int]) -> list[str]:
-    """``Log: 14 of 256 elements infinite``."""
+def counts(facts: Facts, nodes: list[int]) -> list[str]:
+    """How many elements of a result are not finite: ``Log: 14 of 256 elements infinite``."""
     lines = []
     for output in facts.graph.nodes[nodes[0]].outputs:
         if output is None or not (output.nan or output.inf):
@@ -75,72 +72,11 @@ def _counts(facts: Facts, nodes: list[int]) -> list[str]:
     return lines
 
 
-def _aftermath(facts: Facts, forward: Forward) -> str:
+def aftermath(facts: Facts, forward: Forward) -> str:
+    """What became of the loss, and of how many results before it."""
     loss = facts.loss
     said = f"the loss is {loss}, " if isinstance(loss, str) else ""
     return f"{said}{plural(forward.affected, 'node')} on the way to it not finite"
-
-
-def half_overflow(facts: Facts) -> Iterable[Finding]:
-    """GS103: a number too large for half precision, forward or backward."""
-    forward = facts.once(Forward)
-    groups = facts.by_place(node for node in forward.born if _overflows(facts, node))
-    for nodes in list(groups.values())[:MOST]:
-        yield _overflow_finding(facts, forward, nodes)
-    if not forward.roots:
-        backward = facts.once(Backward)
-        born = [node for node in backward.born if _overflows_backward(facts, node)]
-        for nodes in list(facts.by_place(born).values())[:1]:
-            yield _gradient_overflow(facts, nodes[0])
-
-
-def _overflow_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
-    dtype = _half(facts, nodes[0])
-    return msgspec.structs.replace(
-        facts.about(nodes[0], "error", f"{facts.words(nodes[0])} overflows in {dtype}."),
-        evidence=(
-            *_counts(facts, nodes),
-            f"the largest number of {dtype} is {HALF_LIMITS[dtype]}",
-            _aftermath(facts, forward),
-        ),
-        why=f"What goes into it is finite, but the result is larger than {dtype} can hold.",
-        remedy="Compute this part in float32 (`.float()`, or a block of "
-        "`torch.autocast(..., enabled=False)`), scale before it, or use bfloat16.",
-    )
-
-
-def _gradient_overflow(facts: Facts, node: int) -> Finding:
-    scaled = ".scale(" in facts.expression(facts.graph.nodes[facts.graph.roots[0].node].origin)
-    return msgspec.structs.replace(
-        facts.about(
-            node,
-            "information" if scaled else "error",
-            f"The gradient overflows in half precision in backward of {facts.words(node)}.",
-        ),
-        evidence=(f"received {short(facts.received(node)[0].norm)} (2-norm), sent infinity",),
-        why="With a gradient scaler this is expected in the first steps; it skips them and lowers "
-        "its scale."
-        if scaled
-        else "A gradient larger than 65,504 has no float16.",
-        remedy="Nothing, if it happens rarely."
-        if scaled
-        else "Use torch.amp.GradScaler, or keep this part in float32.",
-    )
-
-
-def _half(facts: Facts, node: int) -> str:
-    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
-    return next((dtype for dtype in dtypes if dtype in HALVES), "")
-
-
-def _overflows(facts: Facts, node: int) -> bool:
-    return _half(facts, node) == "float16" and facts.op(node) in GROWING
-
-
-def _overflows_backward(facts: Facts, node: int) -> bool:
-    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
-    halves = all(info.dtype == "float16" and not info.nan for info in bad)
-    return bool(bad) and halves and facts.op(node) in GROWING
 
 
 def nonfinite_input(facts: Facts) -> Iterable[Finding]:
@@ -195,15 +131,40 @@ def _bad_operand(facts: Facts, intake: Intake) -> Finding:
 
 
 def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
-    """GS102: the first NaN or infinity of the backward pass, where the forward pass is finite."""
-    if facts.once(Forward).roots or _loss_is_bad(facts):
+    """GS102: the first NaN or infinity of the backward pass, where the loss is finite."""
+    forward = facts.once(Forward)
+    if forward.roots or _loss_is_bad(facts):
         return  # then every gradient is a consequence
     backward = facts.once(Backward)
-    groups = facts.by_place(n for n in backward.born if not _overflows_backward(facts, n))
+    born = [node for node in backward.born if not overflows_backward(facts, node)]
+    left_out = {cause: node for node in reversed(born) for cause in forward.behind(node)}
+    for nodes in list(facts.by_place(left_out).values())[:MOST]:
+        yield _left_out_finding(facts, forward, nodes, left_out[nodes[0]])
+    told = {facts.graph.nodes[cause].origin for cause in left_out} - {None}
+    others = [n for n in born if not forward.behind(n) and facts.graph.nodes[n].origin not in told]
+    groups = facts.by_place(others)
     for nodes in list(groups.values())[:MOST]:
         yield _backward_finding(facts, backward, nodes)
     if backward.born_unseen:
         yield _unseen_finding(facts, backward.born_unseen)
+
+
+def _left_out_finding(facts: Facts, forward: Forward, nodes: list[int], taker: int) -> Finding:
+    """A NaN of the forward pass that the loss does not contain, and every gradient does."""
+    node = forward.guilty(nodes[0])
+    advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
+    return msgspec.structs.replace(
+        facts.about(
+            node, "error", f"{facts.words(node)} makes NaN that the loss leaves out, not backward."
+        ),
+        evidence=(
+            *counts(facts, nodes),
+            f"backward of {facts.words(taker)} multiplies it by its gradient",
+            *_flow_lines(facts, taker),
+        ),
+        why=f"A gradient of 0 times NaN is NaN. {advice.why}",
+        remedy=f"{advice.remedy} To leave it out of the result afterwards is too late.",
+    )
 
 
 def _backward_finding(facts: Facts, backward: Backward, nodes: list[int]) -> Finding:
@@ -264,7 +225,7 @@ def _saved_line(facts: Facts, saved: Saved) -> str:
     zeros = f", {saved.zeros:,} of {saved.count:,} are 0" if saved.zeros else ""
     bad = f", {saved.nan:,} NaN, {saved.inf:,} infinite" if saved.nan or saved.inf else ""
     spread = f"from {short(saved.minimum)} to {short(saved.maximum)}"
-    return f"{facts.op(saved.node)} had saved {saved.slot}: {spread}{zeros}{bad}"
+    return f"{facts.op(saved.node)} saved {saved.slot} for backward: {spread}{zeros}{bad}"
 
 
 def _guard(facts: Facts, node: int) -> int | None:

@@ -8,7 +8,15 @@ from typing import NamedTuple
 import msgspec
 
 from gradscope.diagnose._facts import Facts, elements, listed, plural, short
-from gradscope.diagnose._ops import LIMITS, PRODUCTS, SCALING, STEPS
+from gradscope.diagnose._ops import (
+    LIMITS,
+    PRODUCTS,
+    RECTIFIERS,
+    SCALING,
+    STEPS,
+    TOTALS,
+    VIEWS,
+)
 from gradscope.observations import Finding
 
 TINY = 6e-8
@@ -18,7 +26,7 @@ SMALL = 6e-5
 """The smallest float16 with full precision."""
 
 
-class _Stop(NamedTuple):
+class Stop(NamedTuple):
     """A node where a gradient became zero: why, and what to do."""
 
     node: int
@@ -28,9 +36,8 @@ class _Stop(NamedTuple):
 
 def zero_gradient(facts: Facts) -> Iterable[Finding]:
     """GS205: a gradient that is exactly zero from one operation on."""
-    stops = [stop for node in _zeroing(facts) for stop in _explained(facts, node)]
     seen: set[object] = set()
-    for stop in stops:
+    for stop in facts.once(stops):
         record = facts.graph.nodes[stop.node]
         names = _silenced(facts, stop.node)
         if not names or (record.origin, record.op) in seen:
@@ -50,6 +57,19 @@ def zero_gradient(facts: Facts) -> Iterable[Finding]:
             why=stop.why,
             remedy=stop.remedy,
         )
+
+
+def stops(facts: Facts) -> list[Stop]:
+    """Where gradients became zero for a reason that is known, in backward order."""
+    if _is_satisfied(facts):
+        return [stop for node in _zeroing(facts) for stop in _flat(facts, node)]
+    found = [
+        stop
+        for node in _zeroing(facts)
+        for stop in (*_flat(facts, node), *_stuck(facts, node))
+        if not _underflows(facts, node)
+    ]
+    return found or list(_nothing_learns(facts))
 
 
 def half_underflow(facts: Facts) -> Iterable[Finding]:
@@ -95,36 +115,89 @@ def _all_zero(facts: Facts, node: int) -> bool:
     return all(info.state == "zero" for info in sent)
 
 
-def _explained(facts: Facts, node: int) -> Iterable[_Stop]:
+def _flat(facts: Facts, node: int) -> Iterable[Stop]:
+    """Operations that pass no gradient whatever goes in."""
     op = facts.op(node)
-    if _underflows(facts, node):
-        return
     if op in STEPS and _all_zero(facts, node):
-        yield _Stop(
+        yield Stop(
             node,
             "It is a step function: flat everywhere, so its derivative is 0 everywhere.",
             "Let the gradient through as if it were the identity (straight-through): "
             "`y = x + (torch.round(x) - x).detach()`; or use a smooth stand-in while training.",
         )
-    elif op in LIMITS and _all_zero(facts, node) and not _is_satisfied(facts):
-        yield _Stop(
+    elif op in ("Softmax", "LogSoftmax") and _has_row_of_one(facts, node):
+        yield Stop(
+            node,
+            "A softmax over a single element is always 1, whatever goes in.",
+            "Check its `dim`; for a single output use a sigmoid.",
+        )
+    elif op.startswith("GridSampler") and facts.sent(node)[-1][1].state == "zero":
+        yield Stop(
+            node,
+            "No gradient reaches the grid: `mode='nearest'` takes one pixel whatever the "
+            "fraction, and outside the image there is nothing to follow.",
+            "Sample with `mode='bilinear'` while the grid is to be learned.",
+        )
+
+
+def _stuck(facts: Facts, node: int) -> Iterable[Stop]:
+    """Operations that pass no gradient for what went in this time."""
+    op = facts.op(node)
+    if op in LIMITS and _all_zero(facts, node) and not _is_hinge(facts, node):
+        yield Stop(
             node,
             "Every element lies beyond its limits, where the derivative is 0.",
             "Use a smooth limit (sigmoid, tanh, softplus), clamp only after training, or "
             "initialise so that values start inside.",
         )
-    elif op in ("Softmax", "LogSoftmax") and _has_row_of_one(facts, node):
-        yield _Stop(
-            node,
-            "A softmax over a single element is always 1, whatever goes in.",
-            "Check its `dim`; for a single output use a sigmoid.",
-        )
-    elif op in PRODUCTS and _both_factors(facts, node) and not _is_satisfied(facts):
-        yield _Stop(
+    elif op in PRODUCTS and _both_factors(facts, node):
+        yield Stop(
             node,
             "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
             "Initialise one of the two factors with random numbers, as LoRA does.",
         )
+
+
+def _nothing_learns(facts: Facts) -> Iterable[Stop]:
+    """A loss that is not 0, and yet every leaf gets nothing but zeros."""
+    states = [facts.received(leaf)[0].state for leaf in facts.leaf_names if facts.received(leaf)]
+    if "zero" not in states or not set(states) <= {"zero", "none", "not reached"}:
+        return
+    node = next((node for node in _zeroing(facts) if _all_zero(facts, node)), None)
+    if node is None or _is_hinge(facts, node) or _underflows(facts, node):
+        return
+    flat = facts.op(node) in LIMITS | RECTIFIERS
+    yield Stop(
+        node,
+        "Every element lies where it is flat, so its derivative is 0, and no parameter learns."
+        if flat
+        else "For what went in its derivative is exactly 0, as that of x² or of |x| at 0, and no "
+        "parameter learns.",
+        "Look at the bias and the scale of what goes in, or use an activation that passes a "
+        "gradient everywhere (softplus, GELU, LeakyReLU)."
+        if flat
+        else "Start elsewhere: where all outputs are equal (a last layer of zeros), nothing can "
+        "pull them apart.",
+    )
+
+
+def _is_hinge(facts: Facts, node: int) -> bool:
+    """Whether a rectifier is part of the loss itself: sums and factors above it, nothing else.
+
+    A margin that every sample keeps has no gradient to give, and that is as it should be.
+    """
+    if facts.op(node) not in RECTIFIERS:
+        return False
+    seen, pending = {node}, [node]
+    while pending:
+        for above in facts.above(pending.pop()):
+            if above in seen:
+                continue
+            if facts.op(above) not in TOTALS and facts.op(above) not in VIEWS:
+                return False
+            seen.add(above)
+            pending.append(above)
+    return len(seen) > 1
 
 
 def _is_satisfied(facts: Facts) -> bool:

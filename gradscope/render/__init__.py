@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
 from gradscope.render import output
 from gradscope.render.options import Options
 from gradscope.report import Report
+
+if TYPE_CHECKING:
+    from gradscope.compare import Comparison
 
 __all__ = ["FORMATS", "Format", "Options", "format_for", "is_binary", "render", "save"]
 
@@ -32,18 +35,19 @@ FORMATS: dict[str, Format] = {
     "svg": Format((".svg",)),
     "png": Format((".png",), binary=True),
     "pdf": Format((".pdf",), binary=True),
+    "html": Format((".html", ".htm")),
 }
 
 
 class Renderer(Protocol):
     """The one thing a format module has."""
 
-    def render(self, report: Report, options: Options) -> str | bytes:
+    def render(self, report: Any, options: Options) -> str | bytes:
         """The report in this format; text that is not binary may still be bytes in UTF-8."""
 
 
-def render(report: Report, format: str, options: Options | None = None) -> str | bytes:
-    """The report in a format of :data:`FORMATS`.
+def render(report: Report | Comparison, format: str, options: Options | None = None) -> str | bytes:
+    """The report in a format of :data:`FORMATS`, or a command's own answer in one of its own.
 
     Raises:
         GradscopeError: when the graph cannot be drawn in this format, or a tool for it is missing.
@@ -72,7 +76,9 @@ def is_binary(format: str) -> bool:
     return FORMATS[format].binary
 
 
-def save(report: Report, path: str, format: str, options: Options | None = None) -> bool:
+def save(
+    report: Report | Comparison, path: str, format: str, options: Options | None = None
+) -> bool:
     """Render and write to a file, or to stdout for ``-``; see
     :func:`gradscope.render.output.write`.
 

@@ -40,14 +40,14 @@ def head(finding: Finding, files: dict[str, str] | None = None) -> str:
 
 def body(finding: Finding, width: int) -> Iterable[str]:
     """The message, the evidence, why, and what to do; wrapped and indented."""
-    yield from _paragraph(" " * _INDENT, finding.message, width)
+    yield from paragraph(" " * _INDENT, finding.message, width)
     parts = [("seen", line) for line in finding.evidence]
     parts += [("why", finding.why), ("do", finding.remedy)]
     previous = ""
     for label, text in parts:
         if text:
             lead = f"{'' if label == previous else label:<6}"
-            yield from _paragraph(" " * _INDENT + lead, text, width)
+            yield from paragraph(" " * _INDENT + lead, text, width)
             previous = label
 
 
@@ -80,7 +80,7 @@ def badges(findings: Sequence[Finding]) -> dict[int, Severity]:
     return found
 
 
-def _paragraph(lead: str, text: str, width: int) -> list[str]:
+def paragraph(lead: str, text: str, width: int) -> list[str]:
     """A text that begins with ``lead`` and whose further lines stand below its first word."""
     text = visible(one_line(text))
     # Wide characters take two cells, which textwrap does not know.

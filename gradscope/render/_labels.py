@@ -17,6 +17,9 @@ from gradscope.simplify import Item
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
+SIGNS = {**BADGES, "information": "i"}
+"""Fewer fonts of pictures have the terminal's sign for information."""
+
 BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
 
 LONGEST = 44
@@ -114,11 +117,11 @@ class Labels:
         return box([head, inside, self._bar(info)] if info else [head, inside])
 
     def _badge(self, item: Item) -> str:
-        """The sign of the worst finding about an item."""
-        severity = self.scene.badge(item)
-        if severity is None:
-            return ""
-        return text(f"{BADGES[severity]} ", BADGE_INKS[severity], bold=True)
+        """The sign and the rule of the worst finding about an item."""
+        for finding in self.scene.about(item):
+            words = f"{SIGNS[finding.severity]} {short(finding.rule)}  "
+            return text(words, BADGE_INKS[finding.severity], bold=True)
+        return ""
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import PurePath
 
 from gradscope.errors import ReportError
-from gradscope.observations import Severity
+from gradscope.observations import Finding, Severity
 from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
 from gradscope.render import numbers
-from gradscope.render._findings import badges, head, worst
+from gradscope.render._findings import BADGES, badges, head, worst
 from gradscope.render._scale import Scale
 from gradscope.render._text import one_line, visible
 from gradscope.render.options import Options
@@ -160,19 +160,26 @@ class Scene:
             return None
         return worst(self._badges[node] for node in item.members if node in self._badges)
 
+    def about(self, item: Item) -> list[Finding]:
+        """The findings about nodes in this item, worst first."""
+        if self.badge(item) is None:
+            return []
+        inside = set(item.members)
+        found = [f for f in self.report.findings if f.node is not None and f.node.id in inside]
+        return sorted(found, key=lambda finding: list(BADGES).index(finding.severity))
+
     def findings(self) -> list[tuple[Severity, str]]:
         """The head lines of the report's findings, each with its severity."""
         return [(f.severity, head(f, self._files)) for f in self.report.findings]
 
     def folded(self) -> str:
         """What the view does not show one by one, and how to see it, or ""."""
-        modules = sum(item.kind == "module" for item in self.view.items)
-        repeats = sum(item.kind == "repeat" for item in self.view.items)
-        parts, ways = [], []
-        if modules:
-            closed = numbers.count(modules, "module call")
-            parts.append(f"{closed} closed at depth {self.view.depth}")
-            ways.append("--depth N")
+        kinds = [item.kind for item in self.view.items]
+        modules, functions = kinds.count("module"), kinds.count("function")
+        repeats = kinds.count("repeat")
+        counted = ((modules, "module call"), (functions, "function"))
+        parts = [f"{numbers.count(many, what)} closed" for many, what in counted if many]
+        ways = ["--depth N"] if parts else []
         if repeats:
             parts.append(f"{numbers.count(repeats, 'repeat')} folded")
         if parts:

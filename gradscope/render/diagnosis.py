@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 import msgspec
 
 from gradscope.observations import Finding
-from gradscope.render._findings import BADGES, INKS, body, counted, head
+from gradscope.render._findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render._table import painter, plain
 from gradscope.render._text import ASCII, UNICODE, one_line, visible
 from gradscope.render.options import Options
 from gradscope.report import Report
+
+_INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
+"""Where installed packages are is as long as it is well known."""
 
 _LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
 
@@ -29,10 +33,14 @@ def text(report: Report, options: Options) -> str:
     lines = []
     for finding in report.findings:
         ink = INKS[finding.severity]
-        lines.append(paint(glyphs.text(f"{BADGES[finding.severity]} {_told(finding)}"), ink))
+        first = paragraph(f"{BADGES[finding.severity]} ", _told(finding), options.width)
+        lines += [paint(glyphs.text(line), ink) for line in first]
         lines += [glyphs.text(line) for line in body(finding, options.width)]
         lines.append("")
-    lines.append(paint(glyphs.text(_last_line(report)), "bold"))
+    for note in report.notes:
+        lines += [glyphs.text(line) for line in paragraph("", note, options.width)]
+    last = paragraph("", _last_line(report), options.width)
+    lines += [paint(glyphs.text(line), "bold") for line in last]
     return "\n".join(lines) + "\n"
 
 
@@ -66,7 +74,8 @@ FORMATS: dict[str, Callable[[Report, Options], str]] = {
 
 def _told(finding: Finding) -> str:
     file = finding.location.file if finding.location else ""
-    return head(finding, {file: visible(_relative(file))})
+    shown = _INSTALLED.sub("", _relative(file))
+    return head(finding, {file: visible(shown)})
 
 
 def _last_line(report: Report) -> str:
@@ -77,9 +86,9 @@ def _last_line(report: Report) -> str:
         briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
         words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched{briefly}")
         step = report.passes[0].number if report.passes else 0
-        if report.findings and step and watched > 1:
-            words.append(f"the graph is that of call {step:,}")
-    elif seen is not None and not report.passes:
+        if report.findings and step > 1:
+            words.append(f"these were seen in call {step:,}")
+    elif seen is not None and not report.passes and not report.notes:
         words.append("the program made no backward call that could be watched")
     if report.findings:
         codes = sorted({finding.rule for finding in report.findings})
@@ -102,9 +111,10 @@ def _annotation(finding: Finding) -> str:
     title = f"{finding.rule} {finding.name}"
     parts = [finding.message, *finding.evidence, finding.why, finding.remedy]
     properties = {"title": title}
-    if finding.location is not None:
+    # Code that came from no file (``<string>``) has no place in a repository.
+    if finding.location is not None and not finding.location.file.startswith("<"):
         properties = {
-            "file": visible(_relative(finding.location.file)),
+            "file": visible(_in_repository(finding.location.file)),
             "line": str(finding.location.line),
             **properties,
         }
@@ -117,6 +127,13 @@ def _escaped(value: str, in_property: bool) -> str:
     # As in the toolkit of GitHub Actions.
     value = value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return value.replace(":", "%3A").replace(",", "%2C") if in_property else value
+
+
+def _in_repository(file: str) -> str:
+    """A path as GitHub wants it: from the root of what was checked out, if that is known."""
+    root = os.environ.get("GITHUB_WORKSPACE", "")
+    path = Path(file).absolute()
+    return str(path.relative_to(root)) if root and path.is_relative_to(root) else _relative(file)
 
 
 def _relative(file: str) -> str:

@@ -5,11 +5,12 @@ graphviz package quotes; :mod:`gradscope.render._labels` writes what stands in b
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import graphviz
 
 from gradscope.errors import GradscopeError
 from gradscope.render import numbers
-from gradscope.render._findings import BADGES
 from gradscope.render._labels import (
     BADGE_INKS,
     BORDER,
@@ -17,6 +18,7 @@ from gradscope.render._labels import (
     INK,
     LEAF_GREEN,
     MAGENTA,
+    SIGNS,
     Labels,
     box,
     short,
@@ -25,7 +27,7 @@ from gradscope.render._labels import (
 from gradscope.render._scale import tint
 from gradscope.render._scene import Scene
 from gradscope.render._text import visible
-from gradscope.render.options import Options
+from gradscope.render.options import Mark, Options
 from gradscope.report import GradientInfo, Report
 from gradscope.simplify import Item, Link
 
@@ -114,7 +116,8 @@ class _Drawing:
         title = " ".join(scene.expression(item) for item in items if item.kind != "module")
         title = title or visible(scene.report.meta.target)
         place = "" if first is None else scene.place(scene.graph.nodes[first].origin)
-        way = scene.direction()
+        overlay = scene.options.overlay
+        way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
         words = [place, scene.size(), way, scene.folded()]
@@ -123,7 +126,7 @@ class _Drawing:
         if scene.alarm():
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
-            lines.append(text(f"{BADGES[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
+            lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
         lines.extend(text(note, FAINT, 10) for note in scene.report.notes)
         if scene.reading is not None:
             lines.append(self.labels.legend())
@@ -157,12 +160,25 @@ class _Drawing:
         elif info is not None:
             step = self.scene.scale.step(info.norm)
             style |= {"fillcolor": "white" if step is None else tint(step)}
+        mark = self._mark(item.members)
+        if mark is not None:
+            style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
-            style |= {"color": MAGENTA, "penwidth": "3", "fillcolor": "white"}
+            # Where findings name the cause, what follows from it steps back.
+            width = "1.8" if self.scene.report.findings else "3"
+            style |= {"color": MAGENTA, "penwidth": width, "fillcolor": "white"}
         elif info is not None and info.state != "finite":
             words.append("dashed")
             style["fillcolor"] = "white"
+        severity = self.scene.badge(item)
+        if severity is not None:
+            style |= {"color": BADGE_INKS[severity], "penwidth": "2.8" if item.folded else "4"}
         return {**style, "style": ",".join(words)}
+
+    def _mark(self, nodes: Iterable[int]) -> Mark | None:
+        """The mark that matters most among some nodes."""
+        overlay = self.scene.options.overlay
+        return _heaviest(overlay.nodes if overlay else {}, nodes)
 
     def _tooltip(self, item: Item) -> str:
         """What a pointer finds: the full name, the place, the module, the shape."""
@@ -181,8 +197,7 @@ class _Drawing:
             ]
         lines += [
             f"{finding.rule} {finding.name}: {visible(finding.message)}"
-            for finding in scene.report.findings
-            if finding.node is not None and finding.node.id in item.members
+            for finding in scene.about(item)
         ]
         return " · ".join(line for line in lines if line)
 
@@ -221,6 +236,11 @@ class _Drawing:
         scene = self.scene
         tensor = scene.tensor_of(link)
         bundled = f" ·{len(link.edges):,}" if len(link.edges) > 1 else ""
+        overlay = scene.options.overlay
+        mark = _heaviest(overlay.edges if overlay else {}, link.edges)
+        if mark is not None:
+            words = mark.words + bundled
+            return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
         if scene.reading is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
         info = scene.reading.link(link)
@@ -231,6 +251,12 @@ class _Drawing:
             return words, {"style": "dashed"}
         place = scene.scale.fraction(info.norm)
         return words, {"penwidth": f"{1 + 3 * place:.2f}"} if place is not None else {}
+
+
+def _heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
+    """The mark that matters most among some nodes or edges."""
+    found = [marks[number] for number in numbers if number in marks] if marks else []
+    return max(found, key=lambda mark: mark.weight, default=None)
 
 
 def shorten_title(title: str) -> str:

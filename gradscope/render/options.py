@@ -3,10 +3,32 @@ cannot do."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from gradscope.simplify import Folding
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How one node or edge stands out: its colour, the words at it, and how much it matters.
+
+    ``fill`` colours the box itself rather than its border."""
+
+    color: str
+    words: str = ""
+    weight: float = 0.0
+    fill: bool = False
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """What to show on a graph, by the numbers of its nodes and edges, and a sentence on it."""
+
+    caption: str
+    nodes: Mapping[int, Mark]
+    edges: Mapping[int, Mark]
 
 
 @dataclass(frozen=True)
@@ -16,7 +38,9 @@ class Options:
     ``width`` is in terminal cells; ``lines`` is the budget of a tree that is not folded by
     ``--all``. ``values``: numbers of tensors of every size that the report holds.  ``saved``: the
     tensors kept for backward.  ``call``: which of the report's backward passes, by its number;
-    None takes the first. ``direction``: which way the arrows of pictures point."""
+    None takes the first. ``direction``: which way the arrows of pictures point.
+    ``by`` and ``top``: which table of several to show, and how many rows.  ``overlay``:
+    what a picture shows instead of the report's own gradients."""
 
     width: int = 100
     color: bool = False
@@ -26,4 +50,7 @@ class Options:
     lines: int = 40
     call: int | None = None
     direction: Literal["backward", "forward"] = "backward"
+    by: str | None = None
+    top: int | None = None
+    overlay: Overlay | None = None
     folding: Folding = field(default_factory=Folding)

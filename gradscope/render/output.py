@@ -25,6 +25,8 @@ def check_writable(path: str) -> None:
         OutputError: what is wrong with the place, and what to do.
     """
     if path == STDOUT:
+        if sys.stdout is None:
+            raise _closed()
         return
     target = _target(path)
     try:
@@ -91,6 +93,10 @@ def _is_special(target: Path) -> bool:
     return target.exists() and not target.is_file()
 
 
+def _closed() -> OutputError:
+    return OutputError("cannot write to stdout: it is closed", "name a file: -o FILE")
+
+
 def _refused(path: str, error: OSError) -> OutputError:
     return OutputError(
         f"cannot write {path}: {error.strerror or error}", "choose another place for -o"
@@ -118,7 +124,7 @@ def _replace(target: Path, data: bytes) -> None:
 def _write_stdout(content: str | bytes) -> bool:
     stream = sys.stdout
     if stream is None:
-        raise OutputError("cannot write to stdout: it is closed", "name a file: -o FILE")
+        raise _closed()
     try:
         if hasattr(stream, "buffer"):
             stream.flush()

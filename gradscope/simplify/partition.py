@@ -1,57 +1,55 @@
-"""The partition of a graph's nodes that folding passes refine, and the view built from it.
+"""The partition of a graph's nodes by what is drawn as one thing, and the view built from it.
 
-Every pass moves nodes into groups; this module knows what a group may be, whether the graph of
-groups is still acyclic, and how it becomes a :class:`View`.  Must not know why nodes are grouped.
+Knows whether the graph of closed groups is still acyclic, and how it becomes a :class:`View`.  Must
+not know why nodes are grouped, or why groups are closed.
 """
 
 from __future__ import annotations
 
 import heapq
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Set
 
 from gradscope.report import Graph, Node
-from gradscope.simplify.view import Item, ItemKind, Link, View
+from gradscope.simplify.grouping import short_op
+from gradscope.simplify.hierarchy import Group, Hierarchy
+from gradscope.simplify.view import Item, Link, View
 
 LEFT_OUT = -1
 """The group of nodes that are not drawn."""
 
 
-@dataclass(frozen=True)
-class Fold:
-    """What a group of several nodes is drawn as; the fields are those of :class:`Item`."""
-
-    kind: ItemKind
-    title: str
-    label: str = ""
-    type: str = ""
-    call: int | None = None
-    count: int = 1
-
-
 class Partition:
-    """Every node's group.  A node alone is the group of its own id; folds have ids above all
-    nodes."""
+    """What every node is drawn in.  A node alone is the group of its own id; closed groups of the
+    hierarchy have keys above all nodes."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.group = list(range(len(graph.nodes)))
-        self.folds: dict[int, Fold] = {}
+        self.folds: dict[int, Group] = {}
+        self._hierarchy: Hierarchy | None = None
         self._names = {leaf.node: leaf.names for leaf in graph.leaves}
+
+    def close(self, hierarchy: Hierarchy, opened: Set[int]) -> None:
+        """Draw every group as one thing whose surroundings are opened and which is not."""
+        self._hierarchy = hierarchy
+        standing: list[Group | None] = []
+        for group in hierarchy.groups:
+            around = None if group.parent is None else standing[group.parent]
+            standing.append(around or (None if group.id in opened else group))
+        above = len(self.group)
+        for node in self.kept_nodes():
+            closed = standing[hierarchy.owner[node]]
+            if closed is not None:
+                self.group[node] = above + closed.id
+                self.folds[above + closed.id] = closed
+        # Before cycles are looked for: what stands alone again cannot be on one.
+        self.dissolve(self._single_folds())
+        self.dissolve_cycles()
 
     def leave_out(self, nodes: Iterable[int]) -> None:
         """Take nodes out of the drawing."""
         for node in nodes:
             self.group[node] = LEFT_OUT
-
-    def fold(self, nodes: Iterable[int], fold: Fold) -> int:
-        """Put nodes into one new group and return its id."""
-        key = len(self.group) + len(self.folds)
-        self.folds[key] = fold
-        for node in nodes:
-            self.group[node] = key
-        return key
 
     def kept_nodes(self) -> list[int]:
         """The nodes that are drawn, ascending."""
@@ -73,11 +71,10 @@ class Partition:
                 self.group[node] = node
 
     def dissolve_cycles(self) -> None:
-        """Open every fold that lies on a cycle of groups.
+        """Open every fold that lies on a cycle of folds.
 
-        Module calls are nested in time, so a cycle takes something odd, such as a hook that
-        computes with a module's inner tensors outside of it.  What lies on a cycle is left over
-        when the graph is peeled from both ends."""
+        Groups are stretches of time, so a cycle takes something odd, such as nodes that several
+        threads made.  What lies on a cycle is left over when the graph is peeled from both ends."""
         arrows = self._arrows()
         left = _peel(arrows)
         left = _peel({(target, source) for source, target in arrows if {source, target} <= left})
@@ -89,7 +86,15 @@ class Partition:
         pairs = ((group[edges[i].source], group[edges[i].target]) for i in self.kept_edges())
         return {(source, target) for source, target in pairs if source != target}
 
-    def view(self, depth: int | None) -> View:
+    def _single_folds(self) -> set[int]:
+        """Folds with one member: they hide nothing, so the member is better shown as itself."""
+        sizes: dict[int, int] = {}
+        for key in self.group:
+            if key in self.folds:
+                sizes[key] = sizes.get(key, 0) + 1
+        return {key for key, size in sizes.items() if size == 1}
+
+    def view(self) -> View:
         """The view in which every group is an item."""
         members: dict[int, list[int]] = {}
         for node in self.kept_nodes():
@@ -102,7 +107,6 @@ class Partition:
             links=self._links(items, place),
             roots=tuple(place[self.group[root.node]] for root in self.graph.roots),
             left_out=tuple(node for node, key in enumerate(self.group) if key == LEFT_OUT),
-            depth=depth,
         )
 
     def _order(self, members: dict[int, list[int]]) -> list[int]:
@@ -143,6 +147,18 @@ class Partition:
             fold.type,
             fold.call,
             fold.count,
+            self._rounds(fold, key),
+        )
+
+    def _rounds(self, fold: Group, key: int) -> tuple[tuple[int, ...], ...]:
+        """The members of a repeat by its rounds, from the last to the first."""
+        if fold.kind != "repeat" or self._hierarchy is None:
+            return ()
+        inside = self._hierarchy.rounds(fold.id)
+        return tuple(
+            kept
+            for nodes in inside
+            if (kept := tuple(node for node in nodes if self.group[node] == key))
         )
 
     def _leaf_name(self, node: int) -> str:
@@ -193,18 +209,13 @@ def _peel(arrows: set[tuple[int, int]]) -> set[int]:
     return waiting.keys() - set(ready)
 
 
-def short_op(node: Node) -> str:
-    """``MulBackward0`` as people say it: Mul.  A user's class keeps its name."""
-    if node.kind == "custom":
-        return node.op
-    short = re.sub(r"Backward\d*$", "", node.op.rsplit("::", 1)[-1])
-    return short or node.op
-
-
 def label_of(graph: Graph, node: Node) -> str:
-    """The user's words for what a node computed: ``y = 3*a``, ``3*a``, or ""."""
+    """The user's words for what a node computed: ``y = 3*a``, ``3*a``, or ""; ``∂ 3*a`` for what
+    backward made of it."""
     origin = graph.origin_of(node)
     expression = origin.expression if origin else ""
+    if node.backward_made and expression:
+        expression = f"∂ {expression}"
     if node.kind == "leaf":
         return ""
     if node.variable and expression:

@@ -14,15 +14,21 @@ import msgspec
 from gradscope.errors import ReportError
 from gradscope.report import Graph
 
-ItemKind = Literal["op", "leaf", "custom", "opaque", "module", "repeat"]
+ItemKind = Literal[
+    "op", "leaf", "custom", "opaque", "module", "repeat", "round", "function", "part", "graph"
+]
+"""The kinds of a node, and those of a closed group."""
+
+SINGLE = ("op", "leaf", "custom", "opaque")
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One thing that is drawn: a node, a closed module call, or a repeated run of a chain.
+    """One thing that is drawn: a node, or a closed group.
 
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
     module's path), ``type`` is a module's class, ``label`` the user's expression, ``call`` the
-    module call closed here, ``count`` how often a repeat repeats.  All texts are raw."""
+    module call closed here, ``count`` how often a repeat repeats, ``rounds`` its members by round,
+    in the order of backward.  All texts are raw."""
 
     id: int
     kind: ItemKind
@@ -32,11 +38,12 @@ class Item(msgspec.Struct, frozen=True):
     type: str = ""
     call: int | None = None
     count: int = 1
+    rounds: tuple[tuple[int, ...], ...] = ()
 
     @property
     def folded(self) -> bool:
         """Whether this stands for more than the one node it could show as itself."""
-        return self.kind in ("module", "repeat")
+        return self.kind not in SINGLE
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -51,14 +58,12 @@ class View(msgspec.Struct, frozen=True):
     """Items in topological order, and the links between them.
 
     ``roots[r]`` is the item that holds ``graph.roots[r]``.  ``left_out`` are the nodes that are
-    not drawn at all.  ``depth`` is the depth of module calls at which they were closed, None if
-    none were."""
+    not drawn at all."""
 
     items: tuple[Item, ...]
     links: tuple[Link, ...]
     roots: tuple[int, ...]
     left_out: tuple[int, ...] = ()
-    depth: int | None = None
 
     def outgoing(self) -> list[list[int]]:
         """For every item the indices of its outgoing links, in the order of their input slots."""

@@ -110,12 +110,18 @@ def _without_detours(entries: list[_Entry], own: str) -> list[_Entry]:
         kept.append(entry)
     if after_own:
         _drop_tail(kept, _is_import)
+    if detoured:  # Ctrl-C on the way: the call itself had not begun, or was over
+        _drop_tail(kept, _leads_to_dispatch)
     return kept
 
 
 def _is_dispatch(entry: _Entry) -> bool:
     code = entry.code
     return code.co_name == "handle_torch_function" and code.co_filename.endswith(_OVERRIDES_FILE)
+
+
+def _leads_to_dispatch(entry: _Entry) -> bool:
+    return "handle_torch_function(" in linecache.getline(entry.code.co_filename, entry.line)
 
 
 def _is_import(entry: _Entry) -> bool:

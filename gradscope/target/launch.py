@@ -14,9 +14,10 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from pathlib import Path, PurePath
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from gradscope.errors import TargetError
@@ -42,6 +43,7 @@ class Launch:
         extra: a second module that the program must find by its name, if any.
         always_on_path: ``path_entry`` is there even in python's safe-path mode.
         source: the text of a program that is in no file.
+        codes: what that text was compiled to.
     """
 
     main: ModuleType
@@ -51,6 +53,7 @@ class Launch:
     extra: ModuleType | None = None
     always_on_path: bool = False
     source: str = ""
+    codes: tuple[CodeType, ...] = ()
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -127,7 +130,8 @@ def _code(target: Target) -> Launch:
         # From 3.13 on python shows the lines of -c in tracebacks.
         lines = source.splitlines(keepends=True)
         linecache.cache["<string>"] = (len(source), None, lines, "<string>")
-    return Launch(main, "-c", "", lambda: run_code(vars(main), *codes), source=source)
+    call = partial(run_code, vars(main), *codes)
+    return Launch(main, "-c", "", call, source=source, codes=tuple(codes))
 
 
 def _stdin(target: Target) -> Launch:
@@ -140,7 +144,8 @@ def _stdin(target: Target) -> Launch:
     code = compile_source(source, "<stdin>")
     main = _main_module(BuiltinImporter, file="<stdin>")
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
-    return Launch(main, target.text, "", lambda: run_code(vars(main), code), source=text)
+    call = partial(run_code, vars(main), code)
+    return Launch(main, target.text, "", call, source=text, codes=(code,))
 
 
 def _function(target: Target) -> Launch:

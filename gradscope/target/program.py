@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from gradscope.errors import TargetError
@@ -88,6 +88,11 @@ class Program:
     def source(self) -> str:
         """The text of a program that is in no file (``-c`` and stdin), else ""."""
         return self._ready.source if isinstance(self._ready, Launch) else ""
+
+    @property
+    def codes(self) -> tuple[CodeType, ...]:
+        """What :attr:`source` was compiled to."""
+        return self._ready.codes if isinstance(self._ready, Launch) else ()
 
     def run(
         self,

@@ -76,15 +76,20 @@ class Names:
 @dataclass
 class Owner:
     """The parameters of one module that the program holds, all of them or (``loose``) of one that
-    no other module knows."""
+    no other module knows; or (``plain``) a leaf that is a module's attribute and no Parameter."""
 
     tensors: list[tuple[torch.Tensor, str]]
     loose: bool = False
+    plain: bool = False
 
 
 @dataclass
 class Case:
-    """One graph, what flowed through it, and what was seen on it before its buffers were freed."""
+    """One graph, what flowed through it, and what was seen on it before its buffers were freed.
+
+    ``unfinished``: the program ended before its first backward call, so that what it had not used
+    by then says nothing.
+    """
 
     graph: Graph
     origins: Origins
@@ -101,6 +106,7 @@ class Case:
     mismatches: tuple[Mismatch, ...] = ()
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
+    unfinished: bool = False
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""
@@ -117,11 +123,23 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
             for tensor in nn.Module.parameters(module)
         ]
         found.append(Owner(named))
+        found.extend(
+            Owner([leaf], loose=True, plain=True) for leaf in _plain_leaves(modules, module)
+        )
     for module, path in loose:
         parameters = nn.Module.named_parameters(module)
         named = [(tensor, f"{path}.{name}") for name, tensor in parameters]
         found.append(Owner(named, loose=True))
     return found
+
+
+def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torch.Tensor, str]]:
+    """Tensors that modules keep as plain attributes, and that require grad."""
+    for child in nn.Module.modules(owner):
+        path = modules.paths.get(id(child), "")
+        for key, value in list(vars(child).items()):
+            if issubclass(type(value), torch.Tensor) and value.requires_grad and value.is_leaf:
+                yield value, f"{path}.{key}" if path else key
 
 
 def loose_modules(

@@ -11,11 +11,11 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.events import storage_of
-from gradscope.capture.recorder import NO_SEQUENCE, Recorder
+from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import saved_tensors
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site
-from gradscope.capture.walk import Walked
+from gradscope.capture.walk import NO_SEQUENCE, Walked
 
 MAX_EDITS = 20_000
 """Changes in place that are remembered."""
@@ -50,6 +50,7 @@ class Changes:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._edits: deque[Edit] = deque(maxlen=MAX_EDITS)
+        self._statistics: set[int] = set()
 
     def note(self, seen: Seen) -> None:
         """A call that changes its first operand."""
@@ -62,6 +63,15 @@ class Changes:
                 self._edits.append(
                     Edit(storage, start, end, seen.made[1], seen.function, seen.place)
                 )
+
+    def note_statistics(self, seen: Seen) -> None:
+        """A batch norm that trains changes its running statistics, and torch does not count it."""
+        for tensor in seen.operands[1:3]:
+            storage = storage_of(tensor)
+            if storage and not tensor.requires_grad:
+                self._statistics.add(storage)
+                edit = Edit(storage, *_range_of(tensor), seen.made[1], seen.function, seen.place)
+                self._edits.append(edit)
 
     def edited_since(self, sequence: int) -> set[int]:
         """Storages changed since the node with this sequence number, by whatever call."""
@@ -82,9 +92,10 @@ class Changes:
         made = [node._sequence_nr() for node in walked.nodes]
         oldest = min((number for number in made if number < NO_SEQUENCE), default=0)
         recent = self._recorder.events.in_place
-        if not thorough and not (recent and recent[-1].sequence > oldest):
+        changed = bool(recent and recent[-1].sequence > oldest)
+        if not (thorough or changed or self._statistics):
             return []
-        storages = self.edited_since(oldest)
+        storages = self.edited_since(oldest) | self._statistics
         return [
             change
             for position, node in enumerate(walked.nodes)
@@ -99,6 +110,8 @@ class Changes:
             if isinstance(value, RuntimeError):
                 if _NOTICED in str(value):
                     yield self._noticed(position, node, slot, made)
+            elif slot.startswith("running") and getattr(node, "_saved_training", False):
+                continue  # saved, but only a batch norm that does not train needs them
             elif isinstance(value, torch.Tensor) and storage_of(value) in storages:
                 edit = self._silent(value, made)
                 if edit is not None:

@@ -13,14 +13,12 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.exam.ancestry import leaves_behind, terms_of
 from gradscope.capture.seen import Seen
 from gradscope.observations import CutReason
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
-
-MAX_BEHIND = 4_000
-"""Nodes that are walked from one cut."""
 
 MAX_FOLLOWED = 20_000
 """Results without history that are followed on their way."""
@@ -28,6 +26,7 @@ MAX_FOLLOWED = 20_000
 _NUMBERS = frozenset(
     ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
 )
+_ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
 _HARMLESS = frozenset(
     [
         "grad",
@@ -64,22 +63,31 @@ _HARMLESS = frozenset(
 @dataclass
 class KnownCut:
     """A place that cut: which function there, why, which leaves lay behind its operands, and which
-    nodes took its result (``fed`` once one of them was in a watched graph)."""
+    nodes took its result (``fed`` once one of them was in a watched graph).
+
+    ``discrete``: its result is no floating-point number.  ``added``: nodes that added a single
+    number made from its result to another (``summand`` once one of them was a term of a loss).
+    ``then`` is what the same line turned the result into: ``numpy`` in ``x.detach().numpy()``.
+    """
 
     place: int
     function: str
     reason: CutReason
     switched_at: int
     leaves: list[torch.Tensor]
+    discrete: bool = False
     fed: bool = False
+    summand: bool = False
+    then: str = ""
     takers: set[int] = field(default_factory=set)
+    added: set[int] = field(default_factory=set)
 
 
 class Cuts:
     """All places that cut history."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, str, str], KnownCut] = {}
+        self.known: dict[tuple[int, str, CutReason], KnownCut] = {}
         self._results: dict[int, tuple[weakref.ref[torch.Tensor], list[KnownCut]]] = {}
         self._switched_at = -1
         self._used_inside: dict[int, torch.Tensor] = {}
@@ -102,6 +110,28 @@ class Cuts:
             reason: CutReason = "checkpoint" if "Checkpoint" in seen.function else "function"
             self._add(seen, reason, lambda: list(inside.values()))
 
+    def note_gradients(
+        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
+    ) -> None:
+        """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
+        tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
+        if tensors and not any(tensor.requires_grad for tensor in tensors):
+            self._know((place, "grad", "function"), -1, tensors, lambda: leaves)
+
+    def note_data_set(self, seen: Seen) -> None:
+        """The program has given a tensor new numbers through ``.data``."""
+        target, *values = seen.operands
+        computed = [tensor for tensor in values if tensor.grad_fn is not None]
+        if computed:
+            key: tuple[int, str, CutReason] = (seen.place, "data", "function")
+            self._know(key, -1, [target], lambda: leaves_behind(computed))
+
+    def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
+        """The program has made a Parameter of a tensor with history."""
+        self._know(
+            (place, "Parameter", "function"), -1, [parameter], lambda: leaves_behind([source])
+        )
+
     def note(self, seen: Seen) -> None:
         """Look at one call."""
         if self._results:
@@ -119,13 +149,16 @@ class Cuts:
             for cut in self._cuts_of(tensor):
                 cut.fed = True
 
-    def mark(self, sequences: Iterable[int]) -> None:
-        """Nodes with these sequence numbers are in a graph that backward walks."""
-        waiting = [cut for cut in self.known.values() if cut.takers]
+    def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
+        """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
+        waiting = [cut for cut in self.known.values() if cut.takers or cut.added]
         walked = set(sequences) if waiting else set()
+        terms = terms_of(roots) if any(cut.added for cut in waiting) else set()
         for cut in waiting:
             cut.fed = cut.fed or not cut.takers.isdisjoint(walked)
+            cut.summand = cut.summand or not cut.added.isdisjoint(terms)
             cut.takers.clear()
+            cut.added.clear()
 
     def start_step(self) -> None:
         """Forget results that have died."""
@@ -137,26 +170,43 @@ class Cuts:
         reason: CutReason,
         behind: Callable[[], list[torch.Tensor]],
     ) -> None:
-        key = (seen.place, seen.function, reason)
+        switched = self._switched_at if reason == "no_grad" else -1
+        self._know((seen.place, seen.function, reason), switched, seen.results, behind)
+
+    def _know(
+        self,
+        key: tuple[int, str, CutReason],
+        switched: int,
+        results: list[torch.Tensor],
+        behind: Callable[[], list[torch.Tensor]],
+    ) -> None:
         cut = self.known.get(key)
         if cut is None:
             if len(self.known) >= MAX_CUTS:
                 return
-            switched = self._switched_at if reason == "no_grad" else -1
-            cut = KnownCut(seen.place, seen.function, reason, switched, behind())
-            self.known[key] = cut
-        self._remember(seen.results, [cut])
+            discrete = not any(_is_continuous(tensor) for tensor in results)
+            cut = self.known[key] = KnownCut(*key, switched, behind(), discrete)
+        self._remember(results, [cut])
 
     def _follow(self, seen: Seen) -> None:
         cuts = [cut for tensor in seen.operands for cut in self._cuts_of(tensor)]
         if not cuts:
             return
         if seen.in_graph:
+            is_term = seen.function in _ADDING and all(t.numel() == 1 for t in seen.operands)
             for cut in cuts:
                 if not cut.fed and len(cut.takers) < MAX_FOLLOWED:
                     cut.takers.add(seen.made[1] - 1)
-        else:
+                if is_term and not cut.summand:
+                    cut.added.add(seen.made[1] - 1)
+        elif seen.function == "numpy":
+            for cut in cuts:
+                cut.then = cut.then or _if_same_line(seen, cut.place)
+        elif any(_is_continuous(tensor) for tensor in seen.results):
             self._remember(seen.results, cuts)
+        else:
+            # Past a sample, an index or a comparison no gradient could have come to this cut.
+            self._remember(seen.results, [cut for cut in cuts if cut.discrete])
 
     def _remember(self, results: Iterable[torch.Tensor], cuts: list[KnownCut]) -> None:
         for tensor in results:
@@ -166,6 +216,15 @@ class Cuts:
     def _cuts_of(self, tensor: Any) -> list[KnownCut]:
         known = self._results.get(id(tensor))
         return known[1] if known is not None and known[0]() is tensor else []
+
+
+def _is_continuous(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+def _if_same_line(seen: Seen, place: int) -> str:
+    here, there = seen.places.line(seen.place), seen.places.line(place)
+    return seen.function if here is not None and here == there else ""
 
 
 def _reason() -> CutReason:
@@ -185,25 +244,3 @@ def _gives_values(seen: Seen) -> bool:
         tensor.requires_grad and (id(tensor) in operands or not tensor.is_leaf)
         for tensor in seen.results
     )
-
-
-def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """The leaves from which some tensors were computed, as far as a bounded walk sees."""
-    found: dict[int, torch.Tensor] = {}
-    seen: dict[Any, None] = {}
-    stack: list[Any] = []
-    for tensor in tensors:
-        if tensor.grad_fn is None:
-            found[id(tensor)] = tensor
-        else:
-            stack.append(tensor.grad_fn)
-    while stack and len(seen) < MAX_BEHIND:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen[node] = None
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            found[id(variable)] = variable
-        stack.extend(target for target, _ in node.next_functions if target is not None)
-    return list(found.values())

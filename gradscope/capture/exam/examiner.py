@@ -13,13 +13,14 @@ from typing import Any
 import torch
 
 from gradscope.capture.calls import BackwardCall
+from gradscope.capture.exam.between import Between
 from gradscope.capture.exam.case import Case
+from gradscope.capture.exam.chosen import Chosen
 from gradscope.capture.exam.glance import Glance
+from gradscope.capture.exam.interrupts import InterruptsPutOff
 from gradscope.capture.exam.journal import Journal
-from gradscope.capture.exam.kept import Kept
-from gradscope.capture.exam.loops import Accumulating
 from gradscope.capture.exam.pace import Pace
-from gradscope.capture.exam.request import Examination
+from gradscope.capture.exam.request import HANDFUL, Examination
 from gradscope.capture.exam.saved_values import activities
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.teller import Teller
@@ -31,7 +32,6 @@ from gradscope.capture.quiet import unseen
 from gradscope.capture.source import Sources
 from gradscope.capture.summary import number
 from gradscope.errors import GradscopeError
-from gradscope.observations import Step
 from gradscope.plain import Number
 from gradscope.report import Report
 from gradscope.target import StopProgram
@@ -39,10 +39,11 @@ from gradscope.target import StopProgram
 MOST_STOPS = 1_000
 """How often a program is stopped that catches even that; then it is left to run."""
 
-ACTIVE_STEPS = 3
+ACTIVE_STEPS = HANDFUL
 """Backward calls before which the activations are looked at."""
 
-_sequence = torch._C._autograd._get_sequence_nr
+GRADS_A_STEP = 10
+"""Calls of ``torch.autograd.grad`` that are watched for each call of ``backward`` asked for."""
 
 
 class Examiner:
@@ -58,11 +59,10 @@ class Examiner:
         self._examination = examination
         self._journal = Journal()
         self._teller = Teller(self.recorder, self._journal)
-        self._kept = Kept(self.recorder, self._teller, examination)
-        self._pace = Pace(examination.thorough)
-        self._accumulating = Accumulating()
+        self._chosen = Chosen(self.recorder, self._teller, examination)
+        self._between = Between(self.recorder, self._journal)
+        self._pace = Pace(examination.is_close)
         self._stops = 0
-        self._last_sequence = 0
 
     @property
     def fault(self) -> Exception | None:
@@ -76,6 +76,7 @@ class Examiner:
             self._stops += 1
             raise StopProgram
         self._journal.calls += 1
+        self._journal.backwards += call.accumulates
         with collection_put_off():
             made, serious = self._watch(call)
         if made is None:
@@ -91,23 +92,26 @@ class Examiner:
         if self.fault is not None or call.batched:
             return None, False
         try:
-            with unseen():
+            with InterruptsPutOff(), unseen():
                 made, before = self._look_before(call)
         except Exception as error:
             self._teller.fault = error
             return None, False
         made.run()
         try:
-            with unseen():
+            with InterruptsPutOff(), unseen():
                 return made, self._look_after(made, before)
         except Exception as error:
             self._teller.fault = error
             return made, False
 
     def _is_enough(self) -> bool:
-        steps = self._examination.steps
-        over = steps is not None and self._journal.calls >= steps
-        return over or (self._kept.is_final and not self._examination.keep_going)
+        steps, journal = self._examination.steps, self._journal
+        # Calls of torch.autograd.grad are mostly a part of a step.
+        over = steps is not None and (
+            journal.backwards >= steps or journal.calls >= GRADS_A_STEP * steps
+        )
+        return over or (self._chosen.is_final and not self._examination.keep_going)
 
     def _may_stop(self) -> bool:
         return self._stops < MOST_STOPS
@@ -129,7 +133,7 @@ class Examiner:
         else:
             made = Glance(call, tap, journal.calls, tap.values_seen)
             journal.glanced += 1
-        self._begin_step(made, loss)
+        self._between.begin(made, loss)
         return made, self._seen_before(made) if isinstance(made, Watch) else None
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
@@ -139,24 +143,9 @@ class Examiner:
         # What is not light by now has come to a place where it never was.
         return odd or not tap.light or self._pace.is_full(tap.places.number(call.frame))
 
-    def _begin_step(self, made: Watch | Glance, loss: Number | None) -> None:
-        tap, journal = self.recorder, self._journal
-        edited = tap.changes.edited_since(self._last_sequence)
-        self._finish_last_step(edited)
-        leaves = made.leaves if made.call.accumulates else []
-        kept = self._accumulating.before(leaves, edited)
-        step = Step(number=journal.calls, loss=loss, nodes=len(made.nodes), kept=kept)
-        journal.add(step, tap.places.site_of(made.call.frame))
-        tap.cuts.mark(node._sequence_nr() for node in made.nodes)
-
-    def _finish_last_step(self, edited: set[int]) -> None:
-        """What the program did after the last call tells whether it used a mixed gradient."""
-        if self._journal.latest is not None:
-            self._journal.amend(reused=self._accumulating.mixed_and_used(edited))
-
     def _seen_before(self, watch: Watch) -> Before:
         tap = self.recorder
-        looks = self._journal.calls <= ACTIVE_STEPS and not self._kept.is_final
+        looks = self._journal.calls <= ACTIVE_STEPS and not self._chosen.is_final
         return Before(
             changed=tap.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
@@ -169,38 +158,25 @@ class Examiner:
         """Note what came of a call; returns whether the program should be stopped."""
         tap = self.recorder
         made.measured()
-        norm = made.norm()
-        step = self._journal.amend(norm=None if norm is None else number(norm))
-        tap.learners.note_reached(made.reached())
-        if made.call.accumulates:
-            self._accumulating.after(made.leaves)
+        step, collapsed = self._between.end(made, full=before is not None)
         if made.failure is not None:
             self._teller.failed(made.failure, made.call.frame)
         place = tap.places.number(made.call.frame)
-        odd = self._pace.note(place, step, before is not None, tap.has_news)
+        odd = self._pace.note(place, step, full=before is not None, new=tap.has_news)
+        if collapsed and before is None:
+            self._pace.alarm(place)
         trouble = (
             (before is not None and bool(before.changed or before.mismatches))
             or made.failure is not None
             or not made.is_finite
             or isinstance(step.loss, str)
         )
-        serious = self._kept.consider(made, before, trouble, odd)
-        self._start_step(made.call)
+        serious = self._chosen.consider(made, before, trouble, odd or collapsed)
+        self._between.start_next(made)
         tap.rest(not self._pace.is_full(place))
         if self._examination.on_step is not None:
             self._examination.on_step(step)
         return serious
-
-    def _start_step(self, call: BackwardCall) -> None:
-        now = _sequence()
-        tap = self.recorder
-        tap.values_seen.start_step()
-        tap.cuts.start_step()
-        tap.alterations.start_step(self._last_sequence)
-        tap.forget_old()
-        if call.accumulates:
-            tap.carries.start_step(now)
-        self._last_sequence = now
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         self._teller.refused(error, args, frame)
@@ -219,8 +195,8 @@ class Examiner:
         try:
             with unseen():
                 tap.learners.optimizers.find()
-                self._finish_last_step(tap.changes.edited_since(self._last_sequence))
-                case = self._kept.case
+                self._between.finish()
+                case = self._chosen.case
                 if case is None:
                     if error is not None:
                         scopes = Scopes.of_frames(frames)
@@ -233,9 +209,11 @@ class Examiner:
 
     def _last_case(self, scopes: Scopes, value: object, error: BaseException | None) -> Case:
         case = final_case(self.recorder, scopes, value, error)
+        case.unfinished = error is not None and not self._teller.has_failure
         if self._teller.has_failure:
             # The graph shown is not the one that the refused call should have had.
             case.leaf_numbers.clear()
+            case.notes.clear()
         return case
 
 

@@ -49,12 +49,12 @@ class Glance(MadeCall):
         # In float16 any operation may overflow.
         infinite = {sequence for sequence, _ in values.counts}
         roots = [node for node, _ in self.ends]
-        self.nodes = nearest(roots)
-        if len(self.nodes) >= CUT:
+        self._nodes = nearest(roots)
+        if len(self._nodes) >= CUT:
             make_release_safe(walk(roots))
         self._leaves: list[Any] = []
         self._doubtful: list[LiveNode] = []
-        for node in self.nodes:
+        for node in self._nodes:
             if type(node).__name__ == _LEAF:
                 self._leaves.append(node)
             elif values.half or node._sequence_nr() in infinite or not is_harmless(node):
@@ -65,6 +65,11 @@ class Glance(MadeCall):
         self._arrived: dict[LiveNode, int] = {}
         self._norms: dict[LiveNode, float] = {}
         self._saved: list[tuple[LiveNode, Saved]] = []
+
+    @property
+    def nodes(self) -> list[LiveNode]:
+        """The nodes of the graph, nearest to the roots first."""
+        return self._nodes
 
     @property
     def leaves(self) -> list[torch.Tensor]:
@@ -145,16 +150,14 @@ class Glance(MadeCall):
         """Whether every gradient that was read was finite."""
         return not self._meter.bad
 
-    def norm(self) -> float | None:
-        """The norm of the gradients of all leaves together; None where no leaf got any."""
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
         table = self._meter.finish()
-        found = []
         for node in self._leaves:
             entry = self._arrived.get(node, NOT_REACHED)
             norm = self._norms.get(node, table[entry].norm)
-            if norm is not None:
-                found.append(float(norm))
-        return math.hypot(*found) if found else None
+            if norm is not None and node.variable is not None:
+                yield node.variable, float(norm)
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""
@@ -166,14 +169,20 @@ class Glance(MadeCall):
         watch = Watch(self.call, self.recorder, self.number, self._meter)
         watch.failure, watch.result = self.failure, self.result
         flow, walked = watch.flow, watch.walked
-        unread, leaves = self._meter.unread(), set(watch.leaf_positions)
+        unread = self._meter.unread()
+        # Where the call failed, some may have been sent to a leaf and never arrived.
+        unreached = {
+            position
+            for position in watch.leaf_positions
+            if self.failure is None and not self._reaches(walked.nodes[position])
+        }
         flow.edges = [unread] * len(flow.edges)
         flow.upstream = [[unread] * len(row) for row in flow.upstream]
         for number, (source, slot, target, _) in enumerate(walked.edges):
             leaving, _ = self._passed.get(walked.nodes[source], ((), ()))
             if slot < len(leaving):
                 flow.edges[number] = leaving[slot]
-            elif target in leaves and not self._reaches(walked.nodes[target]):
+            elif target in unreached:
                 flow.edges[number] = NOT_REACHED
         for node, (_, arriving) in self._passed.items():
             row = flow.upstream[walked.index[node]]

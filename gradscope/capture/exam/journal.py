@@ -24,6 +24,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.backwards = 0
         self.glanced = 0
         self.batched = 0
         self._first: list[tuple[Step, Site | None]] = []
@@ -63,9 +64,4 @@ class Journal:
             yield (
                 f"{self.batched:,} backward {calls} with is_grads_batched {were} not looked at: "
                 "such gradients cannot be read on the way"
-            )
-        if self.glanced:
-            yield (
-                f"{self.glanced:,} of {self.calls:,} backward calls were looked at only briefly, "
-                "because those before them were in order; --thorough looks at all of them"
             )

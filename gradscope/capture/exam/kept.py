@@ -1,58 +1,89 @@
-"""Which backward call of a run is the one to be reported."""
+"""Results of earlier steps that a container of the program's keeps, and their graphs with them.
+
+Looked for a few times in a run, among the variables in sight.  Knows nothing of the Report.
+"""
 
 from __future__ import annotations
 
-from gradscope.capture.exam.case import Case
-from gradscope.capture.exam.glance import Glance
-from gradscope.capture.exam.request import Examination
-from gradscope.capture.exam.tap import Tap
-from gradscope.capture.exam.teller import Teller
-from gradscope.capture.exam.watch import Watch
-from gradscope.capture.exam.watched import Before, watched_case
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import NamedTuple
+
+from gradscope.capture.names import Scopes, value_in_frame
+from gradscope.capture.source import Site, Sources
+
+MANY = 4
+"""Earlier steps of which something is kept, before it is said that something is."""
+
+SPARSER = 4
+"""By how much later each search is than the one before."""
+
+
+class Keeper(NamedTuple):
+    """A container that keeps graphs: its name, where it is filled, and of how many steps."""
+
+    variable: str
+    site: Site | None
+    times: int
 
 
 class Kept:
-    """The case so far: the first call, one in which sizes went wrong, or, and then it is
-    ``final``, the first in which something serious turned up."""
+    """Looks for a container that gets something with history in every step."""
 
-    def __init__(self, tap: Tap, teller: Teller, examination: Examination) -> None:
-        self.case: Case | None = None
-        self.is_final = False
-        self._accumulates = False
-        self._tap = tap
-        self._teller = teller
-        self._examination = examination
+    def __init__(self) -> None:
+        self.keeper: Keeper | None = None
+        self._ends: deque[int] = deque(maxlen=SPARSER * MANY)
+        self._steps = 0
+        self._next = MANY
 
-    def consider(
-        self, made: Watch | Glance, before: Before | None, trouble: bool, odd: bool
-    ) -> bool:
-        """Keep a call that was just made, if it is the one that matters.
+    def is_time(self) -> bool:
+        """Whether enough steps have gone by to look again."""
+        return self.keeper is None and self._steps >= self._next
 
-        Args:
-            made: the call.
-            before: what was seen before it; None for a glance.
-            trouble: something is wrong with it.
-            odd: nothing is, but the size of its gradients has jumped.
+    def end_step(self, sequence: int) -> None:
+        """The parameters have changed since the backward call at this sequence number."""
+        self._steps += 1
+        self._ends.append(sequence)
 
-        Returns:
-            Whether it is no use to go on.
-        """
-        first = self.case is None or (made.call.accumulates and not self._accumulates)
-        if self.is_final or not (first or trouble or (odd and before is not None)):
-            return False
-        watch = made.in_full() if isinstance(made, Glance) else made
-        case = watched_case(self._tap, watch, before or Before())
-        self.is_final = trouble and self._is_serious(case)
-        if first or self.is_final or (odd and self._says_more(case)):
-            self.case, self._accumulates = case, made.call.accumulates
-        return self.is_final and not self._examination.keep_going
+    def look(self, frames: Iterable[FrameType], sources: Sources) -> None:
+        """Search the variables in sight."""
+        self._next *= SPARSER
+        frames = list(frames)
+        steps: dict[str, set[int]] = {}
+        scopes = Scopes.of_frames(frames)
+        for tensor in scopes.held_tensors():
+            if tensor.grad_fn is None:
+                continue
+            step = bisect_right(self._ends, tensor.grad_fn._sequence_nr())
+            if step < len(self._ends):
+                for name in (n for path in scopes.names(tensor) for n in _containers(path)):
+                    steps.setdefault(name, set()).add(step)
+        full = [name for name, of in steps.items() if len(of) >= MANY]
+        if full:
+            name = max(full, key=len)
+            site = next(_filling(name, frames, sources), None)
+            self.keeper = Keeper(name, site, len(steps[name]))
 
-    def _is_serious(self, case: Case) -> bool:
-        judge = self._examination.serious
-        return judge is None or judge(self._teller.report(case))
 
-    def _says_more(self, case: Case) -> bool:
-        judge = self._examination.telling
-        if judge is None or self.case is None:
-            return False
-        return judge(self._teller.report(case)) and not judge(self._teller.report(self.case))
+def _containers(path: str) -> Iterator[str]:
+    """``history`` and ``history[3]['rows']`` for ``history[3]['rows'][0]``: what may hold many."""
+    return (path[: match.start()] for match in re.finditer(r"\[", path))
+
+
+def _filling(name: str, frames: list[FrameType], sources: Sources) -> Iterator[Site]:
+    """Lines that put something into a container of this name, also in methods of its owner."""
+    owner, _, last = name.rpartition(".")
+    fills = r"\s*(\.(append|appendleft|extend|insert)\b|\[|\+=)"
+    here = re.compile(re.escape(name) + fills)
+    in_owner = re.compile(rf"\w+\.{re.escape(last)}{fills}")
+    codes = [(here, frame.f_code) for frame in frames]
+    for frame in frames if owner else ():
+        members = vars(type(value_in_frame(owner, frame))).values()
+        functions = (getattr(member, "__code__", None) for member in members)
+        codes.extend((in_owner, code) for code in functions if code is not None)
+    for wanted, code in codes:
+        sites = (Site(code, offset) for offset in range(0, len(code.co_code), 2))
+        yield from (site for site in sites if wanted.match(sources.origin(site).expression))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,35 +16,19 @@ from torch import nn
 from torch.nn.modules import module as module_hooks
 
 from gradscope.capture.exam.optimizers import Optimizers
-from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
 
 MAX_KNOWN = 200_000
 """Leaves that are remembered, of each sort."""
 
-MAX_READS = 100
-"""Tensors whose ``.grad`` was read in vain."""
-
 Places = dict[int, tuple[weakref.ref[torch.Tensor], int]]
-
-
-@dataclass
-class VainRead:
-    """A tensor that is no leaf, and whose ``.grad`` the program has read."""
-
-    name: str
-    tensor: weakref.ref[torch.Tensor]
-    op: str
-    made: int
-    shape: tuple[int, ...]
 
 
 class Learners:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.vain_reads: dict[tuple[int, str], VainRead] = {}
         self.optimizers = Optimizers(recorder)
         self._recorder = recorder
         self._born: Places = {}
@@ -77,23 +60,6 @@ class Learners:
                 continue
             if _place_of(used, tensor) < 0 and len(used) < MAX_KNOWN:
                 used[id(tensor)] = (weakref.ref(tensor), seen.place)
-
-    def note_grad_read(self, seen: Seen) -> None:
-        """The program, not torch, reads ``.grad``: of what?"""
-        tensor = seen.operands[0] if seen.operands else None
-        if tensor is None or tensor.is_leaf or tensor.retains_grad or not tensor.requires_grad:
-            return
-        user, node = seen.user, tensor.grad_fn
-        if user is not _first_outside_ours(seen.frame) or user is None or node is None:
-            return
-        site = seen.places.site(seen.place)
-        paths = self._recorder.sources.operands(site) if site is not None else []
-        name = name_in_frame(tensor, [*paths, *_names_of(user)], user)
-        span = self._recorder.span_of(node._sequence_nr())
-        made = -1 if span is None else span.place
-        if len(self.vain_reads) < MAX_READS:
-            read = VainRead(name, weakref.ref(tensor), node.name(), made, tuple(tensor.shape))
-            self.vain_reads.setdefault((made, name), read)
 
     # ------------------------------------------------------------------ what is known
 
@@ -129,9 +95,25 @@ class Learners:
 
     def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
         """A backward call has brought these a gradient."""
+        reached = self._reached
         for leaf in leaves:
-            if not self.is_reached(leaf):
-                self._reached[id(leaf)] = (weakref.ref(leaf), 0)
+            times = _place_of(reached, leaf)
+            if times < 1:
+                reached[id(leaf)] = (weakref.ref(leaf), times + 1)
+            self.optimizers.fresh.add(id(leaf))
+
+    def note_filled(self) -> None:
+        """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
+        makes a backward call of its own."""
+        self.note_reached(
+            leaf
+            for leaf in self.used_leaves()
+            if id(leaf) not in self._reached and leaf.is_leaf and leaf.grad is not None
+        )
+
+    def is_reached_often(self, leaf: torch.Tensor) -> bool:
+        """Whether several backward calls have."""
+        return _place_of(self._reached, leaf) >= 1
 
     def is_reached(self, leaf: torch.Tensor) -> bool:
         """Whether any backward call has brought this leaf a gradient."""
@@ -151,19 +133,6 @@ class Learners:
 
 def _caller() -> Any:
     return sys._getframe(2)
-
-
-def _first_outside_ours(frame: Any) -> Any:
-    """The frame that asked, without the recorder's own."""
-    own = __file__.rpartition("/capture/")[0]
-    while frame is not None and frame.f_code.co_filename.startswith(own):
-        frame = frame.f_back
-    return frame
-
-
-def _names_of(frame: Any) -> list[str]:
-    """Local variables of a frame, in case the expression's own names were bound since."""
-    return [name for name in frame.f_code.co_varnames if name.isidentifier()]
 
 
 def _place_of(places: Places, tensor: torch.Tensor) -> int:

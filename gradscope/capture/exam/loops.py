@@ -113,29 +113,47 @@ class _Held:
     mixed: bool = False
 
 
+@dataclass
+class Updates:
+    """What happened to the leaves of a graph since they last got a gradient."""
+
+    changed: int
+    """Leaves that were changed in place."""
+    kept: int
+    """Of those, how many still hold the gradient they were changed with."""
+    dropped: int
+    """Leaves that were not changed, and no longer hold their gradient."""
+
+
 class Accumulating:
     """Gradients that are used, kept, and added to."""
 
     def __init__(self) -> None:
         self._held: dict[int, _Held] = {}
 
-    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> int:
+    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
         """Look at the leaves of a graph just before backward goes through it.
 
         Args:
             leaves: the leaves.
             edited: storages that were changed in place since the last call, also through ``.data``.
-
-        Returns:
-            How many leaves were changed and still hold the gradient they were changed with.
         """
-        kept = 0
+        changed = kept = dropped = 0
+        unchanged: list[torch.Tensor] = []
         for leaf in leaves:
             held = self._of(leaf)
-            if held is not None:
-                held.mixed = _is_changed(leaf, held, edited) and _is_there(leaf.grad)
-                kept += held.mixed
-        return kept
+            if held is None:
+                continue
+            is_changed = _is_changed(leaf, held, edited)
+            if not is_changed:
+                unchanged.append(leaf)
+            held.mixed = is_changed and _is_there(leaf.grad)
+            changed += is_changed
+            kept += held.mixed
+        # One gradient that is still there means that they are being gathered.
+        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
+            dropped = len(unchanged)
+        return Updates(changed, kept, dropped)
 
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed with a gradient that held one used before."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.recorder import Recorder
 
 
-class MadeCall:
+class MadeCall(ABC):
     """A call that is about to be made, and then how it ended.
 
     Args:
@@ -35,6 +38,38 @@ class MadeCall:
             self.result = self.recorder.let_run(self.call, nodes=nodes)
         except Exception as error:  # the program's own: it is raised again when we have looked
             self.failure = error
+
+    @property
+    @abstractmethod
+    def nodes(self) -> Sequence[LiveNode]:
+        """The nodes of the graph."""
+
+    @property
+    @abstractmethod
+    def leaves(self) -> list[torch.Tensor]:
+        """The leaves of the graph that still live."""
+
+    @abstractmethod
+    def reached(self) -> list[torch.Tensor]:
+        """The leaves that the call brought a gradient."""
+
+    @abstractmethod
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
+
+    def norm(self) -> float | None:
+        """The norm of the gradients of all leaves together; None where no leaf got any."""
+        known = [norm for _, norm in self.leaf_norms()]
+        return math.hypot(*known) if known else None
+
+    def outside(self) -> list[torch.Tensor]:
+        """Tensors that the call wants the gradient of, and that are not in its graph."""
+        inside = set(self.nodes)
+        return [
+            tensor
+            for tensor in self.call.inputs
+            if isinstance(tensor, torch.Tensor) and edge_of(tensor)[0] not in inside
+        ]
 
     def conclude(self) -> Any:
         """End the call as it ended: return its result or raise its exception."""

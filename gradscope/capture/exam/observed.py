@@ -19,6 +19,7 @@ from gradscope.observations import (
     Carried,
     Change,
     Cut,
+    EmptyStep,
     Failure,
     Freed,
     Intake,
@@ -35,7 +36,7 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     return Observations(
-        learners=tuple(_learners(tap, case)),
+        learners=tuple(one for one in _learners(tap, case) if one.history or not case.unfinished),
         cuts=tuple(_cuts(tap, case)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(tap, case.origins)),
@@ -46,6 +47,10 @@ def observations(
         carried=tuple(_carried(tap, case.origins)),
         alterations=(*case.alterations, *_clips(tap, case.origins)),
         steps=tuple(steps),
+        empty_steps=tuple(
+            EmptyStep(case.origins.of_place(place), times)
+            for place, times in tap.learners.optimizers.empty_steps.items()
+        ),
         mismatches=case.mismatches,
         failure=failure,
     )
@@ -62,7 +67,7 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
         if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
         for tensor, name in owner.tensors:
-            if id(tensor) not in told:
+            if id(tensor) not in told and not (owner.plain and not _is_kept(tap, tensor)):
                 told.add(id(tensor))
                 yield _learner(tap, case, tensor, name, optimized, owner)
     others = [tensor for tensor, _ in optimized.values()]
@@ -70,7 +75,7 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
             yield _learner(tap, case, tensor, case.names.of(tensor), optimized, None)
-    for read in known.vain_reads.values():
+    for read in tap.reads.vain.values():
         living = read.tensor()
         info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
         yield Learner(
@@ -79,7 +84,21 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
             requires_grad=True,
             made=case.origins.of_place(read.made),
             history=read.op,
+            wanted=read.wanted,
         )
+
+
+def _is_kept(tap: Tap, leaf: torch.Tensor) -> bool:
+    """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
+    does nothing with its gradient."""
+    return tap.learners.is_reached_often(leaf) and not tap.reads.is_read(leaf)
+
+
+def _is_stray(tap: Tap, leaf: torch.Tensor) -> bool:
+    """Whether the program made this Parameter and gave it to no module."""
+    known = tap.learners
+    made = tap.parameters.made(leaf) >= 0 and known.born(leaf) < 0
+    return made and not tap.reads.is_read(leaf) and not leaf._version
 
 
 def _learner(
@@ -94,6 +113,7 @@ def _learner(
     held = optimized.get(id(tensor))
     names = [name, *tap.leaf_names.of(tensor)]
     made = known.born(tensor)
+    made = made if made >= 0 else tap.parameters.made(tensor)
     event = tap.events.made(tensor) if made < 0 else None
     return Learner(
         name=next((one for one in names if one), ""),
@@ -106,7 +126,8 @@ def _learner(
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
         reached=known.is_reached(tensor),
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,
-        loose=owner is not None and owner.loose,
+        loose=owner.loose if owner is not None else _is_stray(tap, tensor),
+        wanted=tap.reads.is_wanted(tensor),
     )
 
 
@@ -120,6 +141,8 @@ def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
             leaves=tuple(dict.fromkeys(name for name in names if name)),
             feeds_graph=cut.fed,
             switched=case.origins.of_place(cut.switched_at),
+            then=cut.then,
+            summand=cut.summand,
         )
 
 
@@ -137,6 +160,9 @@ def _carried(tap: Tap, origins: Origins) -> Iterator[Carried]:
         if known.times:
             origin = origins.of_place(place)
             yield Carried(origin, known.function, known.times, known.variable)
+    keeper = tap.kept.keeper
+    if keeper is not None:
+        yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
 
 
 def _clips(tap: Tap, origins: Origins) -> Iterator[Alteration]:

@@ -11,7 +11,8 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from types import FrameType
+from dataclasses import dataclass, field
+from types import FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -32,20 +33,29 @@ class Member(NamedTuple):
     optimizer: int
 
 
-class _Step(NamedTuple):
+@dataclass(eq=False)
+class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
-    that were above the recorder, which is off meanwhile."""
+    that were above the recorder, which is off meanwhile; or it runs a function of the program
+    (``calls``), and the recorder is on."""
 
     optimizer: Optimizer
     frame: FrameType
-    versions: list[tuple[torch.Tensor, int]]
     above: list[Any] | None
+    versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    calls: bool = False
 
 
 class Optimizers:
-    """All optimizers that were met."""
+    """All optimizers that were met.
+
+    ``fresh`` are the ids of leaves that backward has brought a gradient since the last step;
+    ``empty_steps`` counts, by place, the steps for which none of these held one any more.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
+        self.fresh: set[int] = set()
+        self.empty_steps: dict[int, int] = {}
         self._recorder = recorder
         self._members: dict[int, Member] = {}
         self._sizes: dict[int, int] = {}
@@ -112,22 +122,59 @@ class Optimizers:
 
     # ------------------------------------------------------------------ hooks
 
-    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _before_step(
+        self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         if torch.compiler.is_compiling():
-            return
+            return None
         if id(optimizer) not in self._stepped:
             self._sizes.pop(id(optimizer), None)
             self._stepped.add(id(optimizer))
         self._meet(optimizer)
-        # A step that is given a function runs the program's own code in it.
-        if not any(map(callable, [*args[1:], *kwargs.values()])):
-            self._begin(optimizer)
+        frame = sys._getframe(1)
+        given = len(args) > 1 or bool(kwargs)
+        if not given:
+            self._note_empty(optimizer, frame)
+        self.fresh.clear()
+        step = _Step(optimizer, frame, take_out(self._recorder))
+        self._running.append(step)
+        step.versions = _versions_of(optimizer)
+        if not given:
+            return None
+        shown = functools.partial(self._shown, step)
+        return tuple(map(shown, args)), {key: shown(value) for key, value in kwargs.items()}
 
-    def _begin(self, optimizer: Optimizer) -> None:
+    def _note_empty(self, optimizer: Any, frame: FrameType) -> None:
+        """The optimizer steps: does any of its parameters that backward reached hold a gradient?"""
         with torch._C.DisableTorchFunction():
-            versions = [(t, t._version) for t in _parameters_of(optimizer) if not t.is_inference()]
-        above = take_out(self._recorder)
-        self._running.append(_Step(optimizer, sys._getframe(2), versions, above))
+            for tensor in _parameters_of(optimizer):
+                if tensor.grad is not None:
+                    return
+        if any(id(tensor) in self.fresh for tensor in _parameters_of(optimizer)):
+            user = self._recorder.places.user_frame(frame)
+            if user is not None:
+                place = self._recorder.places.number(user)
+                self.empty_steps[place] = self.empty_steps.get(place, 0) + 1
+
+    def _shown(self, step: _Step, argument: Any) -> Any:
+        """A function that a step is given is the program's own: what it computes is watched."""
+        if not isinstance(argument, FunctionType | MethodType | functools.partial):
+            return argument
+
+        def closure(*args: Any, **kwargs: Any) -> Any:
+            if step not in self._running or step.calls:
+                return argument(*args, **kwargs)
+            self._note_changed(step)
+            put_back(self._recorder, step.above)
+            step.calls = True
+            try:
+                return argument(*args, **kwargs)
+            finally:
+                step.calls = False
+                step.above = take_out(self._recorder)
+                step.versions = _versions_of(step.optimizer)
+
+        return closure
 
     def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if any(step.optimizer is optimizer for step in self._running):
@@ -137,16 +184,19 @@ class Optimizers:
 
     def _end(self, step: _Step) -> Optimizer:
         put_back(self._recorder, step.above)
+        self._note_changed(step)
+        return step.optimizer
+
+    def _note_changed(self, step: _Step) -> None:
         with torch._C.DisableTorchFunction():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
             name = f"{type(step.optimizer).__name__}.step"
             site = self._recorder.places.site_of(step.frame)
             self._recorder.events.note_changed(changed, name, site)
-        return step.optimizer
 
     def end_steps(self) -> None:
         """The program calls backward: steps still under way have failed, or call it themselves."""
-        while self._running:
+        while self._running and not self._running[-1].calls:
             self._end(self._running.pop())
 
     def _meet(self, optimizer: Optimizer) -> None:
@@ -168,3 +218,8 @@ class Optimizers:
 def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
     for group in getattr(optimizer, "param_groups", ()):
         yield from (tensor for tensor in group["params"] if isinstance(tensor, torch.Tensor))
+
+
+def _versions_of(optimizer: Optimizer) -> list[tuple[torch.Tensor, int]]:
+    with torch._C.DisableTorchFunction():
+        return [(one, one._version) for one in _parameters_of(optimizer) if not one.is_inference()]

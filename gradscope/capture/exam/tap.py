@@ -13,14 +13,16 @@ from types import FrameType
 from typing import Any, Literal
 
 import torch
-from torch import nn
 
 from gradscope.capture.exam.alterations import Alterations
 from gradscope.capture.exam.changes import Changes
 from gradscope.capture.exam.cuts import Cuts
 from gradscope.capture.exam.derivatives import Derivatives
+from gradscope.capture.exam.kept import Kept
 from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
+from gradscope.capture.exam.parameters import Parameters
+from gradscope.capture.exam.reads import Reads
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
 from gradscope.capture.recorder import BackwardHandler, Recorder, is_traced
@@ -30,7 +32,9 @@ from gradscope.capture.source import Sources
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _unseen = torch._C.DisableTorchFunction
 
-Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
+Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
+
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 _READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
 """Properties that give a tensor; of the others only ``grad`` matters."""
@@ -100,7 +104,10 @@ class Tap(Recorder):
         self.cuts = Cuts()
         self.broadcasts = Broadcasts()
         self.carries = Carries(self)
+        self.kept = Kept()
         self.learners = Learners(self)
+        self.reads = Reads(self)
+        self.parameters = Parameters(self.cuts.note_rewrapped)
         self.alterations = Alterations()
         self.changes = Changes(self)
         self.derivatives = Derivatives(check_all)
@@ -115,10 +122,12 @@ class Tap(Recorder):
         super().start()
         self.learners.start()
         self.alterations.start(self.places)
+        self.parameters.start(self.places)
         return self
 
     def stop(self) -> None:
         """Leave nothing behind."""
+        self.parameters.stop()
         self.alterations.stop()
         self.learners.stop()
         super().stop()
@@ -148,8 +157,10 @@ class Tap(Recorder):
         if torch.compiler.is_compiling():
             return func(*args, **kwargs)
         kind = self._kinds.get(func) or self._new_kind(func)
-        # The ``.grad`` of a parameter is read by every optimizer, and never in vain.
-        if kind.sort == "none" or (kind.sort == "grad" and type(args[0]) is nn.Parameter):
+        # What torch's own code does with a gradient is not the program's reading it.
+        if kind.sort == "none" or (
+            kind.sort == "grad" and self.places.is_foreign(sys._getframe(1).f_code)
+        ):
             return func(*args, **kwargs)
         if self.light and kind.is_brief and not is_traced():
             return self._briefly(func, args, kwargs)
@@ -232,10 +243,12 @@ class Tap(Recorder):
         if is_inside:
             self.learners.note_use(seen)
             self.cuts.note_inside(seen.operands)
+        elif sort == "data":
+            self.cuts.note_data_set(seen)
         elif sort == "switch":
             self.cuts.note_switch(seen.args[0] if seen.args else True, seen.place)
         elif sort == "grad":
-            self.learners.note_grad_read(seen)
+            self.reads.note(seen)
         elif sort == "hook":
             self.alterations.note_hook(seen)
         else:
@@ -243,6 +256,8 @@ class Tap(Recorder):
 
     def _note_call(self, seen: Seen, is_function: bool) -> None:
         in_place = self.events.changes(seen.func, seen.kwargs)
+        if seen.function == "batch_norm" and seen.kwargs.get("training"):
+            self.changes.note_statistics(seen)
         if in_place:
             self.changes.note(seen)
             self.alterations.note_clip(seen)
@@ -270,7 +285,7 @@ def _sort_of(func: Any) -> Sort:
         if accessed == "grad":
             return "grad" if name == "__get__" else "none"
         if name == "__set__":
-            return "event"
+            return "data" if func == _SET_DATA else "event"
         return "call" if accessed in _READ else "none"
     if name in _NEVER or name.startswith("_record_function_exit"):
         return "none"

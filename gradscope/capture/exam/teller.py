@@ -67,7 +67,12 @@ class Teller:
         return report
 
     def _faults(self) -> Iterator[str]:
-        """What could not be seen because of ourselves."""
+        """What could not be seen."""
+        if self._tap.elsewhere:
+            yield (
+                "backward calls made in other threads, which are not watched: "
+                f"{self._tap.elsewhere}"
+            )
         if self.fault is not None:
             yield (
                 f"gradscope could not look at backward call {self._journal.calls} and those after "

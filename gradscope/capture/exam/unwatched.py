@@ -13,12 +13,16 @@ from gradscope.capture.exam.tap import Tap
 from gradscope.capture.flow import is_leaf
 from gradscope.capture.names import ModuleNames, Scopes
 from gradscope.capture.probe import Detail, Probe
-from gradscope.capture.roots import no_graph, only_result, result_root, tensors_inside
+from gradscope.capture.roots import (
+    no_graph,
+    nothing_requires_grad,
+    only_result,
+    result_root,
+    tensors_inside,
+)
 from gradscope.capture.seed import implicit_gradient
-from gradscope.errors import CaptureError, SeedError
+from gradscope.errors import CaptureError, NoGraph, SeedError
 from gradscope.report import BackwardPass, Graph
-
-_NEVER = "the program never called backward"
 
 
 def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> Case:
@@ -43,7 +47,7 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
         for position, node in enumerate(walked.nodes)
         if not is_leaf(node)
     }
-    tap.cuts.mark(sequences)
+    tap.cuts.mark(sequences, [root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, tap.modules)
     return Case(
@@ -75,8 +79,26 @@ def _root(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) 
         root = result_root(value, "the target")
     root = only_result(tap, scopes) if root is None else root
     if root is None:
-        raise no_graph(tap)
-    return root, f"{_NEVER}; this is the graph of the result that it left"
+        raise _nothing(tap)
+    who = "the main thread" if tap.elsewhere else "the program"
+    return root, f"{who} never called backward; this is the graph of the result that it left"
+
+
+def _nothing(tap: Tap) -> NoGraph:
+    """Why there is nothing to examine, and what to do."""
+    if tap.elsewhere:
+        return NoGraph(
+            "nothing to examine: backward was called in other threads only, and just the main "
+            "thread is watched",
+            "call the training from the main thread, or name its function: FILE.py::FUNCTION",
+        )
+    if nothing_requires_grad(tap):
+        return no_graph(tap)
+    return NoGraph(
+        "nothing to examine: the program never called backward in this process, and kept no "
+        "result that requires grad",
+        "name a function that returns its loss: FILE.py::FUNCTION",
+    )
 
 
 def _empty_case(tap: Tap, scopes: Scopes, note: str) -> Case:

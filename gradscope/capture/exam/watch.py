@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -107,12 +107,14 @@ class Watch(MadeCall):
         """Whether every gradient on the way was finite."""
         return not self.meter.bad
 
-    def norm(self) -> float | None:
-        """The norm of the gradients of all leaves together; None where no leaf got any."""
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
         table = self.meter.finish()
-        norms = [table[self.flow.upstream[n][0]].norm for n in self.leaf_positions]
-        known = [float(norm) for norm in norms if norm is not None]
-        return math.hypot(*known) if known else None
+        for position in self.leaf_positions:
+            leaf = self.walked.nodes[position].variable  # type: ignore[attr-defined]
+            norm = table[self.flow.upstream[position][0]].norm
+            if leaf is not None and norm is not None:
+                yield leaf, float(norm)
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""

@@ -1,0 +1,240 @@
+"""What the doctor finds in the clinic, beside anomaly detection and TorchLens: the table in
+docs/doctor.md.
+
+    python -m benchmarks.doctor_table            all programs, into the docs (make bench-doctor)
+    python -m benchmarks.doctor_table NAME...    only these, onto the terminal
+
+Every program of tests/clinic runs in a process of its own, with a time limit.  How answers are
+counted is told in the docs, above the table that this writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradscope import storage
+from gradscope.diagnose import RULES
+from gradscope.observations import Finding
+from tests.clinic.manifest import CASES, HEALTHY, Case, right_places
+from tests.test_clinic import is_right
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "benchmarks"
+PAGE = ROOT / "docs" / "doctor.md"
+BEGIN, END = "<!-- table: make bench-doctor -->\n", "<!-- end of table -->\n"
+TIME_LIMIT = 120
+"""Seconds for one program under one tool."""
+
+AT_ONCE = 2
+
+HEAD = (
+    "rule",
+    "sick programs",
+    "doctor",
+    "false alarms",
+    "anomaly mode speaks",
+    "names the line",
+    "TorchLens runs",
+    "speaks",
+    "names the line",
+)
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the clinic; healed and healthy ones have no case to be found."""
+
+    script: Path
+    case: Case | None = None
+
+    @property
+    def files(self) -> set[str]:
+        """The names of its files, as tracebacks may show them."""
+        own = {path.name for path in self.script.parent.glob("*.py")}
+        in_folder = self.script.name == "main.py"
+        files = own if in_folder else {self.script.name}
+        return files | ({self.case.file} if self.case and self.case.file else set())
+
+    @property
+    def right(self) -> set[Place]:
+        """The places that count as right."""
+        return (
+            {(Path(file).name, line) for file, line in right_places(self.case)}
+            if self.case
+            else set()
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool said of a program: something at all, and at which places; not ``ran``: nothing
+    can be said."""
+
+    spoke: bool = False
+    places: frozenset[Place] = frozenset()
+    ran: bool = True
+
+
+# ---------------------------------------------------------------------- the tools
+
+
+def by_doctor(program: Program, folder: Path) -> tuple[Finding, ...]:
+    """The doctor's findings."""
+    saved = folder / "report.json"
+    _run(["-m", "gradscope", "doctor", str(program.script), "-q", "-o", str(saved)], folder)
+    return storage.load(saved).findings if saved.exists() else ()
+
+
+def by_anomaly(program: Program, folder: Path) -> Answer:
+    """Where ``torch.autograd.set_detect_anomaly(True)`` shows a forward call as the cause."""
+    said = _run([str(HERE / "under_anomaly.py"), str(program.script)], folder)
+    traces = re.findall(r"Traceback of forward call that caused.*?\n((?:  .*\n)+)", said)
+    frames = [re.findall(r'File "(.+?)", line (\d+)', trace) for trace in traces]
+    return Answer("Error detected in" in said, _innermost(program, frames))
+
+
+def by_torchlens(program: Program, folder: Path) -> Answer:
+    """The ops that TorchLens' own tools point at."""
+    answer = folder / "answer.json"
+    _run([str(HERE / "under_torchlens.py"), str(program.script), str(answer)], folder)
+    if not answer.exists():
+        return Answer(ran=False)
+    ops = json.loads(answer.read_text("utf-8"))
+    return Answer(bool(ops), _innermost(program, ops))
+
+
+def _innermost(program: Program, traces: Iterable[Sequence[Sequence[str]]]) -> frozenset[Place]:
+    """Of each traceback the innermost line of the program itself."""
+    found = set()
+    for frames in traces:
+        own = [(Path(file).name, int(line)) for file, line in frames]
+        own = [place for place in own if place[0] in program.files]
+        found.update(own[-1:])
+    return frozenset(found)
+
+
+def _run(arguments: list[str], folder: Path) -> str:
+    """What python prints to stderr; the program finds itself in an empty folder."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "OMP_NUM_THREADS": "1",
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stderr
+
+
+# ---------------------------------------------------------------------- the counting
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What all tools said of one program."""
+
+    program: Program
+    findings: tuple[Finding, ...]
+    others: tuple[Answer, ...] = ()
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the doctor named rule, line and operation."""
+        case = self.program.case
+        return case is not None and any(is_right(case, finding) for finding in self.findings)
+
+    @property
+    def alarms(self) -> set[str]:
+        """The rules of which the doctor warned."""
+        return {one.rule for one in self.findings if one.severity != "information"}
+
+    def line_named(self, tool: int) -> bool:
+        """Whether another tool named the guilty line."""
+        return bool(self.others[tool].places & self.program.right)
+
+
+OTHERS: tuple[Callable[[Program, Path], Answer], ...] = (by_anomaly, by_torchlens)
+
+
+def look(program: Program) -> Seen:
+    """Ask all tools about a sick program, the doctor alone about the others."""
+    print(".", end="", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        findings = by_doctor(program, folder)
+        if program.case is None:
+            return Seen(program, findings)
+        return Seen(program, findings, tuple(tool(program, folder) for tool in OTHERS))
+
+
+def table(sick: Collection[Seen], well: Collection[Seen]) -> str:
+    """A row for each rule, and the sums."""
+    rows = [_row(rule, sick, well) for rule in RULES]
+    sums = [sum(int(row[column]) for row in rows) for column in range(1, len(HEAD))]
+    lines = [
+        _line(HEAD),
+        _line(["---", *["---:"] * (len(HEAD) - 1)]),
+        *(_line([f"[{row[0]}](rules/{row[0]}.md)", *row[1:]]) for row in rows),
+        _line(["**all**", *(f"**{total}**" for total in sums)]),
+        "",
+        f"False alarms are counted on {len(well)} healed and healthy programs.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(rule: str, sick: Iterable[Seen], well: Iterable[Seen]) -> tuple[str, ...]:
+    mine = [seen for seen in sick if seen.program.case and seen.program.case.rule == rule]
+    counts = [len(mine), sum(seen.is_found for seen in mine)]
+    counts.append(sum(rule in seen.alarms for seen in well))
+    for tool in range(len(OTHERS)):
+        if OTHERS[tool] is by_torchlens:
+            counts.append(sum(seen.others[tool].ran for seen in mine))
+        counts.append(sum(seen.others[tool].spoke for seen in mine))
+        counts.append(sum(seen.line_named(tool) for seen in mine))
+    return (rule, *map(str, counts))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(names: Collection[str]) -> None:
+    """Look at all programs, or those of these names, and write the table."""
+    cases = [case for case in CASES if not names or case.name in names]
+    sick = [Program(case.program("sick"), case) for case in cases]
+    well = [Program(case.program("healed")) for case in cases]
+    well += [Program(one.program) for one in HEALTHY if not names or one.name in names]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        seen = list(pool.map(look, [*sick, *well]))
+    print(file=sys.stderr)
+    written = table(seen[: len(sick)], seen[len(sick) :])
+    if names:
+        print(written, end="")
+        return
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    PAGE.write_text(before + BEGIN + written + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,113 @@
+"""Running code of the program once more so that the program does not notice.
+
+Knows nothing of derivatives or graphs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import io
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+import torch
+
+
+def is_repeatable(function: Any) -> bool:
+    """Whether running forward once more leaves no trace that its code shows."""
+    codes = codes_of(function)
+    return bool(codes) and not any(_writes(code, _OUTSIDE) for code in codes)
+
+
+def is_restorable(function: Any) -> bool:
+    """Whether whatever forward and backward leave behind is what :func:`preserved` puts back."""
+    codes = codes_of(function)
+    return bool(codes) and not any(_writes(code, {"STORE_DEREF"}) for code in codes)
+
+
+_OUTSIDE = {"STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL"}
+
+
+def codes_of(function: Any) -> list[CodeType]:
+    """The code of a custom Function's forward and backward; none of torch's own, or of C."""
+    if function.__module__.startswith("torch."):
+        return []
+    methods = [getattr(function, name, None) for name in ("forward", "backward")]
+    codes = [getattr(getattr(one, "__wrapped__", one), "__code__", None) for one in methods]
+    return [code for code in codes if code is not None] if all(codes) else []
+
+
+def _writes(code: CodeType, sorts: set[str]) -> bool:
+    return any(step.opname in sorts for step in dis.get_instructions(code))
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Nothing that runs in the block prints, or moves a random state on the CPU."""
+    numpy = sys.modules.get("numpy")
+    states = random.getstate(), torch.get_rng_state()
+    of_numpy = None if numpy is None else numpy.random.get_state()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
+            yield
+    finally:
+        random.setstate(states[0])
+        torch.set_rng_state(states[1])
+        if of_numpy is not None:
+            sys.modules["numpy"].random.set_state(of_numpy)
+
+
+@contextmanager
+def preserved(functions: Iterable[Any]) -> Iterator[None]:
+    """What custom Functions keep on their class or in global variables is as it was afterwards."""
+    kept = [_Kept(owner, names) for one in functions for owner, names in _state_of(one)]
+    try:
+        yield
+    finally:
+        for one in reversed(kept):
+            one.put_back()
+
+
+def _state_of(function: Any) -> Iterator[tuple[Any, list[str]]]:
+    yield function, [name for name in vars(function) if not name.startswith("__")]
+    for method in (function.forward, function.backward):
+        method = getattr(method, "__wrapped__", method)
+        code = method.__code__
+        yield method.__globals__, [name for name in code.co_names if name in method.__globals__]
+
+
+class _Kept:
+    """The values of some names, and what was in those that are containers."""
+
+    def __init__(self, owner: Any, names: list[str]) -> None:
+        self._owner = owner
+        variables = owner if isinstance(owner, dict) else vars(owner)
+        self._values = {name: variables[name] for name in names}
+        self._contents = [
+            (value, value.copy())
+            for value in self._values.values()
+            if type(value) in (list, dict, set)
+        ]
+
+    def put_back(self) -> None:
+        """Undo what has changed."""
+        self._put_back_names()
+        for value, content in self._contents:
+            value.clear()
+            (value.extend if isinstance(value, list) else value.update)(content)
+
+    def _put_back_names(self) -> None:
+        if isinstance(self._owner, dict):
+            self._owner.update(self._values)
+            return
+        for name in set(vars(self._owner)) - set(self._values):
+            if not name.startswith("__"):
+                delattr(self._owner, name)
+        for name, value in self._values.items():
+            if vars(self._owner).get(name) is not value:
+                setattr(self._owner, name, value)

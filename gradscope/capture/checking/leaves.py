@@ -1,0 +1,154 @@
+"""Which leaves can be compared with the whole program, and with what.
+
+Knows nothing of how the comparison is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+
+from gradscope.capture.checking.alone import dense_of, real
+from gradscope.capture.checking.placed import Placed
+from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
+from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, widened
+from gradscope.capture.checking.slots import Slot
+from gradscope.capture.summary import name_of
+from gradscope.checks import LeafCheck
+
+Gradients = Sequence[torch.Tensor | None]
+
+HOOKS = "hooks of the program are left out: its own graph would have run them once more"
+
+Found = tuple[tuple[LeafCheck, ...], str]
+"""What was compared, and why no more."""
+
+
+def own_gradients(placed: Placed) -> Gradients | None:
+    """The gradients of all leaves by the program's own graph, whose buffers stay; None where that
+    would run hooks of the program.
+
+    Raises:
+        Unrepeatable: when that graph cannot be asked.
+    """
+    if any("CheckpointFunction" in node.op for node in placed.graph.nodes):
+        raise Unrepeatable("a reentrant checkpoint allows no second backward pass")
+    if placed.has_hooks:
+        return None
+    try:
+        return torch.autograd.grad(
+            placed.live.roots,
+            placed.variables,
+            list(placed.live.gradients),
+            retain_graph=True,
+            allow_unused=True,
+        )
+    except RuntimeError as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise Unrepeatable(f"backward raised {first}") from None
+
+
+def check_leaves(
+    placed: Placed,
+    replay: Replay,
+    values: Mapping[Slot, torch.Tensor],
+    gradients: Gradients | None,
+    unsure: Iterable[int],
+) -> Found:
+    """Compare the leaves.
+
+    Args:
+        placed: the graph and its calls.
+        replay: the calls, made once.
+        values: what the roots were then.
+        gradients: one a leaf; None to take those of the calls made again, which no hook sees.
+        unsure: nodes whose backward is not the derivative of what the tape runs.
+
+    Raises:
+        Unrepeatable: when the program as a whole cannot be made again.
+    """
+    weights = _weights(placed)
+    tolerance = _tolerance(placed)
+    _refuse(placed, values, tolerance)
+    blocked = _blocked(placed, replay, unsure)
+    reasons = [] if gradients is not None else [HOOKS]
+    if gradients is None:
+        gradients = _without_hooks(placed, replay, weights)
+    leaves = list(_leaves(placed, gradients, blocked))
+    made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
+    work = sum(math.prod(tensor.shape) for tensor in made)
+    found = tuple(Whole(replay, weights, tolerance).check(leaves, work))
+    missing = len(placed.graph.leaves) - len(leaves)
+    which = "one leaf is" if missing == 1 else f"{missing} leaves are"
+    if not leaves:
+        which = "every leaf is"
+    if missing:
+        reasons.append(f"{which} behind a call that was not compared")
+    return found, "; ".join(reasons)
+
+
+def _without_hooks(
+    placed: Placed, replay: Replay, weights: Mapping[Slot, torch.Tensor]
+) -> Gradients:
+    slots = placed.leaf_slots()
+    start = {slot: value_of(slot.given) for own in slots.values() for slot in own if slot.given}
+    slopes = wide_gradients(replay, weights, start)
+    found: list[torch.Tensor | None] = []
+    for number in range(len(placed.graph.leaves)):
+        parts = [part for slot in slots.get(number, ()) if (part := slopes[slot]) is not None]
+        found.append(sum(parts[1:], parts[0]) if parts else None)
+    return found
+
+
+def _leaves(placed: Placed, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
+    slots = placed.leaf_slots()
+    for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
+        if leaf.node in blocked or number not in slots:
+            continue
+        like = placed.variables[number].detach()
+        dense = torch.zeros_like(like) if gradient is None else dense_of(gradient)
+        yield LeafOnTape(number, slots[number], dense)
+
+
+def _blocked(placed: Placed, replay: Replay, unsure: Iterable[int]) -> set[int]:
+    """Nodes behind something that could not be made again, or is not what it seems."""
+    start = {node for call in replay.failed for node in placed.nodes[call]}
+    start.update(unsure)
+    for call in placed.calls:
+        for slot in call.slots:
+            if slot.given is not None and slot.given.node in placed.positions:
+                start.add(placed.positions[slot.given.node])
+    return placed.behind(start)
+
+
+def _weights(placed: Placed) -> dict[Slot, torch.Tensor]:
+    """What is fed in at each root."""
+    if len(placed.roots) != len(placed.live.roots):
+        raise Unrepeatable("the program itself did not make its root as it is now")
+    pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
+    return {
+        slot: widened(torch.ones_like(root) if given is None else given)
+        for (slot, root), given in pairs
+    }
+
+
+def _refuse(placed: Placed, values: Mapping[Slot, torch.Tensor], tolerance: float) -> None:
+    """Differences of something else than the program say nothing of it."""
+    for slot, root in placed.roots.items():
+        if slot not in values:
+            raise Unrepeatable("its root is behind a call that could not be made again")
+        if not bool(root.isfinite().all()):
+            raise Unrepeatable("its root is not finite")
+        mine, theirs = real(values[slot].detach()), real(widened(root))
+        scale = float(theirs.norm()) + 1e-6
+        if not float((mine - theirs).norm()) <= 10 * tolerance * scale:
+            raise Unrepeatable("run again in float64, its root has another value")
+
+
+def _tolerance(placed: Placed) -> float:
+    """What the coarsest tensor of the graph leaves of a derivative."""
+    known = {name_of(kind): one for kind, one in TOLERANCES.items()}
+    kinds = {tensor.dtype for node in placed.graph.nodes for tensor in node.outputs if tensor}
+    return max((known.get(kind, COARSE) for kind in kinds), default=COARSE)

@@ -1,0 +1,1 @@
+"""What a graph keeps alive for backward, read without running a hook of the program."""

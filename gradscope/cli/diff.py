@@ -1,0 +1,119 @@
+"""Two programs or saved reports, each looked at on its own, and what differs between them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gradscope import render, storage
+from gradscope.cli.output import Output
+from gradscope.cli.result import Result
+from gradscope.cli.running import is_saved
+from gradscope.compare import Comparison, Tolerance, compare, union
+from gradscope.errors import CaptureError, ExitStatus, TargetError
+from gradscope.render._overlay import overlay
+from gradscope.report import Report
+
+
+class Named(NamedTuple):
+    """One side of a comparison: what it is called, and what was given for it."""
+
+    name: str
+    words: str
+
+    def split(self) -> list[str]:
+        """What a user would write after `gradscope backward`.
+
+        Raises:
+            TargetError: when it is empty or a quote is not closed.
+        """
+        if Path(self.words).is_file():  # whose name may hold blanks
+            return [self.words]
+        try:
+            arguments = shlex.split(self.words)
+        except ValueError as error:
+            what = f"{self.name} is not a command line: {error}"
+            raise TargetError(what, "mind the quotes") from None
+        if not arguments:
+            raise TargetError(f"{self.name} is empty", "name a program or a saved report")
+        return arguments
+
+
+OWN = {"text": "difference", "html": "difference_page", "json": "difference_json"}
+
+
+def run_diff(
+    options: dict[str, Any], sides: tuple[str, str], program_arguments: tuple[str, ...]
+) -> Result:
+    """The whole of ``diff``.
+
+    Raises:
+        GradscopeError: when one side could not be looked at, or the result not be written.
+    """
+    output = Output.take(options, OWN)
+    tolerance = Tolerance(options["rtol"], options["atol"])
+    own = ["--values"] * options["values"]
+    a, b = (
+        _report(Named(name, words.strip()), own, program_arguments)
+        for name, words in zip("AB", sides, strict=True)
+    )
+    comparison = compare(a, b, tolerance)
+    if output.format in OWN.values():
+        output.write(comparison)
+    else:
+        both, drawing = _drawn(a, b, comparison, output)
+        replace(output, drawing=drawing).write(both)
+    different = comparison.verdict in ("different", "unrelated")
+    return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
+
+
+def _drawn(
+    a: Report, b: Report, comparison: Comparison, output: Output
+) -> tuple[Report, render.Options]:
+    """Both graphs in one, with what differs marked.
+
+    Raises:
+        GradscopeError: when the two have too little in common to be drawn as one.
+    """
+    if not comparison.related:
+        raise CaptureError(
+            "A and B are different programs: there is no picture of both",
+            "draw each alone: gradscope backward TARGET -o FILE.svg",
+        )
+    both = union(a, b, comparison)
+    return both.report, replace(output.drawing, overlay=overlay(comparison, both))
+
+
+def _report(side: Named, own: list[str], arguments: tuple[str, ...]) -> Report:
+    """One side: a saved report, or a program that is run in a process of its own.
+
+    Raises:
+        GradscopeError: when there is no report.
+    """
+    words = side.words
+    report = storage.load(words) if is_saved(words) else _looked_at(side, own, arguments)
+    return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
+
+
+def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Report:
+    given = side.split()
+    if arguments:
+        given += arguments if "--" in given else ("--", *arguments)
+    with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
+        path = Path(folder) / "report.json"
+        command = [sys.executable, "-m", "gradscope", "backward", "-q", "-o", str(path), *own]
+        # Stdout is for the comparison; what the programs print goes where remarks go.
+        subprocess.run([*command, *given], stdout=2, check=False)
+        if not path.exists():
+            raise CaptureError(
+                f"{side.name} gave no graph to compare: {side.words}",
+                f"look at it alone first: gradscope backward {side.words}",
+            )
+        return storage.load(path)

@@ -1,0 +1,144 @@
+"""What an expression of the program says its operands are: ``3*a`` multiplies ``3`` and ``a``.
+
+Reads source text only; knows nothing of graphs or of values.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_OPERATORS: dict[type[ast.operator], tuple[str, tuple[str, ...]]] = {
+    ast.Mult: ("*", ("Mul",)),
+    ast.Add: ("+", ("Add",)),
+    ast.Sub: ("-", ("Sub", "Rsub")),
+    ast.Div: ("/", ("Div",)),
+    ast.Pow: ("**", ("Pow",)),
+    ast.MatMult: ("@", ("Mm", "Mv", "Dot", "Bmm")),
+}
+"""Python's operators, how they are written, and the nodes that they make."""
+
+_MODULES = ("torch", "F", "nn", "functional", "special", "linalg")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation as the program wrote it: an operator between two operands, one in front of an
+    operand, or the name of a function; and the texts of its operands."""
+
+    sign: str
+    operands: tuple[str, ...]
+    text: str
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is written as a function call."""
+        return self.sign.isidentifier()
+
+    def write(self, operands: Sequence[str]) -> str:
+        """The operation with other texts for its operands."""
+        if self.is_call:
+            return f"{self.sign}({', '.join(operands)})"
+        if len(operands) == 1:
+            return f"{self.sign}{bracketed(operands[0])}"
+        gap = "" if self.sign == "**" else " "
+        return f"{gap}{self.sign}{gap}".join(
+            self._grouped(text, place) for place, text in enumerate(operands)
+        )
+
+    def _grouped(self, text: str, place: int) -> str:
+        # A sum needs no brackets around its terms; everything else is safer with them.
+        return text if self.sign == "+" or (self.sign == "-" and not place) else bracketed(text)
+
+
+def read(expression: str, op: str, function: str) -> Operation | None:
+    """The operation that a node stands for in its expression, or None where the expression does
+    not say so: it may be a call of a layer, or stand for several nodes.
+
+    Args:
+        expression: source text.
+        op: the node's short name, such as ``Mul``.
+        function: torch's name of the forward function, such as ``mul``.
+    """
+    text = expression.strip()
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match tree:
+        case ast.BinOp(left, operator, right):
+            sign, makes = _OPERATORS.get(type(operator), ("", ()))
+            return Operation(sign, _texts(text, left, right), text) if op in makes else None
+        case ast.UnaryOp(ast.USub(), operand) if op == "Neg":
+            return Operation("-", _texts(text, operand), text)
+        case ast.Call(function_name, arguments) if not _is_starred(arguments):
+            return _call(text, function_name, arguments, function)
+    return None
+
+
+def _call(
+    text: str, called: ast.expr, arguments: list[ast.expr], function: str
+) -> Operation | None:
+    texts = _texts(text, *arguments)
+    match called:
+        case ast.Name(name):
+            pass
+        case ast.Attribute(owner, name) if _is_module(owner):
+            pass
+        case ast.Attribute(owner, name):
+            texts = (*_texts(text, owner), *texts)
+        case _:
+            return None
+    return Operation(name, texts, text) if name.strip("_") == function.strip("_") else None
+
+
+def _is_module(owner: ast.expr) -> bool:
+    return isinstance(owner, (ast.Name, ast.Attribute)) and (
+        (owner.id if isinstance(owner, ast.Name) else owner.attr) in _MODULES
+    )
+
+
+def _is_starred(arguments: list[ast.expr]) -> bool:
+    return any(isinstance(argument, ast.Starred) for argument in arguments)
+
+
+def _texts(source: str, *nodes: ast.expr) -> tuple[str, ...]:
+    return tuple(ast.get_source_segment(source, node) or ast.unparse(node) for node in nodes)
+
+
+def share_a_name(texts: Sequence[str]) -> bool:
+    """Whether a variable stands in more than one of these texts, so that a derivative by one of
+    them would be read as the derivative by that variable."""
+    names = [set(re.findall(r"[^\W\d][\w.]*", text)) for text in texts]
+    return any(left & right for i, left in enumerate(names) for right in names[i + 1 :])
+
+
+def bracketed(text: str) -> str:
+    """A text that can stand beside an operator: in brackets, unless it is one thing already."""
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text if re.fullmatch(r"[\w.…]+", text) else f"({text})"
+    alone = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List)
+    return text if isinstance(tree, alone) else f"({text})"
+
+
+def parameters(schema: str) -> list[str]:
+    """The names of a function's parameters, from torch's schema ``mul(Tensor self, Tensor o)``."""
+    inside = schema.partition("(")[2].rpartition(") ->")[0]
+    return [
+        part.strip().partition("=")[0].rsplit(" ", 1)[-1]
+        for part in re.sub(r"\([^)]*\)", "", inside).split(",")
+        if part.strip() not in ("*", "")
+    ]
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a plain number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""The paths to each leaf, what comes along each, and their sum; and what ``.grad`` becomes.
+
+Must not know of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.explanation import Path, Ways
+from gradscope.render import numbers
+from gradscope.render._explained import Explained, agree, total
+from gradscope.render._explained_step import BAD, MOST_NUMBERS
+from gradscope.render._text import cells
+from gradscope.report import GradientInfo
+
+MOST_PATHS = 6
+"""Paths listed unless everything is asked for."""
+
+LONGEST_PATH = 8
+"""Nodes of a path that are named; longer ones leave out the middle."""
+
+
+class WayTeller:
+    """Tells how one leaf gets its gradient."""
+
+    def __init__(self, explained: Explained, ways: Ways) -> None:
+        self.explained = explained
+        self.ways = ways
+        self.leaf = explained.graph.leaves[ways.leaf]
+        self.shape = self.leaf.tensor.shape
+        self.name = explained.name(self.leaf.node)
+        reading = explained.scene.reading
+        self.total: GradientInfo | None = reading.leaf(ways.leaf) if reading else None
+
+    def lines(self) -> Iterator[str]:
+        """The leaf, its paths, the sum."""
+        explained = self.explained
+        place = explained.scene.place(self.leaf.origin)
+        total = explained.gradient(self.total, self.shape)
+        count = int(self.ways.count)
+        paths = f"{_count(self.ways.count)} path{'s' * (count != 1)}"
+        made = f"  ({place})" if place else ""
+        yield explained.heading(f"{explained.glyphs.leaf} {self.name} gets {total} · {paths}{made}")
+        if self.ways.why:
+            text = f"cannot be shown, because {self.ways.why}"
+            yield from explained.line("paths", text, BAD)
+        else:
+            yield from self._paths()
+        yield from self._accumulated()
+
+    def _paths(self) -> Iterator[str]:
+        explained = self.explained
+        most = len(self.ways.paths) if explained.told.everything else MOST_PATHS
+        shown = self.ways.paths[:most]
+        for path in shown:
+            yield from self._path(path)
+        left = int(self.ways.count) - len(shown)
+        if left and len(shown) < len(self.ways.paths):
+            yield from explained.line("", f"and {left:,} more paths: --all")
+        elif left and self.ways.rest is not None:
+            rest = explained.amount(self.ways.rest, self.leaf.tensor)
+            yield from explained.line("rest", f"the other {_count(str(left))} paths bring {rest}")
+        elif not left:
+            yield from self._sum(shown)
+
+    def _sum(self, shown: tuple[Path, ...]) -> Iterator[str]:
+        explained = self.explained
+        values = [path.contribution.values for path in shown]
+        rows = [row for row in values if row is not None]
+        arrived = explained.gradient(self.total, self.shape)
+        if len(rows) < len(shown) or self.total is None or self.total.values is None:
+            return  # norms do not add up
+        added = total(rows)
+        tensor = self.leaf.tensor
+        terms = [explained.amount(path.contribution, tensor) for path in shown]
+        found = explained.values(added, self.shape, tensor.dtype) or "their sum"
+        if not agree(added, self.total.values):
+            text = f"{' + '.join(terms)} = {found}; hooks of the program made it {arrived}"
+            yield from explained.line("sum", text, BAD)
+        elif len(shown) > 1 and "‖" not in "".join(terms):
+            yield from explained.line("sum", f"{' + '.join(terms)} = {arrived}", "bold")
+
+    def _path(self, path: Path) -> Iterator[str]:
+        explained = self.explained
+        brought = explained.amount(path.contribution, self.leaf.tensor)
+        route = self._route(path)
+        product = self._product(path)
+        text = f"{product} = {brought}" if product else brought
+        gap = "    "
+        width = explained.options.width - 13
+        if cells(route) + len(gap) + cells(text) <= width:
+            yield from explained.line("", route + gap + text)
+        else:
+            yield from explained.line("", route)
+            yield from explained.line(
+                "", gap + text if cells(text) + len(gap) <= width else brought
+            )
+
+    def _route(self, path: Path) -> str:
+        graph = self.explained.graph
+        nodes = [graph.roots[path.root].node, *(graph.edges[edge].target for edge in path.edges)]
+        names = [self.explained.name(node) for node in nodes]
+        if len(names) > LONGEST_PATH:
+            half = LONGEST_PATH // 2
+            names = [
+                *names[:half],
+                f"… {numbers.count(len(names) - 2 * half, 'node')} …",
+                *names[-half:],
+            ]
+        return " → ".join(names)
+
+    def _product(self, path: Path) -> str:
+        """The gradient given times the derivative of every step, where all are known."""
+        explained = self.explained
+        graph = explained.graph
+        root = graph.roots[path.root]
+        if explained.backward is None or not path.edges:
+            return ""
+        seed = explained.backward.gradients[explained.backward.seeds[path.root]]
+        shape = explained.shape(root.node, root.output)
+        factors = [explained.scene.values(seed, shape) or ""]
+        signs = []
+        output = root.output
+        for edge in path.edges:
+            local = explained.locals.get((edge, output))
+            if local is None:
+                return ""
+            if len(local.values) > MOST_NUMBERS:
+                return ""
+            factors.append(explained.local(local))
+            signs.append("×" if local.diagonal else "·")
+            output = graph.edges[edge].output
+        if not all(factors):
+            return ""
+        pairs = zip(signs, factors[1:], strict=True)
+        return " ".join([factors[0], *(f"{sign} {factor}" for sign, factor in pairs)])
+
+    def _accumulated(self) -> Iterator[str]:
+        """``3 + 3 = 6``: what was there before, what came, what it is now."""
+        backward = self.explained.backward
+        entry = backward.accumulations[self.ways.leaf] if backward else None
+        if backward is None or entry is None or entry.after is None:
+            return
+        after = self.explained.gradient(backward.gradients[entry.after], self.shape)
+        if entry.before is None:
+            yield from self.explained.line(".grad", f"was None and is now {after}")
+            return
+        before = self.explained.gradient(backward.gradients[entry.before], self.shape)
+        new = self.explained.gradient(backward.gradients[entry.new], self.shape)
+        text = f"{before} + {new} = {after}: what was there before, and what came now"
+        yield from self.explained.line(".grad", text, "bold")
+
+
+def _count(digits: str) -> str:
+    """A number of any length, readable."""
+    if len(digits) <= 9:
+        return f"{int(digits):,}"
+    return f"about {digits[0]}.{digits[1]}e{len(digits) - 1}"
+
+
+def summary(explained: Explained) -> str:
+    """``a, b and c``: the leaves that are explained."""
+    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.told.leaves]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

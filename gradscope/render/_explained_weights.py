@@ -1,0 +1,243 @@
+"""The gradient argument as weights, in words and as a table, and the whole Jacobian.
+
+Must not know of steps or paths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradscope.explanation import Amount, Term, Weights
+from gradscope.plain import Number
+from gradscope.render import numbers
+from gradscope.render._explained import INDENT, UNNAMED, Explained, agree, total
+from gradscope.render._explained_step import BAD
+from gradscope.render._table import Cell, Column, Part, Table
+from gradscope.render._text import cells
+
+MOST_IN_SUM = 4
+"""Terms that the sum is written out with."""
+
+COLUMNS = (
+    Column("", narrowest=0),
+    Column("weight", right=True),
+    Column("derivative", right=True),
+    Column("weight × derivative", right=True),
+)
+
+
+class WeightTeller:
+    """Tells what the gradient that was fed in means, and what it does."""
+
+    def __init__(self, explained: Explained, weights: Weights) -> None:
+        self.explained = explained
+        self.weights = weights
+        self.graph = explained.graph
+        self.is_whole = len(weights.terms) == weights.total
+
+    def lines(self) -> Iterator[str]:
+        """The words, then a table for each leaf."""
+        explained = self.explained
+        if self.weights.why:
+            text = f"The weights cannot be shown, because {self.weights.why}."
+            yield from explained.paragraph(text, BAD)
+            return
+        if self.is_plain():
+            label = explained.root_label(0)
+            start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"
+            yield from explained.paragraph(f"{label} is one number: backward starts with {start}.")
+        else:
+            yield from self._words()
+        if self.explained.told.jacobian:
+            yield from self._jacobians()
+        elif not self.is_plain():
+            for column, leaf in enumerate(self.weights.leaves):
+                yield ""
+                yield from self._table(column, leaf)
+
+    def is_plain(self) -> bool:
+        """Whether there is nothing to weigh: one number, and the gradient is 1."""
+        terms = self.weights.terms
+        return self.weights.total == 1 and [float(term.weight) for term in terms] == [1.0]
+
+    # ------------------------------------------------------------------ in words
+
+    def _words(self) -> Iterator[str]:
+        explained = self.explained
+        count = self.weights.total
+        label = " and ".join(explained.root_label(root) for root in range(len(self.graph.roots)))
+        if count == 1:
+            given = numbers.number(self.weights.terms[0].weight)
+            text = f"{label} is one number, and the gradient given, {given}, is its weight."
+        else:
+            have = "has" if len(self.graph.roots) == 1 else "have"
+            text = (
+                f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
+                f"each of them: v = {self._given()}."
+            )
+        yield from explained.paragraph(f"{text} Backward computes the derivative of")
+        yield from explained.paragraph(f"L = {self._sum()}", "bold", indent=4)
+        yield from explained.paragraph(self._meaning())
+
+    def _given(self) -> str:
+        names = [numbers.number(term.weight) for term in self.weights.terms]
+        return f"[{', '.join(names)}]" if self.is_whole else f"[{', '.join(names[:3])}, …]"
+
+    def _sum(self) -> str:
+        terms = [term for term in self.weights.terms if float(term.weight)]
+        shown = (terms or list(self.weights.terms))[:MOST_IN_SUM]
+        parts = [f"{numbers.number(term.weight)}·{self._element(term)}" for term in shown]
+        left = self.weights.total - len(self.weights.terms) + len(terms) - len(shown)
+        more = f" + … ({left:,} more)" if left > 0 else ""
+        return " + ".join(parts).replace("+ -", "- ") + more
+
+    def _meaning(self) -> str:
+        terms = self.weights.terms
+        each = [f"{numbers.number(t.weight)} is ∂L/∂{self._element(t)}" for t in terms[:3]]
+        more = ", and so on" if self.weights.total > len(each) else ""
+        changes = "that element" if self.weights.total > 1 else "it"
+        meant = (
+            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist "
+            f"here. In a training L is the loss, and the weights come from the steps after "
+            f"{self.explained.root_label(0)}."
+        )
+        return " ".join(part for part in (meant, self._special()) if part)
+
+    def _special(self) -> str:
+        """What all ones, and a single one, are used for."""
+        weights = [float(term.weight) for term in self.weights.terms]
+        if not self.is_whole or len(weights) < 2:
+            return ""
+        label = self.explained.root_label(0)
+        if set(weights) == {1.0}:
+            return f"All weights are 1 here, so L is {label}.sum()."
+        if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
+            row = weights.index(1.0) + 1
+            return f"A single 1 picks one row of the Jacobian, here row {row} of {len(weights)}."
+        return ""
+
+    def _element(self, term: Term) -> str:
+        """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
+        root = self.graph.roots[term.root]
+        shape = self.explained.shape(root.node, root.output) or ()
+        label = self.explained.root_label(term.root)
+        return f"{label}[{_index(term.element, shape)}]" if shape else label
+
+    # ------------------------------------------------------------------ the table of one leaf
+
+    def _table(self, column: int, leaf: int) -> Iterator[str]:
+        explained = self.explained
+        name = explained.name(self.graph.leaves[leaf].node)
+        one = self._element(self.weights.terms[0])
+        element = one if self.weights.total == 1 else f"{explained.root_label(0)}[i]"
+        weight = "weight" if self.weights.total == 1 else "v[i]"
+        titles = (element, weight, f"∂{element}/∂{name}", f"{weight}·∂{element}/∂{name}")
+        columns = [
+            replace(one, title=explained.glyphs.text(title))
+            for one, title in zip(COLUMNS, titles, strict=True)
+        ]
+        rows = [self._row(term, column, leaf) for term in self.weights.terms]
+        if self.weights.rest:
+            left = self.weights.total - len(self.weights.terms)
+            rows.append(self._last(f"{left:,} others", self.weights.rest[column], leaf))
+        table = Table(
+            columns, explained.options.width - 3, explained.glyphs, explained.options.color
+        )
+        for line in table.lines([*rows, *self._totals(column, leaf)]):
+            yield f"   {line}"
+
+    def _row(self, term: Term, column: int, leaf: int) -> list[Cell]:
+        tensor = self.graph.leaves[leaf].tensor
+        derivative = term.derivatives[column]
+        texts = (
+            self._element(term),
+            numbers.number(term.weight),
+            self.explained.amount(derivative, tensor),
+            self.explained.amount(_scaled(term.weight, derivative), tensor),
+        )
+        return [(Part(self.explained.glyphs.text(text)),) for text in texts]
+
+    def _last(self, label: str, amount: Amount, leaf: int, style: str = "") -> list[Cell]:
+        tensor = self.graph.leaves[leaf].tensor
+        text = self.explained.glyphs.text(self.explained.amount(amount, tensor))
+        return [(Part(label, style),), _EMPTY, _EMPTY, (Part(text, style),)]
+
+    def _totals(self, column: int, leaf: int) -> Iterator[list[Cell]]:
+        """The sum; and what the leaf got, where that is something else."""
+        reading = self.explained.scene.reading
+        arrived = reading.leaf(leaf) if reading else None
+        if arrived is None or arrived.norm is None:
+            return
+        label = "sum = v·J" if self.weights.total > 1 else "gradient"
+        label = self.explained.glyphs.text(label)
+        got = Amount(arrived.norm, arrived.values)
+        added = self._added(column)
+        if added is None or arrived.values is None or agree(added, arrived.values):
+            yield self._last(label, got, leaf, "bold")
+            return
+        yield self._last(label, Amount(math.hypot(*added), tuple(added)), leaf, "bold")
+        yield self._last("hooks made it", got, leaf, BAD)
+
+    def _added(self, column: int) -> list[float] | None:
+        scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
+        rows = [one.values for one in (*scaled, *self.weights.rest[column : column + 1])]
+        known = [row for row in rows if row is not None]
+        return total(known) if len(known) == len(rows) else None
+
+    # ------------------------------------------------------------------ the whole Jacobian
+
+    def _jacobians(self) -> Iterator[str]:
+        for column, leaf in enumerate(self.weights.leaves):
+            yield ""
+            yield from self._jacobian(column, leaf)
+
+    def _jacobian(self, column: int, leaf: int) -> Iterator[str]:
+        explained = self.explained
+        name = explained.name(self.graph.leaves[leaf].node)
+        label = explained.root_label(0)
+        rows = [term.derivatives[column].values or () for term in self.weights.terms]
+        size = len(rows[0]) if rows else 0
+        yield explained.heading(
+            f"J = ∂{label}/∂{name}, {len(rows)} × {size}: a row for each element of {label}, "
+            f"a column for each of {name}"
+        )
+        texts = [[numbers.number(value) for value in row] for row in rows]
+        widths = [max(map(len, one)) for one in zip(*texts, strict=True)]
+        labels = [self._element(term) for term in self.weights.terms]
+        widest = max(map(cells, labels), default=0)
+        for label, row in zip(labels, texts, strict=True):
+            line = "  ".join(text.rjust(wide) for text, wide in zip(row, widths, strict=True))
+            lead = " " * INDENT + explained.glyphs.text(label.ljust(widest))
+            yield f"{explained.paint(lead, 'dim')}  {line}"
+        weights = [term.weight for term in self.weights.terms]
+        product = f"v·J = {_row_of(weights)}·J = {_row_of(_product(weights, rows))}"
+        yield from explained.line("", product, "bold")
+
+
+_EMPTY: Cell = (Part(""),)
+
+
+def _index(element: int, shape: tuple[int, ...]) -> str:
+    found = []
+    for size in reversed(shape):
+        found.append(str(element % size))
+        element //= size
+    return ",".join(reversed(found))
+
+
+def _scaled(weight: Number, amount: Amount) -> Amount:
+    factor = float(weight)
+    values = None if amount.values is None else tuple(factor * float(v) for v in amount.values)
+    return Amount(abs(factor) * float(amount.norm), values)
+
+
+def _product(weights: list[Number], rows: list[tuple[Number, ...]]) -> list[float]:
+    columns = zip(*rows, strict=True)
+    return [
+        sum(float(w) * float(v) for w, v in zip(weights, column, strict=True)) for column in columns
+    ]
+
+
+def _row_of(values: list[Number] | list[float]) -> str:
+    return f"[{', '.join(map(numbers.number, values))}]"

@@ -1,0 +1,190 @@
+"""What one step is about in the program's own words: its operation, its operands by name and by
+number, and the derivative by one of them in ordinary notation.
+
+Must not know of gradients that flowed, or of lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gradscope import notation, operands
+from gradscope.explanation import Local, Step
+from gradscope.operands import Operation, share_a_name
+from gradscope.render import numbers
+from gradscope.render._explained import Explained
+from gradscope.render._text import one_line, visible
+
+LONG = 24
+"""An operation whose text is longer is written with letters in place of its operands, as is one
+whose operands share a variable."""
+
+LETTERS = "uvwxyz"
+
+
+@dataclass
+class Wording:
+    """The words for one step."""
+
+    explained: Explained
+    step: Step
+
+    def __post_init__(self) -> None:
+        self.graph = self.explained.graph
+        self.node = self.graph.nodes[self.step.node]
+        self.rule = self.explained.rule(self.step)
+        self.op = notation.short(self.node.op)
+        self.function = self.rule.function.partition("(")[0].partition(".")[0]
+
+    @cached_property
+    def operation(self) -> Operation | None:
+        """What the program wrote for this node, if its expression says just that."""
+        origin = self.graph.origin_of(self.node)
+        if origin is None or self.node.backward_made or not self.function:
+            return None
+        expression = visible(one_line(origin.expression))
+        return operands.read(expression, self.op, self.function)
+
+    @cached_property
+    def _written(self) -> list[str]:
+        """The function's arguments in the order in which the operation writes them."""
+        if self.operation is None:
+            return []
+        names = operands.parameters(self.rule.function)[: len(self.operation.operands)]
+        return names[::-1] if self._is_reflected(names) else names
+
+    def _is_reflected(self, names: list[str]) -> bool:
+        """Whether python handed the right operand's method the left one, as in ``3*a``."""
+        texts = self.operation.operands if self.operation else ()
+        if len(names) != 2 or len(texts) != 2 or self.op not in ("Mul", "Add", "Rsub"):
+            return False
+        first = self._target_text(names[0])
+        return operands.is_number(texts[0]) or (first == texts[1] and first != texts[0])
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What each argument of the function is called."""
+        found = {name: numbers.number(value) for name, value in self.step.constants}
+        for argument in self.step.arguments:
+            known = self._target_text(argument)
+            if known:
+                found[argument] = known
+        if self.operation is not None:
+            found.update(zip(self._written, self.operation.operands, strict=False))
+        return found
+
+    def _edge_of(self, argument: str) -> int | None:
+        if argument not in self.step.arguments:
+            return None
+        slot = self.step.arguments.index(argument)
+        leaving = self.explained.leaving[self.step.node]
+        return next((edge for edge in leaving if self.explained.edge(edge).slot == slot), None)
+
+    def _target_text(self, argument: str) -> str:
+        """The operand by the node that made it: a leaf's name, a variable, an expression."""
+        edge = self._edge_of(argument)
+        if edge is None:
+            return ""
+        target = self.graph.nodes[self.explained.edge(edge).target]
+        if target.kind == "leaf":
+            return self.explained.name(target.id)
+        origin = self.graph.origin_of(target)
+        if target.variable or origin is None:
+            return visible(target.variable)
+        # An inner node of one expression has no words of its own.
+        if target.origin == self.node.origin:
+            return ""
+        made = "∂ " if target.backward_made else ""
+        return made + visible(one_line(origin.expression))
+
+    def _number(self, argument: str) -> str:
+        """The value of an argument, where it is known and small."""
+        edge = self._edge_of(argument)
+        if edge is not None:
+            place = self.explained.edge(edge)
+            return self.explained.tensor(self.explained.scene.tensor(place.target, place.output))
+        text = self.texts.get(argument, "")
+        return text if operands.is_number(text) else ""
+
+    def argument(self, slot: int) -> str:
+        """The function's argument behind an input slot, "" where that is not known."""
+        arguments = self.step.arguments
+        return arguments[slot] if slot < len(arguments) else ""
+
+    def named(self, slot: int) -> str:
+        """The operand in an input slot: ``a``, or ``u = 2*b`` where it is given a letter."""
+        argument = self.argument(slot)
+        text = self.texts.get(argument, "")
+        letter = self.letters.get(argument)
+        return f"{letter} = {text}" if letter and text else text
+
+    @cached_property
+    def letters(self) -> dict[str, str]:
+        """Letters for the operands, where the operation would be too long to repeat."""
+        operation = self.operation
+        written = operation.text if operation and not operation.is_call else ""
+        names = self._written or [name for name in self.step.arguments if name]
+        texts = [self.texts.get(name, "") for name in names]
+        longest = max(map(len, (written, *texts)), default=0)
+        if longest <= LONG and not share_a_name(texts):
+            return {}
+        known = {name: self.texts.get(name, "") for name in names}
+        long = [name for name, text in known.items() if text and not operands.is_number(text)]
+        return dict(zip(long, LETTERS, strict=False))
+
+    def derivative(self, edge: int) -> str:
+        """``∂(c * d)/∂c = d = 4``, as far as it is known."""
+        argument = self.argument(self.explained.edge(edge).slot)
+        texts = {**self.texts, **self.letters}
+        # The notation is that of real numbers.
+        symbol = "" if self._is_complex else notation.derivative(self.op, argument, texts)
+        if not symbol:
+            return notation.sent(self.op, argument, texts) or self._plain_local(edge)
+        if not texts.get(argument):
+            return self._plain_local(edge)
+        local = self.local(edge)
+        steps = [f"{self._left(argument, texts)} = {symbol}"]
+        known = {name: self._number(name) for name in self.texts}
+        replaced = notation.derivative(self.op, argument, {k: v for k, v in known.items() if v})
+        value = self.explained.local(local) if local and local.diagonal else ""
+        for more in (replaced, value):
+            if more and more != symbol and not steps[-1].endswith(f"= {more}"):
+                steps.append(f"= {more}")
+        return " ".join(steps)
+
+    @cached_property
+    def _is_complex(self) -> bool:
+        return any(one is not None and "complex" in one.dtype for one in self.node.outputs) or any(
+            "complex" in info.dtype
+            for edge in self.explained.leaving[self.step.node]
+            if (info := self.explained.on_edge(edge)) is not None
+        )
+
+    def _left(self, argument: str, texts: dict[str, str]) -> str:
+        operand = operands.bracketed(texts[argument])
+        if self.operation is not None and not self.letters and not self.operation.is_call:
+            whole = self.operation.text
+        elif self.operation is not None:
+            whole = self.operation.write([texts.get(name, "…") for name in self._written])
+        else:
+            taken = [texts.get(name) or "…" for name in self.step.arguments if name]
+            whole = f"{self.function}({', '.join(taken)})"
+        return f"∂{operands.bracketed(whole)}/∂{operand}"
+
+    def _plain_local(self, edge: int) -> str:
+        local = self.local(edge)
+        if local is None or not local.diagonal:
+            return ""
+        return f"local derivative {self.explained.local(local)}"
+
+    def local(self, edge: int) -> Local | None:
+        """The one Jacobian at an edge; None where there is none, or one for each output."""
+        found = [one for one in self.step.locals if one.edge == edge]
+        return found[0] if len(found) == 1 else None
+
+    def taken(self) -> str:
+        """The operation with numbers for its operands, or "" where one is not known."""
+        if self.operation is None:
+            return ""
+        texts = [self._number(argument) for argument in self._written]
+        return self.operation.write(texts) if all(texts) else ""

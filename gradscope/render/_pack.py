@@ -1,0 +1,201 @@
+"""The report as the interactive page reads it: columns of numbers beside one table of strings.
+
+A hundred thousand nodes must load in a browser within seconds, so nothing is an object of its own
+there.  The reader of this form is ``web/src/model.js``; both change together.  Names and source
+text stay raw: the page shows them as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gradscope.plain import Number, TensorInfo
+from gradscope.render.numbers import shape as shape_text
+from gradscope.report import BackwardPass, GradientInfo, Origin, Report
+from gradscope.simplify import Hierarchy, hierarchy_of
+from gradscope.simplify.grouping import short_op
+
+STATES = ("not reached", "none", "zero", "finite", "non-finite")
+KINDS = ("op", "leaf", "custom", "opaque")
+
+CONTEXT = 2
+"""Lines of source shown before and after the one that made a node."""
+
+LARGEST_SOURCE = 2_000_000
+"""Bytes; a file of more is no source that a person reads."""
+
+
+class Strings:
+    """Every string once; elsewhere stands its index.  Index 0 is the empty string."""
+
+    def __init__(self) -> None:
+        self._numbers = {"": 0}
+
+    def number(self, text: str) -> int:
+        """The index of a string."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def column(self, texts: Iterable[str]) -> list[int]:
+        """The indices of many."""
+        return [self.number(text) for text in texts]
+
+    def table(self) -> list[str]:
+        """All strings."""
+        return list(self._numbers)
+
+
+def pack(report: Report) -> dict[str, Any]:
+    """The whole report in columns."""
+    strings = Strings()
+    hierarchy = hierarchy_of(report.graph)
+    packed = {
+        "meta": msgspec.to_builtins(report.meta),
+        "notes": list(report.notes),
+        "findings": msgspec.to_builtins(report.findings),
+        "nodes": _nodes(report, hierarchy, strings),
+        "edges": _edges(report),
+        "groups": _groups(hierarchy, strings),
+        "leaves": {
+            "node": [leaf.node for leaf in report.graph.leaves],
+            "names": [strings.column(leaf.names) for leaf in report.graph.leaves],
+        },
+        "roots": [msgspec.to_builtins(root) for root in report.graph.roots],
+        "origins": _origins(report, strings),
+        "passes": [_pass(one, strings) for one in report.passes],
+        "sources": _sources(report.graph.origins),
+    }
+    # Last, when every string is known.
+    packed["strings"] = strings.table()
+    return packed
+
+
+def compressed(data: object) -> str:
+    """JSON, gzipped, in base64: letters that mean nothing inside a script element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # No time stamp: equal reports give equal pages.
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
+
+
+def _nodes(report: Report, hierarchy: Hierarchy, strings: Strings) -> dict[str, Any]:
+    nodes = report.graph.nodes
+    return {
+        "op": strings.column(node.op for node in nodes),
+        "short": strings.column(short_op(node) for node in nodes),
+        "kind": [KINDS.index(node.kind) for node in nodes],
+        "origin": [-1 if node.origin is None else node.origin for node in nodes],
+        "variable": strings.column(node.variable for node in nodes),
+        "module": strings.column(report.graph.module_of(node) for node in nodes),
+        "group": list(hierarchy.owner),
+        "shape": [strings.column(map(_tensor, node.outputs)) for node in nodes],
+        "backward": [node.id for node in nodes if node.backward_made],
+        "values": {
+            node.id: [_values(info) for info in node.outputs]
+            for node in nodes
+            if any(info is not None and info.values is not None for info in node.outputs)
+        },
+    }
+
+
+def _tensor(info: TensorInfo | None) -> str:
+    return "" if info is None else f"{shape_text(info.shape)} {info.dtype}"
+
+
+def _values(info: TensorInfo | GradientInfo | None) -> list[Number] | None:
+    return None if info is None or info.values is None else list(info.values)
+
+
+def _edges(report: Report) -> dict[str, list[int]]:
+    edges = report.graph.edges
+    return {
+        "source": _differences(edge.source for edge in edges),
+        "slot": [edge.slot for edge in edges],
+        "ahead": [edge.target - edge.source for edge in edges],
+        "output": [edge.output for edge in edges],
+    }
+
+
+def _differences(numbers: Iterable[int]) -> list[int]:
+    """Each number less the one before: small numbers, which compress well."""
+    found, last = [], 0
+    for number in numbers:
+        found.append(number - last)
+        last = number
+    return found
+
+
+def _groups(hierarchy: Hierarchy, strings: Strings) -> dict[str, Any]:
+    groups = hierarchy.groups
+    return {
+        "parent": [-1 if group.parent is None else group.parent for group in groups],
+        "kind": strings.column(group.kind for group in groups),
+        "title": strings.column(group.title for group in groups),
+        "type": strings.column(group.type for group in groups),
+        "label": strings.column(group.label for group in groups),
+        "count": [group.count for group in groups],
+    }
+
+
+def _origins(report: Report, strings: Strings) -> dict[str, Any]:
+    origins = report.graph.origins
+    return {
+        "file": strings.column(origin.file for origin in origins),
+        "line": [origin.line for origin in origins],
+        "expression": strings.column(origin.expression for origin in origins),
+        "function": strings.column(origin.function for origin in origins),
+    }
+
+
+def _pass(backward: BackwardPass, strings: Strings) -> dict[str, Any]:
+    table = backward.gradients
+    return {
+        "number": backward.number,
+        "origin": -1 if backward.origin is None else backward.origin,
+        "error": backward.error,
+        "state": [STATES.index(info.state) for info in table],
+        "norm": [_short(info.norm) for info in table],
+        "absmax": {i: _short(info.absmax) for i, info in enumerate(table) if info.absmax},
+        "bad": {i: [info.nan, info.inf] for i, info in enumerate(table) if info.nan or info.inf},
+        "dtype": strings.column(info.dtype for info in table),
+        "values": {i: _values(info) for i, info in enumerate(table) if info.values is not None},
+        "edges": list(backward.edges),
+        "upstream": [list(row) for row in backward.upstream],
+        "seeds": list(backward.seeds),
+        "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
+        "altered": list(backward.altered),
+    }
+
+
+def _short(number: Number | None) -> Number | None:
+    """Six significant digits, which are more than is ever shown."""
+    return float(f"{number:.6g}") if isinstance(number, float) else number
+
+
+def _sources(origins: Iterable[Origin]) -> dict[str, dict[int, str]]:
+    """For every file that can still be read the lines around those that made nodes."""
+    wanted: dict[str, set[int]] = {}
+    for origin in origins:
+        around = range(max(origin.line - CONTEXT, 1), origin.line + CONTEXT + 1)
+        wanted.setdefault(origin.file, set()).update(around)
+    found = {}
+    for file, numbers in wanted.items():
+        lines = _lines(Path(file))
+        shown = {number: lines[number - 1] for number in sorted(numbers) if number <= len(lines)}
+        if shown:
+            found[file] = shown
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST_SOURCE:
+            return []
+        return path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []

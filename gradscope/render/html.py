@@ -1,0 +1,53 @@
+"""The report as one self-contained interactive page.
+
+The page holds the whole report (:mod:`gradscope.render._pack`) and the viewer, which is built from
+``web/`` and committed as ``assets/viewer.js`` and ``viewer.css``.  It works from a file, without a
+network, under a policy that forbids everything but its own script and style.  All foreign text is
+in the compressed data and is shown by the viewer as text; only the title is written here.
+"""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+
+from gradscope.render._pack import compressed, pack
+from gradscope.render._text import visible
+from gradscope.render.options import Options
+from gradscope.report import Report
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<noscript>This page draws a graph and needs JavaScript.</noscript>
+<script type="application/octet-stream" id="report">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def render(report: Report, _options: Options) -> str:
+    """The page; what it opens and shows is chosen in it."""
+    data = compressed(pack(report))
+    target = visible(report.meta.target) or "graph"
+    return _PAGE.format(
+        policy=POLICY,
+        title=html.escape(f"{target} · gradscope"),
+        style=_asset("viewer.css"),
+        data=data,
+        script=_asset("viewer.js"),
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files("gradscope.render") / "assets" / name).read_text("utf-8")

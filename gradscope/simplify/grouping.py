@@ -1,0 +1,253 @@
+"""From a graph to its hierarchy: by module call, by repeats, by function, and in parts.
+
+All passes work on sequences in the order in which the program made things, so that every group is
+a stretch of time; groups of a graph whose ids are in that order never lie on a cycle.  Linear in
+the size of the graph, and without recursion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from gradscope.report import Graph, Node
+from gradscope.simplify.draft import WHOLE, Draft, Made
+from gradscope.simplify.hierarchy import Hierarchy
+from gradscope.simplify.sequences import find_repeats
+
+MANY_ENTRIES = 120
+"""A group that holds more is divided into parts."""
+
+PART = 64
+"""Entries of a part."""
+
+FUNCTION_ENTRIES = 12
+"""Where less is made in one place, functions are not told apart."""
+
+FEWEST_IN_FUNCTION = 3
+
+_LABEL_LENGTH = 60
+
+
+def hierarchy_of(graph: Graph, keep: int | None = None) -> Hierarchy:
+    """The hierarchy of a graph; the leaf to ``keep`` is put into no group."""
+    draft = Draft(graph)
+    grouping = _Grouping(draft)
+    by_module(draft)
+    # Those inside come later than those around them: so a group is known before what holds it.
+    for group in range(len(draft.groups) - 1, WHOLE - 1, -1):
+        grouping.refine(group)
+    return draft.finished(keep)
+
+
+def by_module(draft: Draft) -> None:
+    """A group for every module call in which nodes were made, nested as the calls are."""
+    graph = draft.graph
+    entries: dict[int | None, int] = {None: ~WHOLE}
+    for node in reversed(graph.nodes):
+        if node.kind == "leaf":
+            continue
+        missing = []
+        call = node.call
+        while call not in entries:
+            missing.append(call)
+            call = graph.calls[call].parent  # type: ignore[index]  # None is there from the start
+        for inner in reversed(missing):
+            record = graph.calls[inner]  # type: ignore[index]
+            title = record.path or record.type
+            entry = draft.add(Made("module", title, record.type, call=inner))
+            draft.groups[~entries[call]].contents.append(entry)
+            entries[inner], call = entry, inner
+        draft.groups[~entries[node.call]].contents.append(node.id)
+
+
+class _Grouping:
+    """The passes inside one group; equal things get equal numbers, by which repeats are found."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.graph = draft.graph
+        self._numbers: dict[object, int] = {}
+        self._words: dict[int, int] = {}
+        self._roots = {root.node for root in draft.graph.roots}
+
+    def refine(self, group: int) -> None:
+        """Fold the repeats of a group, again inside their rounds, then group by function and
+        divide."""
+        made = self.draft.groups[group]
+        waiting = [made]
+        for one in waiting:
+            waiting += self._fold_repeats(one)
+        for one in waiting:
+            self._by_function(one)
+        if made.kind == "module":
+            inside = tuple(map(self._word, made.contents))
+            self._words[~group] = self._number("module", made.type, inside)
+        for one in waiting:
+            self._divide(one)
+
+    # ------------------------------------------------------------------ repeats
+
+    def _fold_repeats(self, made: Made) -> list[Made]:
+        """Fold until nothing repeats any more; returns the new groups that have rounds of their
+        own to look at."""
+        rounds: list[Made] = []
+        while True:
+            contents: list[int] = []
+            for stretch in self._stretches(made.contents):
+                contents += self._folded(stretch, rounds)
+            if len(contents) == len(made.contents):
+                return rounds
+            # All of a round that repeats would be a group that holds nothing but itself.
+            if len(contents) == 1 and made.kind in ("round", "repeat"):
+                return rounds
+            made.contents = contents
+
+    def _stretches(self, contents: list[int]) -> Iterable[list[int]]:
+        """Contents cut after each root: a seed must not vanish inside a repeat."""
+        stretch: list[int] = []
+        for entry in contents:
+            stretch.append(entry)
+            if entry in self._roots:
+                yield stretch
+                stretch = []
+        yield stretch
+
+    def _folded(self, stretch: list[int], rounds: list[Made]) -> list[int]:
+        found = find_repeats([self._word(entry) for entry in stretch])
+        contents: list[int] = []
+        done = 0
+        for start, period, count in found:
+            contents += stretch[done:start]
+            done = start + period * count
+            contents.append(self._repeat(stretch[start:done], period, count, rounds))
+        return contents + stretch[done:]
+
+    def _repeat(self, entries: list[int], period: int, count: int, rounds: list[Made]) -> int:
+        made = self._described(entries, period, count)
+        word = self._number("repeat", count, tuple(map(self._word, entries[:period])))
+        if period == 1:
+            made.contents = entries
+        else:
+            for start in range(0, len(entries), period):
+                part = entries[start : start + period]
+                each = Made("round", f"round {start // period + 1}", contents=part)
+                made.contents.append(self.draft.add(each))
+                rounds.append(each)
+        entry = self.draft.add(made)
+        self._words[entry] = word
+        return entry
+
+    def _described(self, entries: list[int], period: int, count: int) -> Made:
+        """``h.*`` for modules that differ in a number only; else operations and expressions."""
+        first = [self.draft.group_of(entry) for entry in entries[:period]]
+        if all(made is not None and made.kind == "module" for made in first):
+            known = [made for made in map(self.draft.group_of, entries) if made is not None]
+            titles = [pattern([one.title for one in known[i::period]]) for i in range(period)]
+            types = dict.fromkeys(one.type for one in known[:period])
+            return Made("repeat", _shortened(titles), " ".join(types), count=count)
+        nodes = [self.graph.nodes[node] for entry in entries[:period] for node in self._all(entry)]
+        # From the last to the first, as backward comes by.  One expression often makes several
+        # nodes; it is said once.
+        origins = [self.graph.origin_of(node) for node in reversed(nodes)]
+        words = [origin.expression for origin in origins if origin and origin.expression]
+        title = _shortened(list(dict.fromkeys(short_op(node) for node in reversed(nodes))))
+        return Made("repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count)
+
+    def _all(self, entry: int) -> list[int]:
+        """All nodes of an entry in the order of the program; of repeats one round."""
+        found: list[int] = []
+        waiting = [entry]
+        while waiting:
+            entry = waiting.pop()
+            made = self.draft.group_of(entry)
+            if made is None:
+                found.append(entry)
+            else:
+                inside = made.contents[:1] if made.kind == "repeat" else made.contents
+                waiting.extend(reversed(inside))
+        return found
+
+    def _word(self, entry: int) -> int:
+        if entry not in self._words:
+            node = self.graph.nodes[entry]
+            self._words[entry] = self._number("node", node.op, node.origin)
+        return self._words[entry]
+
+    def _number(self, *key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    # ------------------------------------------------------------------ functions and parts
+
+    def _by_function(self, made: Made) -> None:
+        """Group neighbours that one function made, where several did and there is much."""
+        functions = [self._function(entry) for entry in made.contents]
+        if len(functions) <= FUNCTION_ENTRIES or len(set(functions)) < 2:
+            return
+        contents: list[int] = []
+        start = 0
+        for end in range(1, len(functions) + 1):
+            if end < len(functions) and functions[end] == functions[start]:
+                continue
+            run = made.contents[start:end]
+            name = functions[start]
+            if name and len(run) >= FEWEST_IN_FUNCTION:
+                run = [self.draft.add(Made("function", f"{name}()", contents=run))]
+            contents += run
+            start = end
+        made.contents = contents
+
+    def _function(self, entry: int) -> str:
+        """The function in which operations were made; "" for modules, and for what several
+        functions or no function of its own made."""
+        made = self.draft.group_of(entry)
+        if made is not None and made.kind not in ("repeat", "round"):
+            return ""
+        # A single node is by far the most frequent.
+        nodes = [entry] if made is None else self._all(entry)
+        origins = {self.graph.nodes[node].origin for node in nodes}
+        names = {"" if at is None else self.graph.origins[at].function for at in origins}
+        name = names.pop().rpartition("<locals>.")[2] if len(names) == 1 else ""
+        # A module's own forward is what the module's group shows already.
+        return "" if name.startswith("<") or name.endswith(".forward") else name
+
+    def _divide(self, made: Made) -> None:
+        """Divide what is too long to be seen at once, and that again until it is not."""
+        whole, size = len(made.contents), 1
+        while len(made.contents) > MANY_ENTRIES:
+            contents = []
+            size *= PART
+            for start in range(0, len(made.contents), PART):
+                first = start * size // PART + 1
+                title = f"{first:,}\u2013{min(first + size - 1, whole):,} of {whole:,}"
+                part = made.contents[start : start + PART]
+                contents.append(self.draft.add(Made("part", title, contents=part)))
+            made.contents = contents
+
+
+def pattern(names: Sequence[str]) -> str:
+    """What names that differ in one place have in common: ``h.*`` of ``h.0`` and ``h.1``."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return distinct[0]
+    rows = [re.split(r"(\.)", name) for name in distinct]
+    if len({len(row) for row in rows}) == 1:
+        columns = zip(*rows, strict=True)
+        return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
+    return f"{distinct[0]} … {distinct[-1]}"
+
+
+def short_op(node: Node) -> str:
+    """``MulBackward0`` as people say it: Mul.  A user's class keeps its name."""
+    if node.kind == "custom":
+        return node.op
+    short = re.sub(r"Backward\d*$", "", node.op.rsplit("::", 1)[-1])
+    return short or node.op
+
+
+def _shortened(steps: list[str]) -> str:
+    """The steps joined, with those in the middle left out when they are too long together."""
+    text = " → ".join(steps)
+    if len(text) <= _LABEL_LENGTH or len(steps) < 3:
+        return text
+    return f"{steps[0]} → … → {steps[-1]}"

@@ -1,0 +1,105 @@
+"""Which groups of a hierarchy a drawing opens.
+
+Without a wish: level by level, as long as what is then seen fits.  Must not know how anything is
+drawn.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from gradscope.simplify.hierarchy import Hierarchy
+
+FEW = 6
+"""A drawing of fewer operations and groups than this says too little of a large graph."""
+
+MANY = 150
+"""And one of more than this too much."""
+
+
+def opened_to(hierarchy: Hierarchy, depth: int) -> set[int]:
+    """Everything open but loops, and module calls and functions nested this deep."""
+    return {
+        group.id
+        for group in hierarchy.groups
+        if not hierarchy.is_loop(group.id) and not _closes(hierarchy, group.id, depth)
+    }
+
+
+def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:
+    kind = hierarchy.groups[group].kind
+    return kind in ("module", "function") and hierarchy.depths[group] >= depth
+
+
+def opened_to_fit(hierarchy: Hierarchy, limit: int) -> set[int]:
+    """As many levels as leave at most ``limit`` things to see, leaves not counted.
+
+    Repeats of modules are opened to their rounds where these fit.  Loops stay closed: their rounds
+    are alike.  Modules of one operation say more closed than opened, where not
+    everything can be shown.  Where all this shows less than :data:`FEW` things, up to :data:`MANY`
+    are allowed, unless they are all alike.
+    """
+    everything = opened_to(hierarchy, len(hierarchy.groups) + 1)
+    if _seen(hierarchy, everything) <= limit:
+        return everything
+    opened = {0}
+    frontier = hierarchy.children[0]
+    seen = _things(hierarchy, 0)
+    while frontier:
+        ready = [group for group in frontier if _is_worth_opening(hierarchy, group)]
+        # Repeats first: their rounds belong on the same level as what stands beside the repeat.
+        repeats = [group for group in ready if hierarchy.groups[group].kind == "repeat"]
+        others = [group for group in ready if hierarchy.groups[group].kind != "repeat"]
+        # A model of 48 equal layers is one box or 48: a repeat, whose rounds can be compared, says
+        # as much as 48.
+        most = limit if repeats or seen >= FEW else MANY
+        fitting = (one for one in (repeats, others) if _fits(hierarchy, seen, one, most))
+        chosen = next(fitting, None)
+        if not chosen:
+            break
+        opened.update(chosen)
+        seen += _growth(hierarchy, chosen)
+        frontier = [group for group in ready if group not in opened]
+        frontier += [child for group in chosen for child in hierarchy.children[group]]
+    return opened
+
+
+def _fits(hierarchy: Hierarchy, seen: int, groups: list[int], most: int) -> bool:
+    return bool(groups) and seen + _growth(hierarchy, groups) <= most
+
+
+def _growth(hierarchy: Hierarchy, groups: list[int]) -> int:
+    return sum(_things(hierarchy, group) - 1 for group in groups)
+
+
+def opened_around(hierarchy: Hierarchy, glob: str) -> set[int]:
+    """Every group whose title matches, all that is inside it, and what is around it."""
+    opened: set[int] = set()
+    for group in hierarchy.groups:
+        if group.parent in opened or fnmatchcase(group.title, glob):
+            opened.add(group.id)
+    # From the inside out: what is around an opened group is opened before its own surroundings.
+    for group in reversed(hierarchy.groups):
+        if group.id in opened and group.parent is not None:
+            opened.add(group.parent)
+    return opened | {0}
+
+
+def _things(hierarchy: Hierarchy, group: int) -> int:
+    """How many operations and groups are seen when a group is opened."""
+    nodes = hierarchy.nodes[group]
+    inner = sum(hierarchy.graph.nodes[node].kind != "leaf" for node in nodes)
+    return inner + len(hierarchy.children[group])
+
+
+def _seen(hierarchy: Hierarchy, opened: set[int]) -> int:
+    """How many operations and closed groups are seen with these groups opened."""
+    reached = {0}
+    for group in hierarchy.groups:
+        if group.parent in reached and group.id in opened:
+            reached.add(group.id)
+    return 1 + _growth(hierarchy, list(reached))
+
+
+def _is_worth_opening(hierarchy: Hierarchy, group: int) -> bool:
+    return not hierarchy.is_loop(group) and _things(hierarchy, group) > 1

@@ -1,0 +1,430 @@
+"""``gradscope check``: derivatives that are wrong are found, those that are right pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope import storage
+from gradscope.checks import CallCheck, Checks
+from gradscope.report import Report
+from tests.looking import Session, expression_of
+from tests.wrong_functions import CASES, program
+
+HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
+
+
+def checked(session: Session, text: str, *arguments: str) -> tuple[Report, Checks]:
+    """What a check of a program finds."""
+    report = session.look(text, *arguments, command="check")
+    assert report.checks is not None
+    return report, report.checks
+
+
+def verdicts(checks: Checks) -> set[str]:
+    """All verdicts on calls and leaves."""
+    return {one.verdict for one in checks.calls} | {one.verdict for one in checks.leaves}
+
+
+def named(report: Report, name: str) -> CallCheck:
+    """The check of the call whose node has this op."""
+    assert report.checks is not None
+    return next(one for one in report.checks.calls if name in report.graph.nodes[one.nodes[0]].op)
+
+
+# ---------------------------------------------------------------- custom Functions
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_backward_is_found(name: str, session: Session) -> None:
+    case = CASES[name]
+    path = str(session.write(program(name, is_right=False)))
+    done = session.cli("check", path, "-o", "report.json")
+    assert done.status == 1, done.err
+    report = storage.load(session.folder / "report.json")
+    assert report.checks is not None
+    wrong = [one for one in report.checks.calls if one.verdict == "wrong"]
+    # The custom Function, and nothing else, is named; with the input that it is wrong for.
+    assert {report.graph.nodes[one.nodes[0]].kind for one in wrong} == {"custom"}
+    found = {one.name: one for one in wrong[0].inputs}
+    assert case.at in found
+    if case.element is not None:
+        assert found[case.at].element == case.element
+    assert "wrong" in {one.verdict for one in report.checks.leaves} or case.element
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_its_right_twin_passes(name: str, session: Session) -> None:
+    path = str(session.write(program(name, is_right=True)))
+    done = session.cli("check", path, "-o", "report.json")
+    assert done.status == 0, done.out + done.err
+    checks = storage.load(session.folder / "report.json").checks
+    assert checks is not None
+    assert verdicts(checks) == {"right"}
+
+
+def test_the_numbers_are_both_told(session: Session) -> None:
+    report, _ = checked(session, program("wrong sign", is_right=False))
+    (one,) = named(report, "Reciprocal").inputs
+    assert one.element is not None
+    weight = (0.5, 1.118034, 0.736068)[one.element[0]]
+    scale = (0.5, 2.0, 3.0)[one.element[0]]
+    assert one.analytic == pytest.approx(weight / scale**2)
+    assert one.numeric == pytest.approx(-weight / scale**2)
+
+
+MEANT = {
+    "a straight-through estimator": ("x.round()", "grad", "meant"),
+    "a gradient that is reversed": ("x.clone()", "-grad", "meant"),
+    "its own random numbers": ("x * random.random()", "grad * 0.3", "random"),
+    "numbers in another precision": ("x.float() * 2", "grad * 2", "not checked"),
+    "numpy in forward": ("torch.from_numpy(np.sin(x.numpy()))", "grad * x.cos()", "right"),
+    "a forward that prints": ("(print('forward'), x * 2)[1]", "grad * 2", "right"),
+    "no gradient for its input": ("x * 2", "None", "wrong"),
+    "NaN at zero": ("x * x", "grad * 2 * x * x / x", "wrong"),
+    "a backward that fails": ("x * 2", "grad.view(100)", "not checked"),
+}
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_functions_of_all_kinds(name: str, session: Session) -> None:
+    forward, backward, verdict = MEANT[name]
+    text = f"""
+import random
+import numpy as np
+import torch
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return {forward}
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return {backward}
+x = torch.linspace(-2, 2, 9).double().requires_grad_()
+(Own.apply(x) * 2).sum().backward()
+"""
+    path = str(session.write(text))
+    done = session.cli("check", path)
+    row = next(line for line in done.out.splitlines() if " Own " in line)
+    assert row.startswith(verdict)
+    assert done.status == (1 if verdict == "wrong" or "fails" in name else 0)
+
+
+def test_what_a_function_keeps_on_its_class_is_put_back(session: Session) -> None:
+    text = """
+import torch
+LOG = []
+class Own(torch.autograd.Function):
+    count = 0
+    @staticmethod
+    def forward(ctx, x):
+        Own.count += 1
+        Own.last = x
+        LOG.append(x.dtype)
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        LOG.append("backward")
+        return grad * 2
+x = torch.ones(3, requires_grad=True)
+Own.apply(x).sum().backward()
+print(Own.count, Own.last is x, LOG)
+"""
+    done = session.cli("check", str(session.write(text)), "--run-on", "-o", "report.json")
+    assert done.out == "1 True [torch.float32, 'backward']\n"
+
+
+# ---------------------------------------------------------------- built-in operations
+
+BUILT_IN = {
+    "relu, abs and norm at exactly zero": (
+        "z = torch.tensor([0.0, -1.0, 2.0, 0.0], requires_grad=True)\n"
+        "loss = torch.relu(z).sum() + z.abs().sum() + torch.zeros(3).add(z[:3] * 0).norm()",
+        {"right", "kink"},
+    ),
+    "ties of max pooling and of max": (
+        "z = torch.ones(1, 1, 4, 4, requires_grad=True)\nloss = F.max_pool2d(z, 2).sum() + z.max()",
+        {"right", "kink"},
+    ),
+    "complex numbers": (
+        "c = torch.randn(5, dtype=torch.cfloat, requires_grad=True)\n"
+        "loss = torch.fft.fft(c * c.conj().exp()).abs().pow(2).sum() + c.angle().sum()",
+        {"right"},
+    ),
+    "in-place, views and indices": (
+        "w = torch.randn(6, 6, requires_grad=True)\n"
+        "buffer = torch.zeros(6, 6)\n"
+        "buffer[0] = w[0] * 2\n"
+        "buffer[1:3] = w[1:3].sin()\n"
+        "part = buffer[2]\n"
+        "part.mul_(3)\n"
+        "other = buffer.clone()\n"
+        "other += w.T.exp()\n"
+        "loss = (buffer * other).sum() + w[w > 0].sum() + w.unbind()[2].prod()",
+        {"right"},
+    ),
+    "what is detached is held fixed": (
+        "w = torch.randn(4, requires_grad=True)\nloss = (w * w.detach() + w.data.exp() * w).sum()",
+        {"right"},
+    ),
+    "dropout, embedding, attention, cross entropy": (
+        "net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)\n"
+        "table = nn.Embedding(10, 8, padding_idx=0)\n"
+        "out = net(table(torch.randint(10, (2, 7))))\n"
+        "q = out.view(2, 7, 2, 4).transpose(1, 2)\n"
+        "out = F.scaled_dot_product_attention(q, q, q, dropout_p=0.2).flatten(1)\n"
+        "loss = F.cross_entropy(out, torch.tensor([3, 1]), label_smoothing=0.1)",
+        {"right"},
+    ),
+    "a recurrent network with dropout": (
+        "net = nn.LSTM(3, 4, 2, dropout=0.3, bidirectional=True)\n"
+        "loss = net(torch.randn(5, 2, 3))[0].square().mean()",
+        {"right"},
+    ),
+    "a small residual network": (
+        "net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True))\n"
+        "y = net(torch.randn(2, 3, 8, 8))\n"
+        "block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4))\n"
+        "loss = F.relu(y + block(y)).mean((2, 3)).square().sum()",
+        {"right"},
+    ),
+    "a mask of minus infinity": (
+        "s = torch.randn(4, 4, requires_grad=True)\n"
+        "mask = torch.ones(4, 4).triu(1).bool()\n"
+        "loss = s.masked_fill(mask, float('-inf')).softmax(-1).square().sum()",
+        {"right"},
+    ),
+    "what torch takes for granted": (
+        "w = torch.randn(4, 4, requires_grad=True)\n"
+        "values, axes = torch.linalg.eigh(w @ w.T)\n"
+        "scores = torch.randn(9, 2, 5, requires_grad=True).log_softmax(-1)\n"
+        "sizes = torch.tensor([9, 9]), torch.tensor([3, 2])\n"
+        "ctc = F.ctc_loss(scores, torch.randint(1, 5, (2, 3)), *sizes)\n"
+        "loss = axes.square().mul(w).sum() + values.sum() + ctc",
+        {"right"},
+    ),
+    "half precision": (
+        "w = torch.randn(4, 4, requires_grad=True)\n"
+        "with torch.autocast('cpu', torch.bfloat16):\n"
+        "    out = torch.randn(3, 4) @ w\n"
+        "loss = out.float().square().mean()",
+        {"right"},
+    ),
+    "a gradient in the loss": (
+        "w = torch.randn(4, requires_grad=True)\n"
+        "(slope,) = torch.autograd.grad((w**3).sum(), w, create_graph=True)\n"
+        "loss = (slope**2).sum()",
+        {"right"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_operations_pass(name: str, session: Session) -> None:
+    text, expected = BUILT_IN[name]
+    call = "--call=2" if "create_graph" in text else "--all"
+    report, checks = checked(session, f"{HEAD}{text}\nloss.backward()\n", "--all", call)
+    assert verdicts(checks) == expected, checks
+    assert checks.leaves
+    assert len(report.graph.leaves) == len({n for one in checks.leaves for n in one.leaves})
+
+
+def test_a_kink_in_the_graph_is_no_error(session: Session) -> None:
+    path = str(
+        session.write(f"{HEAD}z = torch.zeros(3, requires_grad=True)\nz.abs().sum().backward()")
+    )
+    done = session.cli("check", path)
+    assert done.status == 0
+    assert "not differentiable here" in done.out
+
+
+def test_a_straight_through_of_torch_is_no_error(session: Session) -> None:
+    text = f"{HEAD}w = torch.randn(5, 3, requires_grad=True)\n"
+    _, checks = checked(
+        session, text + "(F.gumbel_softmax(w, hard=True) * torch.randn(3)).sum().backward()"
+    )
+    assert {one.verdict for one in checks.calls} == {"meant", "right"}
+    assert checks.reason == "every leaf is behind a call that was not compared"
+
+
+def test_what_cannot_be_run_again_says_so(session: Session) -> None:
+    report, checks = checked(
+        session,
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        w = torch.randn(3, requires_grad=True)
+        v = torch.randn(3, requires_grad=True)
+        h = checkpoint(torch.sin, w * 2, use_reentrant=True)
+        (h * v).sum().backward()
+        """,
+    )
+    opaque = named(report, "CheckpointFunction")
+    assert opaque.verdict == "not checked"
+    assert "hides what it runs" in opaque.reason
+    # What follows it goes on with the values that the program had.
+    assert named(report, "MulBackward0").verdict == "right"
+    assert "reentrant" in checks.reason
+
+
+def test_leaves_behind_something_opaque_are_left_out(session: Session) -> None:
+    report, checks = checked(
+        session,
+        """
+        import torch
+        class Rounded(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.round()
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+        w = torch.randn(3, requires_grad=True)
+        v = torch.randn(3, requires_grad=True)
+        (Rounded.apply(w) * v).sum().backward()
+        """,
+    )
+    (leaf,) = checks.leaves
+    assert [report.graph.leaves[n].names[0] for n in leaf.leaves] == ["v"]
+    assert leaf.verdict == "right"
+    assert checks.reason == "one leaf is behind a call that was not compared"
+
+
+def test_hooks_of_the_program_do_not_run_once_more(session: Session) -> None:
+    text = """
+import torch
+w = torch.randn(3, requires_grad=True)
+h = w * 2
+h.register_hook(lambda grad: print("hook") or grad * 10)
+h.sum().backward()
+"""
+    done = session.cli("check", str(session.write(text)), "--run-on", "-o", "report.json")
+    assert (done.status, done.out) == (0, "hook\n")
+    checks = storage.load(session.folder / "report.json").checks
+    assert checks is not None
+    assert [one.verdict for one in checks.leaves] == ["right"]
+    assert "hooks of the program are left out" in checks.reason
+
+
+# ---------------------------------------------------------------- what is checked
+
+LOOP = """
+import torch
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+y = x
+for _ in range(4):
+    y = y * 2
+y.sin().backward(torch.tensor([1.0, 10.0]))
+"""
+
+
+def test_a_place_is_checked_once_unless_all_are_asked_for(session: Session) -> None:
+    _, checks = checked(session, LOOP)
+    assert (len(checks.calls), checks.repeats) == (2, 3)
+    _, checks = checked(session, LOOP, "--all")
+    assert (len(checks.calls), checks.repeats) == (5, 0)
+
+
+def test_one_node(session: Session) -> None:
+    report, checks = checked(session, LOOP, "--node", "2")
+    (one,) = checks.calls
+    assert one.nodes == (2,)
+    assert expression_of(report, report.graph.nodes[2]) == "y * 2"
+    assert not checks.leaves
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--node", "99"], ["there is no node 99", "--node 0 to 5"]),
+        (["--node", "5"], ["node 5 is a leaf", "leave --node out"]),
+        (["--node", "x"], ["Invalid value for '--node'"]),
+        (["--gradient", "[1]"], ["the gradient has shape [1]"]),
+    ],
+    ids=" ".join,
+)
+def test_what_does_not_fit(arguments: list[str], words: list[str], session: Session) -> None:
+    done = session.cli("check", str(session.write(LOOP)), *arguments)
+    assert done.status == 2
+    assert all(word in done.err for word in words), done.err
+
+
+def test_the_gradient_given_is_the_cotangent(session: Session) -> None:
+    text = "import torch\nx = torch.tensor([2.0, 3.0], requires_grad=True)\ny = x * x\n"
+    _, ones = checked(session, text, "--gradient", "ones")
+    _, tens = checked(session, text, "--gradient", "[10, 10]")
+    assert float(tens.leaves[0].numeric or 0) == pytest.approx(
+        10 * float(ones.leaves[0].numeric or 0)
+    )
+
+
+def test_a_later_call_and_a_root_by_name(session: Session) -> None:
+    text = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for power in (2, 3):
+    loss = (w ** power).sum()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+"""
+    report, checks = checked(session, text, "--call", "2")
+    assert verdicts(checks) == {"right"}
+    assert report.passes[0].number == 2
+    _, checks = checked(session, text, "--root", "loss")
+    assert verdicts(checks) == {"right"}
+
+
+# ---------------------------------------------------------------- how it is shown
+
+
+def test_a_saved_check_is_shown_again(session: Session) -> None:
+    path = str(session.write(program("wrong sign", is_right=False)))
+    live = session.cli("check", path)
+    assert session.cli("check", path, "-o", "saved.json").status == 1
+    again = session.cli("check", "saved.json")
+    assert (again.status, again.out) == (1, live.out)
+
+
+def test_a_report_without_a_check_is_refused(session: Session) -> None:
+    session.cli("backward", str(session.write(LOOP)), "-o", "plain.json")
+    done = session.cli("check", "plain.json")
+    assert done.status == 2
+    assert "plain.json holds no checks" in done.err
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_a_wrong_one_is_told_with_its_place(width: str, session: Session) -> None:
+    path = str(session.write(program("wrong for negative", is_right=False)))
+    done = session.cli("check", path, "--width", width)
+    assert all(len(line) <= int(width) for line in done.out.splitlines())
+    # Lines may be wrapped anywhere between words.
+    words = " ".join(done.out.split())
+    assert "at program.py:21: Elu.apply(x)" in words
+    assert "element [77,5] of x" in words
+    _, _, rows = done.out.partition("differences")
+    assert rows.splitlines()[1].startswith("wrong")
+
+
+def test_the_page_escapes_what_the_program_says(session: Session) -> None:
+    text = """
+import torch
+names = {"</script><b>": torch.ones(2, requires_grad=True)}
+loss = (names["</script><b>"] * 2).sum()
+loss.backward()
+"""
+    done = session.cli("check", str(session.write(text)), "-o", "page.html")
+    assert done.status == 0, done.err
+    page = (session.folder / "page.html").read_text("utf-8")
+    assert "</script>" not in page
+    assert "&lt;/script&gt;" in page
+    assert "whole program" in page
+
+
+def test_plain_characters_where_nothing_else_can_be_shown(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = session.cli("check", str(session.write(LOOP)))
+    assert "whole program" in done.out

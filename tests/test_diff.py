@@ -1,0 +1,318 @@
+"""``gradscope diff``: equal programs are equal, and the first difference told is the one made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from gradscope import storage
+from gradscope.compare import Tolerance, compare, union
+from gradscope.invariants import check
+from gradscope.report import Report
+from tests import reports
+from tests.looking import Session
+
+MLP = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+        self.drop = nn.Dropout(0.1)
+    def forward(self, x):
+        h = torch.tanh(self.fc1(x))
+        h = self.drop(h)
+        h = torch.relu(self.fc2(h)) + h
+        return self.fc3(h)
+net = Net()
+print("made")
+x = torch.randn(5, 8)
+loss = net(x).square().mean()
+loss.backward()
+"""
+
+TRANSFORMER = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(16), nn.LayerNorm(16)
+        self.qkv, self.proj = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+        self.drop = nn.Dropout(0.2)
+    def forward(self, x):
+        q, k, v = self.qkv(self.ln_1(x)).chunk(3, -1)
+        weights = (q @ k.transpose(-2, -1)).softmax(-1)
+        x = x + self.drop(self.proj(weights @ v))
+        hidden = torch.relu(self.up(self.ln_2(x)))
+        return x + self.drop(self.down(hidden))
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(11, 16)
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+        self.head = nn.Linear(16, 11)
+    def forward(self, idx):
+        x = self.table(idx)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+model = Model()
+idx = torch.randint(11, (2, 6))
+loss = nn.functional.cross_entropy(model(idx).flatten(0, 1), idx.flatten())
+loss.backward()
+"""
+
+EDITS = {
+    "dropout off": (
+        (MLP, "h = self.drop(h)", "pass"),
+        ["MulBackward0 of self.drop(h)", "only in A"],
+    ),
+    "a layer's values": (
+        (MLP, "x = torch.randn(5, 8)", "x = torch.randn(5, 8); net.fc2.weight.data[0, 0] += 1"),
+        ["in the values of fc2.weight, before any gradient flowed"],
+    ),
+    "detach where another way stays": (
+        (MLP, "self.fc2(h)", "self.fc2(h.detach())"),
+        ["an edge to MulBackward0 of self.drop(h)", "only in A", "self.fc2(h.detach())"],
+    ),
+    "detach of all below": (
+        (MLP, "self.fc3(h)", "self.fc3(h.detach())"),
+        ["AddBackward0 of torch.relu(self.fc2(h)) + h", "only in A", "self.fc3(h.detach())"],
+    ),
+    "another activation": (
+        (MLP, "torch.relu", "torch.sigmoid"),
+        ["at ReluBackward0 of torch.relu(self.fc2(h))", "SigmoidBackward0 instead of Relu"],
+    ),
+    "another width": (
+        (MLP, "x = torch.randn(5, 8)", "x = torch.randn(6, 8)"),
+        ["at PowBackward0 of net(x).square()", "shape [6, 4] instead of [5, 4]"],
+    ),
+    "another gradient": (
+        (MLP, "loss.backward()", "loss.backward(torch.tensor(2.0))"),
+        ["the first gradient that differs, in backward order: given at MeanBackward0"],
+    ),
+    "dropout of a transformer off": (
+        (TRANSFORMER, "model = Model()", "model = Model().eval()"),
+        ["MulBackward0 of self.drop(self.down(hidden))", "only in A"],
+    ),
+    "one layer of a transformer": (
+        (TRANSFORMER, "model = Model()", "model = Model(); model.blocks[1].up.weight.data.mul_(2)"),
+        ["in the values of blocks.1.up.weight, before any gradient flowed"],
+    ),
+    "a detach in a transformer": (
+        (TRANSFORMER, "self.down(hidden)", "self.down(hidden.detach())"),
+        ["ViewBackward0 of self.down(hidden)", "only in A", "self.down(hidden.detach())"],
+    ),
+}
+
+
+def both(session: Session, a: str, b: str, *options: str) -> tuple[str, str]:
+    """Two saved reports, made in this process, which is quicker than what ``diff`` does itself."""
+    for name, program in (("a", a), ("b", b)):
+        path = str(session.write(program, f"{name}.py"))
+        done = session.cli("backward", path, "-o", f"{name}.json", *options)
+        assert done.status == 0, done.err
+    return "a.json", "b.json"
+
+
+def first_told(out: str) -> str:
+    """The paragraph on where the two part, on one line."""
+    return " ".join(out.partition("they part first\n")[2].partition("\n\n")[0].split())
+
+
+def test_the_same_program_twice_is_identical(session: Session) -> None:
+    path = str(session.write(TRANSFORMER))
+    done = session.cli("diff", path, path)
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[2].startswith("identical: ")
+    assert "part first" not in done.out
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_the_first_difference_is_the_one_that_was_made(name: str, session: Session) -> None:
+    (program, old, new), words = EDITS[name]
+    assert old in program
+    done = session.cli("diff", *both(session, program, program.replace(old, new)))
+    assert done.status == 1, done.err
+    assert done.out.splitlines()[2].startswith("different: ")
+    told = first_told(done.out)
+    for part in words:
+        assert part in told
+    assert told.startswith(words[0])
+
+
+def test_added_is_removed_seen_from_the_other_side(session: Session) -> None:
+    a, b = both(session, MLP, MLP.replace("h = self.drop(h)", "pass"))
+    done = session.cli("diff", b, a)
+    assert "MulBackward0 of self.drop(h) (a.py:12): only in B" in first_told(done.out)
+
+
+def found(session: Session, *arguments: str) -> dict[str, Any]:
+    done = session.cli("diff", *arguments, "--format", "json")
+    result = json.loads(done.out)
+    assert isinstance(result, dict)
+    assert (done.status == 1) == (result["verdict"] in ("different", "unrelated"))
+    return result
+
+
+def test_several_changes_leave_the_rest_matched(session: Session) -> None:
+    changed = TRANSFORMER.replace("self.drop(self.proj(weights @ v))", "self.proj(weights @ v)")
+    changed = changed.replace("torch.relu(self.up", "torch.tanh(self.up")
+    result = found(session, *both(session, TRANSFORMER, changed))
+    kinds = [(change["what"], change["a"]["expression"]) for change in result["changes"]]
+    assert kinds.count(("removed", "self.drop(self.proj(weights @ v))")) == 3
+    assert [kind for kind, _ in kinds].count("changed") == 3
+    assert len(kinds) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [((), "different"), (("--rtol", "0.2"), "equal"), (("--rtol", "0", "--atol", "9"), "equal")],
+)
+def test_tolerances(options: tuple[str, ...], verdict: str, session: Session) -> None:
+    slightly = MLP.replace("loss.backward()", "loss.backward(torch.tensor(1.1))")
+    assert found(session, *both(session, MLP, slightly), *options)["verdict"] == verdict
+
+
+def test_all_values_give_the_angle_and_find_what_norms_hide(session: Session) -> None:
+    program = """
+    import torch
+    x = torch.randn(40, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    (x * x).sum().backward()
+    """
+    turned = program.replace("(x * x)", "(x * x.flip(0).detach() * 2)")
+    by_norm = found(session, *both(session, program, turned))
+    exact = found(session, *both(session, program, turned, "--values"))
+    assert by_norm["exact"] < by_norm["compared"] == exact["exact"] == exact["compared"]
+    (leaf,) = exact["leaves"]
+    assert -1 <= leaf["gradient"]["cosine"] < 0.9
+    assert not leaf["gradient"].get("by_norm", True)
+    assert not [one for one in by_norm["leaves"] if float(one["gradient"]["relative"]) > 1e-6]
+
+
+def test_different_programs_get_a_plain_answer(session: Session) -> None:
+    a, b = both(session, MLP, TRANSFORMER)
+    done = session.cli("diff", a, b)
+    assert done.status == 1
+    assert len(done.out.splitlines()) == 3
+    assert done.out.splitlines()[2].startswith("different programs: ")
+    picture = session.cli("diff", a, b, "-o", "both.svg")
+    assert picture.status == 2
+    assert "there is no picture of both" in picture.err
+
+
+def test_saved_reports_are_compared_without_torch(session: Session) -> None:
+    both(session, MLP, MLP.replace("torch.relu", "torch.tanh"))
+    command = "import sys; sys.modules['torch'] = None; from gradscope.cli import entry; "
+    command += "sys.argv[1:] = ['diff', 'a.json', 'b.json']; entry()"
+    run = [sys.executable, "-c", command]
+    done = subprocess.run(run, cwd=session.folder, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "TanhBackward0 instead of ReluBackward0" in done.stdout
+
+
+def test_a_trace_and_a_backward_compare_by_structure(session: Session) -> None:
+    path = str(session.write(MLP))
+    session.cli("trace", path, "-o", "traced.json")
+    session.cli("backward", path, "-o", "watched.json")
+    done = session.cli("diff", "traced.json", "watched.json")
+    assert done.status == 0
+    assert "no gradients to compare" in done.out
+
+
+def test_sides_take_options_and_arguments(session: Session) -> None:
+    path = session.write(
+        "import sys, torch\nx = torch.ones(2, requires_grad=True)\nprint(sys.argv[1:])\n"
+        "(x * float(sys.argv[1])).sum().backward()\n"
+    )
+    done = session.cli("diff", f"{path} -- 2", f"{path} --root x.sum() -- 3")
+    assert "['2']" in done.err
+    assert "['3']" in done.err
+    assert "['2']" not in done.out
+    assert session.cli("diff", str(path), str(path), "--", "5").status == 0
+    code = session.cli("diff", "-c 'exp(x).sum()' --let x=[1,2]", "-c 'exp(x).sum()' --let x=[1,3]")
+    assert code.status == 1
+    assert "in the values of x" in first_told(code.out)
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [
+        ("nosuch.py", "B gave no graph to compare: nosuch.py"),
+        ("nosuch.json", "B gave no graph to compare"),
+        ("a.py 'x", "B is not a command line: No closing quotation"),
+        ("", "B is empty"),
+    ],
+)
+def test_a_side_that_cannot_be_looked_at(side: str, words: str, session: Session) -> None:
+    session.cli("backward", "-c", "exp(x).sum()", "--let", "x=1", "-o", "a.json")
+    done = session.cli("diff", "a.json", side)
+    assert (done.status, done.out) == (2, "")
+    assert words in done.err
+
+
+def test_the_picture_marks_what_differs(session: Session) -> None:
+    changed = MLP.replace("h = self.drop(h)", "h = h.sin()")
+    done = session.cli("diff", *both(session, MLP, changed), "--format", "dot", "--all")
+    assert done.out.startswith("digraph")
+    assert "pink: only in A; blue: only in B" in done.out
+    assert (
+        done.out.count("only in A") - done.out.count("only in A;") == 6
+    )  # label and tip of three arrows
+    assert "self.drop(h)" in done.out
+    assert "h.sin()" in done.out
+
+
+def test_the_page_escapes(session: Session) -> None:
+    hostile = MLP.replace("self.drop(h)", "self.drop({'</pre><script>': h}['</pre><script>'])")
+    done = session.cli("diff", *both(session, MLP, hostile), "-o", "page.html")
+    assert done.status in (0, 1), done.err
+    page = (session.folder / "page.html").read_text("utf-8")
+    assert "<script>" not in page
+
+
+# ---------------------------------------------------------------- reports built by hand
+
+
+@pytest.mark.parametrize("make", [reports.small, reports.scalars, reports.doublings])
+def test_a_report_is_identical_to_itself(make: Callable[[], Report]) -> None:
+    report = make()
+    again = storage.decode(storage.encode(report))
+    comparison = compare(report, again)
+    assert comparison.verdict == "identical"
+    assert comparison.pairs == tuple((node.id, node.id) for node in report.graph.nodes)
+    check(union(report, again, comparison).report)
+
+
+def test_states_are_never_taken_for_each_other() -> None:
+    report = reports.small()
+    backward = report.passes[0]
+    entry = backward.edges[0]
+    for state, norm in (("none", None), ("zero", 0.0), ("non-finite", "NaN")):
+        table = list(backward.gradients)
+        table[entry] = msgspec.structs.replace(table[entry], state=state, norm=norm, values=None)
+        other = msgspec.structs.replace(
+            report, passes=(msgspec.structs.replace(backward, gradients=tuple(table)),)
+        )
+        comparison = compare(report, other, Tolerance(rtol=0.5))
+        assert comparison.verdict == "different"
+        assert comparison.differing_edges()[0].distance.states == ("finite", state)
+
+
+def test_a_deep_chain_that_lost_one_step() -> None:
+    comparison = compare(reports.chain(50_000), reports.chain(49_999))
+    assert comparison.matched == 50_000
+    assert [change.what for change in comparison.changes] == ["removed"]

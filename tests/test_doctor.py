@@ -1,0 +1,654 @@
+"""The doctor as a command: outputs, options, exit statuses, saved reports, terminals, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+import pytest
+
+from tests.conftest import python_says
+from tests.looking import Session
+
+LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
+SICK = LEAF + "loss = w.sqrt().sum()\nloss.backward()\n"
+HEALTHY = LEAF + "loss = w.exp().sum()\nloss.backward()\n"
+TRAINING = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+print("ready", flush=True)
+for step in range({steps}):
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 2)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+ENDLESS = TRAINING.format(steps=10**9)
+
+
+# ---------------------------------------------------------------- options and exit statuses
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program, options, and what must come of them."""
+
+    program: str
+    options: tuple[str, ...] = ()
+    status: int = 0
+    out: str = ""
+    err: str = ""
+
+
+RUNS = {
+    "clean": Run(HEALTHY, (), 0, "no findings · 1 backward call watched"),
+    "an error": Run(SICK, (), 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
+    "an error, failing on errors": Run(SICK, ("--fail-on", "error"), 1, "1 error"),
+    "ignored by code": Run(SICK, ("--ignore", "GS102"), 0, "no findings"),
+    "ignored by name": Run(SICK, ("--ignore", "nonfinite-backward"), 0, "no findings"),
+    "ignored in small letters": Run(SICK, ("--ignore", "gs102"), 0, "no findings"),
+    "ignoring a typo": Run(
+        SICK, ("--ignore", "GS1O2"), 2, "", "did you mean GS102 nonfinite-backward?"
+    ),
+    "ignoring nonsense": Run(SICK, ("--ignore", "zzz"), 2, "", "gradscope rule lists them all"),
+    "all steps": Run(TRAINING.format(steps=7), ("--steps", "all"), 0, "7 backward calls watched"),
+    "the usual steps": Run(TRAINING.format(steps=7), (), 0, "5 backward calls watched"),
+    "one step": Run(TRAINING.format(steps=7), ("--steps", "1"), 0, "1 backward call watched"),
+    "no steps": Run(SICK, ("--steps", "0"), 2, "", "--steps 0 is no number from 1"),
+    "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "--steps -1 is no number from 1"),
+    "words for steps": Run(SICK, ("--steps", "abc"), 2, "", "--steps abc is no number from 1"),
+    "an unknown severity": Run(SICK, ("--fail-on", "nope"), 2, "", "'nope' is not one of"),
+    "stopped at the finding": Run(SICK + "print('further')\n", (), 1, "1 error"),
+    "going on": Run(SICK + "print('further')\n", ("--keep-going",), 1, "further\n"),
+    "the program's own status": Run(
+        SICK + "import sys; sys.exit(3)\n", ("--keep-going",), 3, "1 error"
+    ),
+    "a clean program's own status": Run(HEALTHY + "raise SystemExit(4)\n", (), 4, "no findings"),
+    "a message for an exit": Run(HEALTHY + "raise SystemExit('bye')\n", (), 1, "", "bye\n"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_options_and_exit_statuses(name: str, session: Session) -> None:
+    run = RUNS[name]
+    done = session.cli("doctor", str(session.write(run.program)), *run.options)
+    assert done.status == run.status, done
+    assert run.out in done.out
+    assert run.err in done.err
+    assert "Traceback" not in done.err
+    if run.status == 2:
+        assert done.out == ""
+
+
+def test_a_program_is_stopped_at_the_first_serious_finding(session: Session) -> None:
+    done = session.cli("doctor", str(session.write(SICK + "print('further')\n")))
+    assert "further" not in done.out
+
+
+TARGETS = {
+    "script": (("program.py", "--", "0"), "program.py:4"),
+    "module": (("-m", "package", "--", "0"), "package/__main__.py:4"),
+    "function": (("functions.py::loss",), "functions.py:4"),
+    "code": (("-c", "sqrt(w).sum().backward()", "--let", "w=[0,1]"), "<string>:1"),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_kind_of_target(name: str, session: Session) -> None:
+    program = "import sys, torch\nsize = float(sys.argv[1])\n" + (
+        "w = torch.full((3,), size, requires_grad=True)\nw.sqrt().sum().backward()\n"
+    )
+    session.write(program)
+    (session.folder / "package").mkdir()
+    session.write(program, "package/__main__.py")
+    session.write(
+        "import torch\ndef loss():\n    w = torch.zeros(2, requires_grad=True)\n"
+        "    return w.sqrt().sum()\n",
+        "functions.py",
+    )
+    arguments, place = TARGETS[name]
+    done = session.cli("doctor", *arguments)
+    assert done.status == 1, done
+    assert f"GS102 nonfinite-backward · error · {place} · " in done.out
+
+
+def test_stdin_as_the_program(tmp_path: Path) -> None:
+    done = _doctor(tmp_path, "-", stdin=SICK)
+    assert done.returncode == 1
+    assert "<stdin>:3 · w.sqrt()" in done.stdout
+
+
+def test_text_that_a_program_executes_is_not_shown_as_the_programs_own(session: Session) -> None:
+    code = LEAF + "space = {'w': w}\nexec('\\n\\ny = w.sqrt()', space)\nspace['y'].sum().backward()"
+    done = session.cli("doctor", "-c", code, "--format", "json")
+    (finding,) = json.loads(done.out)["findings"]
+    assert finding["location"] == {"file": "<string>", "line": 3, "expression": ""}
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("nosuch.py", "can't open file"),
+        ("nosuch.json", "cannot read nosuch.json: No such file or directory"),
+        (".", "can't find '__main__' module"),
+        ("binary.py", "is not a Python script"),
+        ("program.py::nothing", "has no function 'nothing'"),
+        ("-mno_such_module_anywhere", "No module named no_such_module_anywhere"),
+    ],
+)
+def test_bad_targets(target: str, said: str, session: Session) -> None:
+    session.write("def f(): pass\n")
+    (session.folder / "binary.py").write_bytes(b"\x00\x01")
+    done = session.cli("doctor", target)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+# ---------------------------------------------------------------- the machine formats
+
+
+def test_json_has_the_schema_that_is_documented(session: Session) -> None:
+    done = session.cli("doctor", str(session.write(SICK + "print('x')\n")), "--format", "json")
+    told = json.loads(done.out)
+    (finding,) = told["findings"]
+    assert {"rule", "severity", "message", "location", "node", "subject", "evidence", "remedy"} <= {
+        *finding
+    }
+    assert finding["rule"] == "GS102"
+    assert finding["severity"] == "error"
+    assert finding["location"] == {"file": "program.py", "line": 3, "expression": "w.sqrt()"}
+    assert finding["node"]["op"] == "SqrtBackward0"
+    assert isinstance(finding["evidence"], list)
+    assert told["report"]["steps"][0]["number"] == 1
+
+
+def test_what_the_program_prints_does_not_disturb_a_machine_format(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "print('hello')\nimport os; os.system('echo child')\n" + SICK
+    )
+    done = _doctor(tmp_path, "program.py", "--format", "json")
+    assert json.loads(done.stdout)["findings"]
+    assert "hello\n" in done.stderr
+    assert "child\n" in done.stderr
+
+
+ANNOTATION = re.compile(r"::(error|warning|notice) ((?:\w+=[^,:\r\n]*,?)+)::([^\r\n]*)")
+
+
+def _annotation(line: str) -> tuple[str, dict[str, str], str]:
+    """Read a workflow command as the runner of GitHub Actions does."""
+    match = ANNOTATION.fullmatch(line)
+    assert match is not None, line
+    given = dict(part.split("=", 1) for part in match[2].split(","))
+    return match[1], {key: _unescaped(text) for key, text in given.items()}, _unescaped(match[3])
+
+
+def _unescaped(text: str) -> str:
+    for code, character in {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ",", "%25": "%"}.items():
+        text = text.replace(code, character)
+    return text
+
+
+def test_annotations_are_read_back_by_github_as_they_were_meant(session: Session) -> None:
+    name = "odd, name: 100%.py"
+    session.write(SICK, name)
+    done = session.cli("doctor", name, "--format", "github")
+    (line,) = done.out.splitlines()
+    level, given, message = _annotation(line)
+    assert level == "error"
+    assert given == {"file": name, "line": "3", "title": "GS102 nonfinite-backward"}
+    assert message.startswith(
+        "Backward of `w.sqrt()` turns a finite gradient into NaN or infinity.\n"
+    )
+    assert done.status == 1
+
+
+def test_annotations_name_files_from_the_root_of_the_repository(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(session.folder.parent))
+    done = session.cli("doctor", str(session.write(SICK)), "--format", "github")
+    _, given, _ = _annotation(done.out.strip())
+    assert given["file"] == f"{session.folder.name}/program.py"
+
+
+def test_annotations_of_code_that_is_in_no_file_name_none(session: Session) -> None:
+    done = session.cli(
+        *("doctor", "-c", "sqrt(w).sum().backward()", "--let", "w=[0]", "--format", "github")
+    )
+    _, given, _ = _annotation(done.out.strip())
+    assert given == {"title": "GS102 nonfinite-backward"}
+
+
+def test_no_annotation_for_a_clean_program(session: Session) -> None:
+    done = session.cli("doctor", str(session.write(HEALTHY)), "--format", "github")
+    assert (done.status, done.out) == (0, "")
+
+
+# ---------------------------------------------------------------- saved reports
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+@pytest.mark.parametrize("format_name", ["text", "json", "github"])
+def test_a_saved_report_gives_the_same_findings(
+    suffix: str, format_name: str, session: Session
+) -> None:
+    path = str(session.write(SICK))
+    first = session.cli(
+        *("doctor", path, "-o", f"saved.{suffix}", "--format", format_name, "--fail-on", "error")
+    )
+    again = session.cli(
+        *("doctor", f"saved.{suffix}", "--format", format_name, "--fail-on", "error")
+    )
+    assert first.err == f"gradscope: wrote saved.{suffix}\n"
+    assert (again.status, again.out, again.err) == (first.status, first.out, "")
+
+
+def test_a_saved_report_shows_its_findings(session: Session) -> None:
+    session.cli("doctor", str(session.write(SICK)), "-o", "saved.json")
+    tree = session.cli("show", "saved.json").out
+    assert tree.splitlines()[1] == "✖ GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"
+    assert "✖ ○ Sqrt" in tree
+    shown = json.loads(session.cli("show", "saved.json", "--format", "json").out)
+    assert shown["findings"][0]["rule"] == "GS102"
+    assert "GS102" in session.cli("show", "saved.json", "--format", "dot").out
+
+
+@pytest.mark.parametrize(("command", "needed"), [("trace", "graph"), ("backward", "gradients")])
+def test_a_report_of_another_command_says_what_is_missing(
+    command: str, needed: str, session: Session
+) -> None:
+    session.look(SICK, command=command)
+    done = session.cli("doctor", "report.json")
+    path = session.folder / "program.py"
+    assert done.err.splitlines() == [
+        "gradscope: report.json was not saved by the doctor: only the rules that need no more "
+        f"than its {needed} were applied",
+        f"gradscope: for all rules: gradscope doctor {path}",
+    ]
+    assert done.status == (command == "backward")
+    assert session.cli("doctor", "report.json", "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "the file is cut off"),
+        (b"", "the file is cut off"),
+        (b"{}", "not a gradscope report"),
+        (b'{"format": "gradscope/9"}', "gradscope/9 is not a version"),
+        (b"print('x')", "not JSON"),
+        (b"\x1f\x8b\x00", "broken gzip data"),
+    ],
+)
+def test_broken_reports(content: bytes, said: str, session: Session) -> None:
+    (session.folder / "broken.json").write_bytes(content)
+    done = session.cli("doctor", "broken.json")
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert len(done.err.splitlines()) == 2
+
+
+# ---------------------------------------------------------------- programs with little to see
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the doctor says of a program that it can see little of."""
+
+    program: str
+    status: int
+    said: str
+
+
+ANSWERS = {
+    "never calls backward": Answer(
+        LEAF + "loss = w.exp().sum()\n",
+        0,
+        "the program never called backward; this is the graph of the result that it left\n",
+    ),
+    "never calls backward, and is sick": Answer(LEAF + "loss = w.log().sum()\n", 1, "GS101"),
+    "no leaf": Answer(
+        "import torch\nloss = torch.ones(2).sum()\n", 2, "no tensor of the program requires grad"
+    ),
+    "keeps nothing": Answer(
+        LEAF + "with torch.no_grad():\n    w.exp().sum()\n",
+        2,
+        "never called backward in this process, and kept no result that requires grad",
+    ),
+    "dies before its first op": Answer(
+        "import torch\n1 / 0\n",
+        1,
+        "the program ended with ZeroDivisionError before any backward call\nno findings\n",
+    ),
+    "dies before torch": Answer("1 / 0\nimport torch\n", 1, "ZeroDivisionError: division by zero"),
+    "is not python": Answer("x = (\n", 1, "SyntaxError: '(' was never closed"),
+    "dies in the middle of forward": Answer(
+        "import torch\nfrom torch import nn\n"
+        "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 3), nn.Linear(3, 1))\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nnet(torch.ones(1, 2))\n",
+        1,
+        "this is the graph of the last result it had made by then",
+    ),
+    "is interrupted before its first backward": Answer(
+        "import torch\nnet = torch.nn.Linear(2, 2)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nraise KeyboardInterrupt\n",
+        130,
+        "the program ended with KeyboardInterrupt before any backward call\nno findings\n",
+    ),
+    "another thread": Answer(
+        LEAF + "import threading\ndef work():\n    w.sqrt().sum().backward()\n"
+        "t = threading.Thread(target=work); t.start(); t.join()\n",
+        2,
+        "backward was called in other threads only, and just the main thread is watched",
+    ),
+    "another thread as well": Answer(
+        LEAF + "import threading\ndef work():\n    w.exp().sum().backward()\n"
+        "t = threading.Thread(target=work); t.start(); t.join()\nw.exp().sum().backward()\n",
+        0,
+        "backward calls made in other threads, which are not watched: 1\n"
+        "no findings · 1 backward call watched",
+    ),
+    "worker processes of a loader": Answer(
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        net = torch.nn.Linear(2, 1)
+        for x in DataLoader(torch.ones(4, 2), batch_size=2, num_workers=2):
+            net(x).sum().backward()
+            net.zero_grad()
+        """,
+        0,
+        "no findings · 2 backward calls watched",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
+    answer = ANSWERS[name]
+    done = session.cli("doctor", str(session.write(answer.program)))
+    assert done.status == answer.status, done
+    # Long sentences are wrapped.
+    assert " ".join(answer.said.split()) in " ".join((done.out + done.err).split())
+    assert "GS301" not in done.out
+
+
+@pytest.mark.parametrize("program", ["", "print('x')\n"])
+def test_a_program_without_torch(program: str, process: Session) -> None:
+    process.write(program)
+    done = process.cli("doctor", "program.py")
+    assert done.status == 2
+    assert "gradscope: no autograd graph: the program did not import torch\n" in done.err
+
+
+def test_a_backward_in_a_forked_process_is_its_own_affair(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        LEAF + "import os\nif (child := os.fork()) == 0:\n    w.exp().sum().backward()\n"
+        "    print('child', w.grad, flush=True)\n    os._exit(0)\nos.waitpid(child, 0)\n"
+    )
+    done = _doctor(tmp_path, "program.py")
+    assert "child tensor([1., 1., 1.])" in done.stdout
+    assert "the program never called backward in this process" in done.stderr
+    assert done.returncode == 2
+
+
+def test_an_exception_is_shown_exactly_as_python_shows_it(session: Session) -> None:
+    path = str(session.write(SICK + "def f():\n    raise ValueError('own')\nf()\n"))
+    done = session.cli("doctor", path, "--keep-going")
+    assert done.err == python_says(path).err
+    assert "GS102" in done.out
+    assert done.status == 1
+
+
+# ---------------------------------------------------------------- ends from outside
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SICK)
+    command = [sys.executable, "-m", "gradscope", "doctor", "program.py"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=120) == 1
+
+
+@pytest.mark.parametrize("format_name", ["text", "json"])
+def test_a_closed_stdout_is_said_before_the_program_runs(tmp_path: Path, format_name: str) -> None:
+    (tmp_path / "program.py").write_text("open('ran', 'w')\n" + SICK)
+    command = f"exec {sys.executable} -m gradscope doctor program.py --format {format_name} >&-"
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("gradscope: cannot write to stdout: it is closed\n")
+    assert not (tmp_path / "ran").exists()
+
+
+CATCHING = """
+try:
+{body}
+except KeyboardInterrupt:
+    torch.save(model.state_dict(), "model.pt")
+    print("saved")
+"""
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_ctrl_c_ends_as_python_ends_and_tells_what_was_seen(tmp_path: Path, signals: int) -> None:
+    status, out, err = _interrupted(tmp_path, ENDLESS, [signal.SIGINT] * signals)
+    assert status == -signal.SIGINT
+    assert err.startswith("Traceback (most recent call last):\n")
+    assert err.endswith("KeyboardInterrupt\n")
+    assert "gradscope" not in err
+    if signals == 1:
+        assert re.search(
+            r"interrupted after \d+ backward calls\nno findings · [\d,]+ backward", out
+        )
+
+
+def test_a_program_that_catches_ctrl_c_ends_as_it_likes(tmp_path: Path) -> None:
+    head, _, loop = ENDLESS.partition('print("ready", flush=True)\n')
+    body = "".join(f"    {line}\n" for line in ["print('ready', flush=True)", *loop.splitlines()])
+    status, out, err = _interrupted(tmp_path, head + CATCHING.format(body=body), [signal.SIGINT])
+    assert (status, err) == (0, "")
+    assert out.startswith("saved\nno findings · ")
+    assert (tmp_path / "model.pt").exists()
+
+
+def test_a_terminated_run_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("old")
+    status, out, err = _interrupted(
+        tmp_path, ENDLESS, [signal.SIGTERM], "-o", "report.json", "--format", "json"
+    )
+    assert (status, out, err) == (-signal.SIGTERM, "", "")
+    assert (tmp_path / "report.json").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".cache",
+        "program.py",
+        "report.json",
+    ]
+
+
+def _interrupted(
+    folder: Path, program: str, signals: list[signal.Signals], *options: str
+) -> tuple[int, str, str]:
+    """Send signals to a doctor whose program has said that it is ready, and has trained a while."""
+    (folder / "program.py").write_text(program)
+    command = [
+        sys.executable,
+        "-m",
+        "gradscope",
+        "doctor",
+        "program.py",
+        "--steps",
+        "all",
+        *options,
+    ]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        stream = process.stderr if "json" in options else process.stdout
+        assert stream is not None and stream.readline() == "ready\n"
+        time.sleep(0.5)
+        for one in signals:
+            process.send_signal(one)
+        out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+# ---------------------------------------------------------------- on a terminal
+
+
+def test_progress_shows_step_loss_and_norm_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
+    raw = _on_terminal(tmp_path, 100)
+    assert re.search(r"step 1, loss 0\.\d+, gradient norm \d\.\d+", raw)
+    assert _screen(raw, 100) == ["ready", "no findings · 3 backward calls watched"]
+
+
+@pytest.mark.parametrize("width", [20, 60, 100])
+def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width: int) -> None:
+    (tmp_path / "program.py").write_text(
+        LEAF + "import sys\n"
+        "for step in range(4):\n    w.exp().sum().backward(); w.grad = None\n    print('s', step)\n"
+        "w.exp().sum().backward()\nprint('err', file=sys.stderr)\n"
+    )
+    raw = _on_terminal(tmp_path, width)
+    assert "step 1, loss" in raw
+    assert _screen(raw, width)[:5] == ["s 0", "s 1", "s 2", "s 3", "err"]
+
+
+def test_a_line_that_the_program_has_begun_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        LEAF + "print('training', end='', flush=True)\nfor step in range(3):\n"
+        "    w.exp().sum().backward(); w.grad = None\n    print('.', end='', flush=True)\nprint()\n"
+    )
+    raw = _on_terminal(tmp_path, 100)
+    assert "step" not in raw
+    assert _screen(raw, 100)[0] == "training..."
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"), [({"TERM": "dumb"}, ()), ({"NO_COLOR": "1"}, ("-q",))]
+)
+def test_no_progress_where_it_is_not_wanted(
+    tmp_path: Path, environment: dict[str, str], options: tuple[str, ...]
+) -> None:
+    (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
+    raw = _on_terminal(tmp_path, 100, *options, **environment)
+    assert raw.splitlines() == ["ready", "no findings · 3 backward calls watched"]
+
+
+def test_findings_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SICK)
+    # The text before the reset is the head of the finding.
+    assert "\x1b[1;38;2;208;50;122m✖ GS102" in _on_terminal(tmp_path, 100, COLORTERM="truecolor")
+    assert "\x1b[1" not in _on_terminal(tmp_path, 100, NO_COLOR="1")
+    done = _doctor(tmp_path, "program.py")
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def _on_terminal(folder: Path, width: int, *options: str, **environment: str) -> str:
+    """All that a doctor writes to a terminal of this width."""
+    leader, follower = pty.openpty()
+    ioctl(follower, TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    kept = {key: text for key, text in _environment(folder).items() if key not in _TERMINAL}
+    command = [sys.executable, "-m", "gradscope", "doctor", "program.py", *options]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**kept, "TERM": "xterm", **environment},
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    ) as process:
+        os.close(follower)
+        written = b"".join(iter(lambda: _read(leader), b""))
+        process.wait(timeout=120)
+    os.close(leader)
+    return written.decode()
+
+
+_TERMINAL = ("COLUMNS", "NO_COLOR", "TERM", "COLORTERM", "FORCE_COLOR")
+
+
+def _read(descriptor: int) -> bytes:
+    select.select([descriptor], [], [], 120)
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # Linux says so when the last writer has gone
+        return b""
+
+
+def _screen(raw: str, width: int) -> list[str]:
+    """The lines that are left on a terminal: carriage returns go back, text writes over text."""
+    lines: list[list[str]] = [[]]
+    column = 0
+    for part in re.findall(r"\x1b\[[\d;]*[A-Za-z]|[^\x1b]", raw):
+        if part == "\x1b[2K":
+            lines[-1] = []
+        elif part == "\r":
+            column = 0
+        elif part == "\n":
+            lines.append([])
+        elif not part.startswith("\x1b"):
+            if column == width:
+                lines.append([])
+                column = 0
+            lines[-1] += [" "] * (column + 1 - len(lines[-1]))
+            lines[-1][column] = part
+            column += 1
+    return [text for line in lines if (text := "".join(line).rstrip())]
+
+
+# ---------------------------------------------------------------- processes
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    root = str(Path(__file__).parent.parent)
+    return {**os.environ, "XDG_CACHE_HOME": str(folder / ".cache"), "PYTHONPATH": root}
+
+
+def _doctor(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gradscope", "doctor", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=_environment(folder),
+        timeout=120,
+    )

@@ -1,0 +1,614 @@
+"""The numbers of an explanation against torch, its words, and what it says when it cannot know."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from rich.cells import cell_len
+
+from gradscope import notation, storage
+from gradscope.explanation import Amount, Explanation, Local
+from gradscope.report import Report
+from tests.goldens import compare
+from tests.looking import Session, leaf_named, new_gradient
+from tests.nets import GPT, TARGETS, TEXTS
+from tests.test_cases import CASES, EXAMPLES, Case
+
+
+def told(report: Report) -> Explanation:
+    assert report.explanation is not None
+    return report.explanation
+
+
+def row(amount: Amount) -> torch.Tensor:
+    assert amount.values is not None
+    return torch.tensor([float(value) for value in amount.values], dtype=torch.float64)
+
+
+def jacobian(local: Local) -> torch.Tensor:
+    values = torch.tensor([float(value) for value in local.values], dtype=torch.float64)
+    return torch.diag(values) if local.diagonal else values.reshape(local.shape)
+
+
+def explained(case: Case, session: Session) -> Report:
+    arguments = [str(EXAMPLES / case.arguments[0]), *case.arguments[1:]]
+    return session.look_at(*arguments, command="explain")
+
+
+# ---------------------------------------------------------------- numbers, with torch as the oracle
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_paths_and_weighted_rows_add_up_to_torchs_gradient(case: Case, session: Session) -> None:
+    report = explained(case, session)
+    explanation = told(report)
+    tensors = case.build()
+    root = tensors[case.root]
+    size = root.numel()
+    seed = torch.ones(size) if case.gradient is None else torch.tensor(case.gradient).float()
+    weights = explanation.weights
+    assert weights is not None
+    assert [float(term.weight) for term in weights.terms] == pytest.approx(seed.reshape(-1))
+    assert sorted(explanation.leaves) == list(range(len(report.graph.leaves)))
+    for position, leaf in enumerate(report.graph.leaves[index] for index in explanation.leaves):
+        tensor = tensors[leaf.names[0]]
+        (expected,) = torch.autograd.grad(root, tensor, seed.reshape(root.shape), retain_graph=True)
+        wanted = expected.double().reshape(-1)
+        ways = explanation.ways[position]
+        assert len(ways.paths) == int(ways.count)
+        along = sum(row(path.contribution) for path in ways.paths)
+        assert torch.allclose(torch.as_tensor(along), wanted, rtol=1e-5)
+        for index, term in enumerate(weights.terms):
+            one = torch.zeros(size)
+            one[index] = 1
+            (derivative,) = torch.autograd.grad(
+                root, tensor, one.reshape(root.shape), retain_graph=True
+            )
+            assert torch.allclose(
+                row(term.derivatives[position]), derivative.double().reshape(-1), rtol=1e-5
+            )
+        summed = sum(float(t.weight) * row(t.derivatives[position]) for t in weights.terms)
+        assert torch.allclose(torch.as_tensor(summed), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_upstream_times_local_is_what_was_sent(case: Case, session: Session) -> None:
+    report = explained(case, session)
+    backward = report.passes[0]
+    seen = set()
+    for step in told(report).steps:
+        assert not step.why
+        for local in step.locals:
+            upstream = backward.at(step.node, local.output)
+            sent = backward.on_edge(local.edge)
+            assert upstream.values is not None
+            assert sent.values is not None
+            above = torch.tensor([float(v) for v in upstream.values], dtype=torch.float64)
+            below = torch.tensor([float(v) for v in sent.values], dtype=torch.float64)
+            assert torch.allclose(above @ jacobian(local), below, rtol=1e-4, atol=1e-9)
+            seen.add(local.edge)
+    assert seen == set(range(len(report.graph.edges)))
+
+
+def test_many_paths_are_counted_and_the_strongest_followed(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        w = torch.tensor([0.5, 1.0, -2.0], requires_grad=True)
+        h = w
+        for _ in range(120):
+            h = h * 0.9 + torch.sin(h) * 0.1
+        h.sum().backward()
+        """,
+        command="explain",
+    )
+    (ways,) = told(report).ways
+    assert int(ways.count) == 2**120
+    assert 0 < len(ways.paths) < 10
+    assert ways.rest is not None
+    everything = row(ways.rest) + sum(row(path.contribution) for path in ways.paths)
+    gradient = new_gradient(report, "w").values
+    assert gradient is not None
+    wanted = torch.tensor([float(value) for value in gradient], dtype=torch.float64)
+    assert torch.allclose(everything, wanted, rtol=1e-4)
+    norms = [float(path.contribution.norm) for path in ways.paths]
+    assert norms == sorted(norms, reverse=True)
+
+
+def test_a_large_root_is_told_by_its_largest_weights_and_the_rest(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = torch.arange(40.0).unsqueeze(1) * x
+        y.backward(torch.arange(80.0).reshape(40, 2) / 100)
+        """,
+        command="explain",
+    )
+    weights = told(report).weights
+    assert weights is not None
+    assert weights.total == 80
+    assert [term.element for term in weights.terms] == list(range(72, 80))
+    summed = row(weights.rest[0]) + sum(
+        float(term.weight) * row(term.derivatives[0]) for term in weights.terms
+    )
+    expected = (torch.arange(80.0).reshape(40, 2) / 100 * torch.arange(40.0).unsqueeze(1)).sum(0)
+    assert torch.allclose(summed, expected.double(), rtol=1e-5)
+
+
+ROOTS_OF_SEVERAL_KINDS = """
+import torch
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+w = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+p, q, r = x.unbind()
+h = w @ x
+u, s, v = torch.linalg.svd(w)
+b = x * 2
+b[0] = x[1] * 3
+y = h.sum() + p * r + s.sum() + torch.cat([x, h]).pow(2).mean() + b.sum()
+torch.autograd.backward([y, h], [None, torch.tensor([1.0, -2.0])])
+"""
+
+
+def test_several_roots_views_and_several_outputs(session: Session) -> None:
+    report = session.look(ROOTS_OF_SEVERAL_KINDS, command="explain")
+    explanation = told(report)
+    for position, leaf in enumerate(report.graph.leaves[index] for index in explanation.leaves):
+        gradient = new_gradient(report, leaf.names[0]).values
+        assert gradient is not None
+        wanted = torch.tensor([float(value) for value in gradient], dtype=torch.float64)
+        along = sum(row(path.contribution) for path in explanation.ways[position].paths)
+        assert torch.allclose(torch.as_tensor(along), wanted, rtol=1e-4)
+
+
+# ---------------------------------------------------------------- formulas and notation
+
+
+@pytest.mark.parametrize("name", [*TARGETS, *TEXTS])
+def test_every_node_of_the_usual_networks_has_a_formula(name: str, session: Session) -> None:
+    target = TARGETS.get(name) or [str(session.write(TEXTS[name]))]
+    report = session.look_at("--all", *target, command="explain")
+    explanation = told(report)
+    ops = {node.op for node in report.graph.nodes if node.kind != "leaf"}
+    rules = {rule.op: rule for rule in explanation.rules}
+    assert set(rules) == ops
+    assert [op for op, rule in rules.items() if not rule.formulas] == []
+
+
+def test_a_node_that_is_in_no_table_says_so(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        a = torch.ones(2, requires_grad=True)
+        b = torch.ones(2, requires_grad=True)
+        x, y = torch._foreach_add([a, b], 2.0)
+        (x * y).sum().backward()
+        """,
+        command="explain",
+    )
+    unknown = [rule for rule in told(report).rules if not rule.formulas]
+    assert unknown
+    assert all("not known here" in rule.why for rule in unknown)
+
+
+def as_python(text: str) -> str:
+    """Notation as an expression that python can evaluate."""
+    text = re.sub(r"√([\d.]+)", r"sqrt(\1)", text)
+    text = re.sub(r"(\d)\^(\d)", r"\1**\2", text)
+    for sign, code in {
+        "·": "*",
+        "²": "**2",
+        "√π": "sqrt(pi)",
+        "√": "sqrt",
+        "ln 2": "log(2)",
+    }.items():
+        text = text.replace(sign, code)
+    return text.replace("ln 10", "log(10)").replace("σ", "sigmoid").replace("π", "pi")
+
+
+UNARY = sorted(
+    op
+    for op, templates in notation.ELEMENTWISE.items()
+    if set(templates) == {"self"} and not re.search("where|between", templates["self"])
+)
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_notation_is_the_derivative(op: str) -> None:
+    names = {"LogSigmoid": "logsigmoid"}
+    name = names.get(op, op.lower())
+    function = getattr(torch, name, None) or getattr(torch.nn.functional, name, None)
+    x = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    y = x.view_as(x) if op == "Alias" else x * 1 if function is None else function(x)
+    (expected,) = torch.autograd.grad(y, x)
+    scope = {name: getattr(math, name) for name in dir(math)}
+    scope |= {"sigmoid": lambda v: 1 / (1 + math.exp(-v)), "sign": lambda v: math.copysign(1, v)}
+    found = eval(as_python(notation.derivative(op, "self", {"self": "0.7"})), scope)
+    assert found == pytest.approx(expected.item())
+
+
+@pytest.mark.parametrize(
+    ("expression", "line"),
+    [
+        ("torch.log(x)", "∂log(x)/∂x = 1/x = 1/[2, 4] = [0.5, 0.25]"),
+        ("3*x", "∂(3*x)/∂x = 3"),
+        ("x - 1", "∂(x - 1)/∂x = 1"),
+        ("1 - x", "∂(1 - x)/∂x = -1"),
+        ("x**3", "∂(x**3)/∂x = 3·x^2 = 3·[2, 4]^2 = [12, 48]"),
+        ("2**x", "∂(2**x)/∂x = 2^x·ln(2) = 2^[2, 4]·ln(2) = [2.773, 11.09]"),
+        ("x / 4", "∂(x / 4)/∂x = 1/4 = 0.25"),
+        ("-x", "∂(-x)/∂x = -1"),
+        ("x.exp()", "∂exp(x)/∂x = exp(x) = exp([2, 4]) = [7.389, 54.6]"),
+        ("F.relu(x)", "∂relu(x)/∂x = 1 where x > 0, else 0"),
+        ("x * x", "u = x    ∂(u * v)/∂u = v = [2, 4]"),
+        ("scale * x", "∂(scale * x)/∂x = scale = 5"),
+        ("torch.sigmoid(x)", "∂sigmoid(x)/∂x = σ(x)·(1 - σ(x))"),
+    ],
+)
+def test_ordinary_notation(expression: str, line: str, session: Session) -> None:
+    path = session.write(
+        "import torch\nimport torch.nn.functional as F\n"
+        "x = torch.tensor([2.0, 4.0], requires_grad=True)\nscale = 5.0\n"
+        f"y = {expression}\ny.backward(torch.tensor([1.0, 1.0]))\n"
+    )
+    done = session.cli("explain", str(path), "--width", "160")
+    assert line in done.out, done.out
+
+
+# ---------------------------------------------------------------- words
+
+
+GOLDEN = [case for case in CASES if re.match(r"A(9|11-first|12|13|14|15|17|18)$", case.name)]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_the_explanation_reads(case: Case, width: int, session: Session) -> None:
+    # By its name alone: the length of a path would decide what the first line has room for.
+    target, *others = case.arguments
+    shutil.copy(EXAMPLES / target.partition("::")[0], session.folder)
+    done = session.cli("explain", target, *others, "--width", str(width), "-o", "x.txt")
+    assert done.status == 0, done.err
+    text = (session.folder / "x.txt").read_text("utf-8")
+    compare(f"explain/{case.name}-{width}.txt", text)
+    _head, _, rest = text.partition("\n")
+    assert max(map(cell_len, rest.splitlines())) <= width
+
+
+def test_a11_says_three_and_three_is_six(session: Session) -> None:
+    done = session.cli("explain", str(EXAMPLES / "accumulate.py"), "--call", "2")
+    assert "3 + 3 = 6" in done.out
+    assert "4 + 4 = 8" in done.out
+
+
+def test_a_long_chain_is_folded_by_module(session: Session) -> None:
+    arguments = [*GPT, "--n-layer", "12"]
+    done = session.cli("explain", "--leaf", "position_embedding.weight", *arguments)
+    assert done.status == 0, done.err
+    text = done.out
+    assert len(text.splitlines()) < 80
+    assert "path that brings most to position_embedding.weight" in text
+    assert "▸ blocks.11 Block" in text
+    assert "embedding_backward" in text
+
+
+def test_ascii(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradscope.cli.terminal.has_unicode", lambda: False)
+    done = session.cli("explain", str(EXAMPLES / "weights.py"), "--gradient", "ones")
+    assert done.out.isascii()
+    assert "d log(c)" in done.out or "dlog(c)/dc = 1/c" in done.out
+
+
+# ---------------------------------------------------------------- single nodes, Jacobians
+
+
+def test_one_node(session: Session) -> None:
+    done = session.cli("explain", str(EXAMPLES / "chain_rule.py"), "--node", "1")
+    assert "0.005 × 8 = 0.04" in done.out
+    assert "#2 Mul" not in done.out
+
+
+def test_the_whole_jacobian(session: Session) -> None:
+    done = session.cli(
+        "explain",
+        str(EXAMPLES / "weights.py"),
+        "--gradient",
+        "[0.1, 1, 0.0001]",
+        "--leaf",
+        "b",
+        "--jacobian",
+    )
+    assert re.search(r"y\[1\]\s+0\s+16\s+0", done.out)
+    assert "v·J = [0.1, 1, 0.0001]·J = [1.2, 16, 0.002]" in done.out
+
+
+# ---------------------------------------------------------------- refusals, and what is not run
+
+
+LEAVES = """
+import torch
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+longer_name = torch.ones(30, requires_grad=True)
+unused = torch.tensor(2.0, requires_grad=True)
+plain = torch.tensor([1.0, 2.0])
+index = torch.tensor([0, 1])
+cut = x.detach()
+with torch.no_grad():
+    quiet = x * 2
+mid = x * plain
+y = (mid * cut).sum() + longer_name.sum()
+y.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--leaf", "longer_nam"], ["no such leaf", "nearest first: longer_name"]),
+        (["--leaf", "unused"], ["unused gets no gradient", "gradscope doctor"]),
+        (["--leaf", "plain"], ["plain gets no gradient", "program.py:5"]),
+        (["--leaf", "index"], ["torch.int64 tensors cannot carry gradients"]),
+        (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:7"]),
+        (["--leaf", "quiet"], ["quiet gets no gradient", "torch.no_grad()"]),
+        (["--leaf", "mid"], ["mid is not a leaf", "--node"]),
+        (["--node", "99"], ["no such node", "ids go from 0 to"]),
+        (["--node", "-1"], ["no such node"]),
+        (["--leaf", "x", "--node", "1"], ["given at once"]),
+        (["--jacobian"], ["1 rows and 30 columns", "at most 24"]),
+        (["--create-graph", "nosuch"], ["no such leaf", "nearest first"]),
+        (["--create-graph", "x"], ["depends on no leaf", "second derivative is 0"]),
+        (["--create-graph", "x", "--root", "mid"], ["root of one element"]),
+    ],
+    ids=" ".join,
+)
+def test_refusals_say_why(arguments: list[str], words: list[str], session: Session) -> None:
+    done = session.cli("explain", str(session.write(LEAVES)), *arguments)
+    assert done.status == 2
+    assert done.out == ""
+    for word in words:
+        assert word in done.err, done.err
+
+
+WATCHFUL = """
+import torch
+{setup}
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+y = {expression}
+y.sum().backward()
+print({printed})
+"""
+
+FUNCTION = """
+log = []
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, g):
+        log.append(1)
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+"""
+
+CHECKPOINT = """
+from torch.utils.checkpoint import checkpoint
+log = []
+def f(x):
+    log.append(1)
+    return (x * x).sin()
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "expression", "words", "calls"),
+    [
+        (FUNCTION, "F.apply(x)", "backward of F once more could change", 1),
+        (CHECKPOINT, "checkpoint(f, x, use_reentrant=False)", "packed by", 2),
+        (CHECKPOINT, "checkpoint(f, x, use_reentrant=True)", "CheckpointFunction hides", 2),
+    ],
+)
+def test_what_could_be_noticed_is_not_run(
+    setup: str, expression: str, words: str, calls: int, session: Session
+) -> None:
+    path = session.write(WATCHFUL.format(setup=setup, expression=expression, printed="len(log)"))
+    done = session.cli("explain", str(path), "--run-on", "--width", "300")
+    assert done.out.splitlines()[0] == str(calls)
+    assert words in done.out
+
+
+def test_a_hook_of_the_program_is_not_added_into_a_false_sum(session: Session) -> None:
+    path = session.write("""
+        import torch
+        a = torch.tensor([1.0, 2.0], requires_grad=True)
+        b = a * a
+        b.register_hook(lambda g: g * 10)
+        y = (b + a).sum()
+        y.backward()
+        """)
+    out = session.cli("explain", str(path)).out
+    assert "which a hook of the program replaced by [10, 10]" in out
+    assert "[1, 2] + [1, 2] + [1, 1] = [3, 5]; hooks of the program made it [21, 41]" in out
+
+
+def test_a_custom_functions_own_lines(session: Session) -> None:
+    out = session.cli("explain", str(EXAMPLES / "custom_function.py")).out
+    assert re.search(r"backward\s+\S*custom_function.py:22", out)
+    assert "return 2 * x * grad_output" in out
+    assert "[1, 1, 1] × [2, 4, 6] = [2, 4, 6]" in out
+
+
+# ---------------------------------------------------------------- the graph of a gradient
+
+
+def test_the_hessian_row_by_row(session: Session) -> None:
+    w = torch.tensor([3.0, 2.0], requires_grad=True)
+    (g,) = torch.autograd.grad((w**2)[0] * w[1], w, create_graph=True)
+    hessian = [torch.autograd.grad(g[i], w, retain_graph=True)[0] for i in range(2)]
+    for index, vector in enumerate(("[1, 0]", "[0, 1]")):
+        arguments = ["--create-graph", "w", "--gradient", vector]
+        report = session.look_at(str(EXAMPLES / "hessian_vector.py"), *arguments)
+        assert report.graph.roots[0].label == "∂loss/∂w"
+        values = new_gradient(report, "w").values
+        assert values is not None
+        assert [float(value) for value in values] == hessian[index].tolist()
+
+
+def test_nodes_of_backward_carry_what_they_are_the_derivative_of(session: Session) -> None:
+    report = session.look_at(
+        str(EXAMPLES / "chain_rule.py"), "--create-graph", "a", command="trace"
+    )
+    made = {
+        (node.op, report.graph.origins[node.origin].expression)
+        for node in report.graph.nodes
+        if node.backward_made and node.origin is not None
+    }
+    assert ("DivBackward0", "torch.log(c)") in made
+    assert ("MulBackward0", "8 * b") in made
+    assert ("MulBackward0", "a * a") in made
+    forward = [node for node in report.graph.nodes if not node.backward_made]
+    assert {node.variable for node in forward if node.variable} == {"b", "c"}
+
+
+def test_a_derivative_of_a_derivative_leads_back_to_the_first_line(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = torch.sin(x).sum()
+        g, = torch.autograd.grad(y, x, create_graph=True)
+        h, = torch.autograd.grad(g.sum(), x, create_graph=True)
+        h.sum().backward()
+        """,
+        "--call",
+        "3",
+    )
+    named = {
+        report.graph.origins[node.origin].expression
+        for node in report.graph.nodes
+        if node.backward_made and node.origin is not None
+    }
+    assert named == {"torch.sin(x)"}
+    assert leaf_named(report, "x")
+
+
+# ---------------------------------------------------------------- files
+
+
+HOSTILE = "</script><b>[/red]\x1b[31m\n\u202eé\U0001f600"
+
+
+def hostile(session: Session) -> str:
+    return str(
+        session.write(f"""
+        import torch
+        names = {{{HOSTILE!r}: torch.tensor([1.0, 2.0], requires_grad=True)}}
+        y = (names[{HOSTILE!r}] * 2).sum()
+        y.backward()
+        """)
+    )
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and the addresses in their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+def test_a_page_of_hostile_names_holds_only_our_own_tags(session: Session) -> None:
+    done = session.cli("explain", hostile(session), "-o", "page.html")
+    assert done.status == 0, done.err
+    page = (session.folder / "page.html").read_text("utf-8")
+    tags = Tags()
+    tags.feed(page)
+    assert not tags.tags & {"script", "b", "img", "link", "iframe"}
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert tags.links == []
+    assert "default-src 'none'" in page
+    assert "svg" in tags.tags
+    assert re.findall(r'(?<!xmlns=")(?<!xmlns:xlink=")https?://', page) == []
+
+
+def test_text_of_hostile_names_shows_no_control_character(session: Session) -> None:
+    out = session.cli("explain", hostile(session)).out
+    assert "\\x1b[31m" in out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", out)
+
+
+def test_a_saved_explanation_is_told_again(session: Session) -> None:
+    path = str(EXAMPLES / "weights.py")
+    direct = session.cli("explain", path, "--gradient", "[0.1, 1, 0.0001]").out
+    session.cli("explain", path, "--gradient", "[0.1, 1, 0.0001]", "-o", "saved.json")
+    again = session.cli("explain", "saved.json")
+    assert again.status == 0
+    assert direct.endswith(again.out)
+    assert "Step by step" in again.out
+    assert session.cli("show", "saved.json").status == 0
+    session.cli("backward", path, "--gradient", "ones", "-o", "plain.json")
+    refused = session.cli("explain", "plain.json")
+    assert refused.status == 2
+    assert "holds no explanation" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("leaves", [7]), ("node", 99), ("steps", [{"node": 0, "rule": 5}])]
+)
+def test_a_broken_explanation_is_refused(field: str, value: object, session: Session) -> None:
+    session.cli("explain", str(EXAMPLES / "product_of_sum.py"), "-o", "x.json")
+    data = json.loads((session.folder / "x.json").read_text("utf-8"))
+    data["explanation"][field] = value
+    (session.folder / "x.json").write_text(json.dumps(data), "utf-8")
+    done = session.cli("explain", "x.json")
+    assert done.status == 2
+    assert "explanation" in done.err
+
+
+def test_the_formulas_are_kept_and_built_again_when_broken(session: Session) -> None:
+    arguments = ["explain", str(EXAMPLES / "product_of_sum.py")]
+    first = session.cli(*arguments).out
+    (kept,) = (session.folder / ".cache").rglob("derivatives-*.json")
+    size = kept.stat().st_size
+    kept.write_text('{"entries": {', "utf-8")
+    assert session.cli(*arguments).out == first
+    assert kept.stat().st_size == size
+    assert storage.pack(kept.read_bytes())
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = session.write("", "file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(file))
+    done = session.cli("explain", str(EXAMPLES / "product_of_sum.py"))
+    assert done.status == 0
+    assert "mul_tensor_backward" in done.out
+
+
+def test_without_pyyaml_everything_but_the_formulas_is_told(process: Session) -> None:
+    path = process.write("""
+        import sys
+        sys.modules["yaml"] = None
+        import torch
+        x = torch.tensor(3.0, requires_grad=True)
+        y = x * 2
+        y.backward()
+        """)
+    done = process.cli("explain", str(path), "--width", "200")
+    assert done.status == 0, done.err
+    assert "PyYAML is not installed (pip install pyyaml)" in done.out
+    assert "1 × 2 = 2" in done.out

@@ -1,0 +1,418 @@
+"""``gradscope memory``: its totals are those of torch's own hooks, and looking changes nothing."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradscope.memory import Holding, Memory
+from gradscope.render._holdings import Holdings
+from tests.conftest import ROOT, process_preserved
+from tests.looking import Session
+
+COUNTED: tuple[Holding, ...] = ("activation", "parameter", "buffer", "input")
+"""What torch's saved-tensor hooks see; the rest they cannot know of."""
+
+MODELS = {
+    "transformer": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln, self.qkv, self.proj = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+        self.drop = nn.Dropout(0.1)
+        self.register_buffer("mask", torch.ones(8, 8).tril().bool())
+    def forward(self, x):
+        q, k, v = self.qkv(self.ln(x)).chunk(3, -1)
+        scores = (q @ k.transpose(-2, -1)).masked_fill(~self.mask, float("-inf"))
+        return x + self.drop(self.proj(scores.softmax(-1) @ v)) * 0.5
+emb, blocks = nn.Embedding(11, 16), nn.Sequential(Block(), Block())
+idx = torch.randint(11, (4, 8))
+loss = nn.functional.cross_entropy((blocks(emb(idx)) @ emb.weight.T).flatten(0, 1), idx.flatten())
+loss.backward()
+""",
+    "convnet": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+                    nn.Conv2d(8, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36, 5))
+x = torch.randn(6, 3, 10, 10)
+loss = net(x).square().mean()
+loss.backward()
+""",
+    "LSTM": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+lstm = nn.LSTM(5, 7, num_layers=2, bidirectional=True)
+x = torch.randn(9, 3, 5)
+out, (h, c) = lstm(x)
+loss = out.sum() + h.exp().sum()
+loss.backward()
+""",
+    "custom Function": """
+import torch
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, beta):
+        s = torch.sigmoid(x * beta)
+        ctx.save_for_backward(x, s, None)
+        ctx.table = [torch.ones(100), "words"]
+        return x * s
+    @staticmethod
+    def backward(ctx, g):
+        x, s, _ = ctx.saved_tensors
+        return g * (s + x * s * (1 - s)), None
+x = torch.randn(40, 3, requires_grad=True)
+loss = Swish.apply(x[3:], 2.0).exp().sum()
+loss.backward()
+""",
+    "autocast": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 64), nn.LayerNorm(64),
+                    nn.Linear(64, 10))
+x = torch.randn(16, 32)
+with torch.autocast("cpu", torch.bfloat16):
+    loss = nn.functional.cross_entropy(net(x), torch.randint(10, (16,)))
+loss.backward()
+""",
+    "checkpoint": """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+ran = []
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(24, 24)
+    def forward(self, x):
+        ran.append(1)
+        return torch.tanh(self.fc(x)) * x.sigmoid()
+layers = nn.ModuleList(Layer() for _ in range(3))
+data = h = torch.randn(10, 24)
+for layer in layers:
+    h = checkpoint(layer, h, use_reentrant=False)
+loss = h.square().sum()
+loss.backward()
+""",
+    "views, sparse and complex": """
+import torch
+table = torch.randn(20, 3, requires_grad=True)
+rows = torch.nn.functional.embedding(torch.tensor([1, 5, 5]), table, sparse=True)
+big = torch.randn(100, 100).mul(2) * table.sum()
+z = torch.view_as_complex(torch.randn(30, 2)) * table[0, 0]
+matrix = torch.eye(3).to_sparse()
+one = torch.sparse.mm(matrix, rows)
+loss = (big[0].sin() * 3).sum() + (z * z.conj()).real.sum() + one.square().sum() + 7
+loss.backward()
+""",
+}
+
+
+class Packed:
+    """What a saved-tensor hook of ours leaves in the place of a tensor; it dies with the graph."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+
+class AtBackward(BaseException):
+    """Ends a program at its first backward call."""
+
+
+def counted_by_hooks(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The bytes of all storages that hooks of torch's hold when the program calls backward."""
+    packed: weakref.WeakSet[Packed] = weakref.WeakSet()
+    found: dict[int, int] = {}
+
+    def pack(tensor: torch.Tensor) -> Packed:
+        one = Packed(tensor)
+        packed.add(one)
+        return one
+
+    def backward(*_: object) -> None:
+        for one in packed:
+            parts = [one.tensor]
+            if one.tensor.layout is torch.sparse_coo:
+                parts = [one.tensor._indices(), one.tensor._values()]
+            storages = [part.untyped_storage() for part in parts]
+            found.update({storage._cdata: storage.nbytes() for storage in storages})
+        raise AtBackward
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one.tensor)
+    with monkeypatch.context() as patch, process_preserved(), hooks:
+        patch.setattr(torch.Tensor, "backward", backward)
+        patch.setattr(sys, "path", [str(path.parent), *sys.path])
+        patch.setattr(sys, "argv", [str(path)])
+        with pytest.raises(AtBackward):
+            runpy.run_path(str(path), run_name="__main__")
+    return sum(found.values())
+
+
+def memory_at(session: Session, *arguments: str) -> Memory:
+    """The answer of ``gradscope memory``."""
+    report = session.look_at(*arguments, command="memory")
+    assert report.memory is not None
+    return report.memory
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_total_is_that_of_saved_tensor_hooks(
+    name: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = session.write(MODELS[name])
+    memory = memory_at(session, str(path))
+    assert memory.total(*COUNTED) == counted_by_hooks(path, monkeypatch)
+    assert memory.total("activation") > 0
+
+
+@pytest.mark.parametrize("example", ["char_gpt/train.py", "convnet/train.py", "blackbox/train.py"])
+def test_and_so_it_is_in_real_trainings(
+    example: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ROOT / "examples" / example
+    memory = memory_at(session, str(path))
+    assert memory.total(*COUNTED) == counted_by_hooks(path, monkeypatch)
+    assert memory.total("activation") > 10_000
+
+
+def test_a_copy_in_another_dtype_is_called_out(session: Session) -> None:
+    path = session.write(MODELS["autocast"])
+    memory = memory_at(session, str(path))
+    copies = {memory.kept[twin.copy].shape: twin for twin in memory.twins}
+    # The cast weights are kept (transposed, as the product uses them); the weights are leaves.
+    assert {(64, 64), (64, 10)} <= set(copies)
+    assert all(copies[shape].leaf is not None for shape in ((64, 64), (64, 10)))
+    done = session.cli("memory", str(path))
+    assert "the same values twice: " in done.out
+    assert "as bfloat16 of parameters, beside float32" in done.out
+
+
+def test_equal_values_of_one_dtype_are_no_twins(session: Session) -> None:
+    program = """
+    import torch
+    x = torch.rand(100, requires_grad=True)
+    y = x.double()
+    loss = (x.sin() * (x.clone() * 1.0).sin()).sum() + y.exp().sum() + (y + 1e-9).exp().sum()
+    loss.backward()
+    """
+    memory = memory_at(session, str(session.write(program)))
+    assert memory.twins == ()
+
+
+HOOKED = """
+import torch
+ran = []
+def pack(tensor):
+    return tensor.clone()
+def unpack(tensor):
+    ran.append("unpacked")
+    return tensor
+x = torch.randn(50, requires_grad=True)
+with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+    y = x.exp().sin()
+with torch.autograd.graph.save_on_cpu():
+    y = y.cos()
+loss = y.exp().sum()
+print(ran)
+loss.backward()
+print(ran)
+"""
+
+
+def test_no_hook_of_the_program_runs(session: Session) -> None:
+    path = session.write(HOOKED)
+    done = session.cli("memory", str(path), "--run-on", "-o", "report.json")
+    assert done.out == "[]\n['unpacked', 'unpacked']\n"
+    memory = memory_at(session, str(path))
+    assert len(memory.hidden) == 3
+    assert memory.total("packed") == 3 * 200
+    assert memory.total("activation") == 200  # of the last exp alone
+    shown = session.cli("memory", str(path)).out
+    assert "not counted: 2 saved tensors behind unpack" in shown
+    assert "save_on_cpu" in shown
+    assert "600 B that saved-tensor hooks of the program packed" in shown
+
+
+def test_a_checkpoint_is_not_computed_again(session: Session) -> None:
+    path = session.write(MODELS["checkpoint"] + "print(len(ran))\n")
+    done = session.cli("memory", str(path), "--run-on", "-o", "report.json")
+    assert done.out == "6\n"  # forward, and backward's own
+    memory = memory_at(session, str(path))
+    assert all(one.recomputed for one in memory.hidden)
+    # Each part keeps what it started from: the data, and the results of two layers.
+    inputs = [one for one in memory.kept if one.holders[0][1] == "checkpoint input"]
+    assert sorted(one.holding for one in inputs) == ["activation", "activation", "input"]
+    assert "of checkpointed parts are not kept" in session.cli("memory", str(path)).out
+
+
+def test_what_a_ctx_holds_besides_is_told_apart(session: Session) -> None:
+    path = session.write(MODELS["custom Function"])
+    memory = memory_at(session, str(path))
+    (table,) = (one for one in memory.kept if one.holding == "attribute")
+    assert (table.bytes, table.holders[0][1]) == (400, "ctx.table")
+    assert (
+        "400 B that custom Functions keep as plain attributes"
+        in session.cli("memory", str(path)).out
+    )
+
+
+FREED = """
+import torch
+x = torch.randn(5, requires_grad=True)
+y = x.exp()
+loss = y.sum()
+loss.backward()
+try:
+    {second}.backward()
+except RuntimeError:
+    print("refused")
+"""
+
+
+def test_a_freed_graph_names_the_call_that_freed_it(session: Session) -> None:
+    path = session.write(FREED.format(second="loss"))
+    done = session.cli("memory", str(path), "--call", "2")
+    assert done.status == 2
+    assert "nothing is kept any more: `loss.backward()` at " in done.err
+    assert "program.py:5 has freed this graph" in done.err
+    assert "--call N" in done.err
+
+
+def test_a_half_freed_graph_is_counted_as_far_as_it_is_there(session: Session) -> None:
+    path = session.write(FREED.format(second="y.sin().sum()"))
+    memory = memory_at(session, str(path), "--call", "2")
+    assert memory.total("activation") == 20
+    assert len(memory.freed) == 1
+    done = session.cli("memory", str(path), "--call", "2")
+    assert "1 node whose saved tensors an earlier backward call has freed" in done.out
+
+
+WASTE = """
+import torch
+scale = torch.ones((), requires_grad=True)
+def loss():
+    big = torch.randn(1000, 100) * scale
+    return big[0].exp().sum() + big[1].sin().sum()
+"""
+
+
+def test_a_slice_that_keeps_the_whole_is_named(session: Session) -> None:
+    session.write(WASTE)
+    done = session.cli("memory", "program.py::loss", "--width", "200")
+    assert "big[1].sin() (program.py:5) saved 400 B of a storage of 391 KiB" in done.out
+
+
+def test_tables(session: Session) -> None:
+    path = str(session.write(MODELS["transformer"]))
+    everything = session.cli("memory", path, "--width", "80").out
+    assert max(map(len, everything.splitlines())) <= 80
+    assert [line.split()[-1] for line in everything.splitlines() if "share" in line] == [
+        "expression",
+        "module",
+        "op",
+        "dtype",
+    ]
+    modules = session.cli("memory", path, "--by", "module").out
+    assert "*.ln ×2" in modules
+    assert "expression" not in modules
+    lines = session.cli("memory", path, "--by", "line", "--top", "2").out
+    assert lines.splitlines()[-1].startswith("… ")
+    assert len(lines.splitlines()[lines.splitlines().index("") + 1 :]) == 4
+
+
+@pytest.mark.parametrize("by", ["line", "module", "op", "dtype"])
+def test_every_table_adds_up_to_the_total(by: str, session: Session) -> None:
+    report = session.look(MODELS["transformer"], command="memory")
+    assert report.memory is not None
+    groups = Holdings(report.graph, report.memory).by(by)
+    assert sum(group.bytes for group in groups) == report.memory.total("activation")
+
+
+def test_a_saved_answer_is_shown_again_without_torch(session: Session) -> None:
+    path = str(session.write(MODELS["LSTM"]))
+    first = session.cli("memory", path)
+    session.cli("memory", path, "-o", "kept.json.gz")
+    command = "import sys; sys.modules['torch'] = None; from gradscope.cli import entry; "
+    command += "sys.argv[1:] = ['memory', 'kept.json.gz']; entry()"
+    again = subprocess.run(
+        [sys.executable, "-c", command], cwd=session.folder, capture_output=True, text=True
+    )
+    assert (again.returncode, again.stdout) == (0, first.out), again.stderr
+
+
+def test_a_report_of_another_command_is_refused(session: Session) -> None:
+    path = str(session.write(MODELS["LSTM"]))
+    session.cli("trace", path, "-o", "graph.json")
+    done = session.cli("memory", "graph.json")
+    assert (done.status, done.out) == (2, "")
+    assert "graph.json holds no memory" in done.err
+
+
+def test_the_page_escapes_what_the_program_wrote(session: Session) -> None:
+    program = """
+    import torch
+    a = {"</pre><script>alert(1)</script>": torch.randn(9, requires_grad=True)}
+    a["</pre><script>alert(1)</script>"].exp().sum().backward()
+    """
+    done = session.cli("memory", str(session.write(program)), "-o", "page.html")
+    assert done.status == 0, done.err
+    page = (session.folder / "page.html").read_text("utf-8")
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_nothing_kept(session: Session) -> None:
+    done = session.cli("memory", "-c", "(x + 1).sum()", "--let", "x=[1,2]")
+    assert (done.status, "0 B of activations" in done.out) == (0, True)
+
+
+NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+ON_CUDA = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(300, 700), nn.GELU(), nn.Linear(700, 500), nn.Tanh()).cuda()
+x = torch.randn(130, 300, device="cuda")
+net(x).sum().backward()  # what cuBLAS allocates once is there from now on
+net.zero_grad()
+before = torch.cuda.memory_allocated()
+loss = net(x).square().sum()
+after = torch.cuda.memory_allocated()
+loss.backward()
+"""
+
+
+@NEEDS_CUDA
+def test_on_cuda_the_total_is_what_the_allocator_says(session: Session) -> None:
+    path = session.write(ON_CUDA)
+    with process_preserved():
+        seen = runpy.run_path(str(path))
+    memory = memory_at(session, str(path), "--call", "2")
+    # The allocator gives whole blocks of 512 bytes; the loss itself is held and not saved.
+    blocks = [-(-one.bytes // 512) * 512 for one in memory.kept if one.holding == "activation"]
+    assert seen["after"] - seen["before"] == sum(blocks) + 512
+
+
+@NEEDS_CUDA
+def test_on_cuda_the_peak_is_the_allocators_own(session: Session) -> None:
+    path = session.write(ON_CUDA + "print(torch.cuda.max_memory_allocated())\n")
+    report = session.look_at(str(path), "--call", "2", "--run-on", command="memory")
+    assert report.memory is not None
+    (peak,) = report.memory.peaks
+    assert peak.bytes is not None
+    assert peak.bytes >= peak.before > report.memory.total("activation")

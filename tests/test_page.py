@@ -1,0 +1,94 @@
+"""The interactive page: one file that asks for nothing, and holds the report's own numbers."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from typing import Any
+
+import pytest
+
+from gradscope.render import render
+from gradscope.report import Report
+from tests.program import Program
+from tests.reports import CASES, HOSTILE, chain, small
+
+
+def page(report: Report) -> str:
+    text = render(report, "html")
+    assert isinstance(text, str)
+    return text
+
+
+def packed(text: str) -> dict[str, Any]:
+    """The data inside a page, as its viewer decodes it."""
+    (data,) = re.findall(
+        r'<script type="application/octet-stream" id="report">([^<]*)</script>', text
+    )
+    decoded = json.loads(gzip.decompress(base64.b64decode(data)))
+    assert isinstance(decoded, dict)
+    return decoded
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_asks_for_nothing(case: str) -> None:
+    text = page(CASES[case]())
+    assert "default-src 'none'" in text
+    assert not re.search(r"(src|href)\s*=\s*[\"']", text.split("<body>")[0])
+    assert len(re.findall("<script", text)) == len(re.findall("</script", text)) == 2
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_holds_the_graph_and_every_gradient(case: str) -> None:
+    report = CASES[case]()
+    graph, data = report.graph, packed(page(report))
+    strings = data["strings"]
+    assert [strings[i] for i in data["nodes"]["op"]] == [node.op for node in graph.nodes]
+    source, edges = 0, []
+    for step, ahead, output, slot in zip(
+        *(data["edges"][name] for name in ("source", "ahead", "output", "slot")), strict=True
+    ):
+        source += step
+        edges.append((source, slot, source + ahead, output))
+    assert edges == [(e.source, e.slot, e.target, e.output) for e in graph.edges]
+    for told, backward in zip(data["passes"], report.passes, strict=True):
+        assert told["edges"] == list(backward.edges)
+        assert told["upstream"] == [list(row) for row in backward.upstream]
+        for norm, info in zip(told["norm"], backward.gradients, strict=True):
+            if isinstance(info.norm, float):
+                assert norm == pytest.approx(info.norm, rel=1e-5)
+            else:
+                assert norm == info.norm
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_node_is_in_a_group_and_every_group_in_a_larger_one(case: str) -> None:
+    data = packed(page(CASES[case]()))
+    parents = data["groups"]["parent"]
+    assert parents[0] == -1
+    assert all(0 <= parent < group for group, parent in enumerate(parents) if group)
+    assert set(data["nodes"]["group"]) <= set(range(len(parents)))
+
+
+def test_names_cannot_act() -> None:
+    program = Program(f"{HOSTILE}.py")
+    x = program.leaf(HOSTILE, data=(1.0,))
+    program.enter(HOSTILE, HOSTILE)
+    y = program.op(HOSTILE, [(x, 2)], (1.0,), HOSTILE, HOSTILE)
+    program.exit()
+    report = program.report((y, (1.0,)), labels=[HOSTILE], notes=[HOSTILE])
+    text = page(report)
+    assert HOSTILE not in text and "<b>" not in text
+    assert len(re.findall("</script", text)) == 2
+    assert HOSTILE in packed(text)["strings"]
+
+
+def test_equal_reports_make_equal_pages() -> None:
+    assert page(small()) == page(small())
+
+
+def test_a_hundred_thousand_nodes_take_few_bytes_each() -> None:
+    report = chain(100_000, distinct=True)
+    assert len(page(report)) < 60 * len(report.graph.nodes)

@@ -1,0 +1,34 @@
+// Builds the viewer into the python package.  `npm ci && npm run build`; the result is committed.
+import { build } from "esbuild";
+import { readFile, writeFile } from "node:fs/promises";
+
+const assets = new URL("../gradscope/render/assets/", import.meta.url);
+
+const result = await build({
+  entryPoints: [new URL("src/main.js", import.meta.url).pathname],
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  write: false,
+});
+// The script stands inside a page: nothing in it may end its element.
+const script = result.outputFiles[0].text.replaceAll("</script", "<\\/script");
+await writeFile(new URL("viewer.js", assets), script);
+
+const style = await build({
+  entryPoints: [new URL("src/viewer.css", import.meta.url).pathname],
+  minify: true,
+  write: false,
+});
+await writeFile(new URL("viewer.css", assets), style.outputFiles[0].text);
+
+const licences = await Promise.all(
+  ["dagre", "graphlib"].map(async (name) => {
+    const text = await readFile(new URL(`node_modules/@dagrejs/${name}/LICENSE`, import.meta.url), "utf8");
+    return `@dagrejs/${name}\n\n${text.trim()}\n`;
+  }),
+);
+await writeFile(new URL("LICENSES.txt", assets), licences.join(`\n${"-".repeat(72)}\n\n`));

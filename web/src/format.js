@@ -1,0 +1,53 @@
+// Numbers as gradscope writes them everywhere, and text that cannot act.
+
+/** Four significant digits, as render/numbers.py writes them. */
+export function number(value) {
+  const x = Number(value);
+  if (!Number.isFinite(x)) return Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf";
+  const size = Math.abs(x);
+  if (Number.isInteger(x) && size < 1e6) return String(x);
+  if (size >= 1e-4 && size < 1e6) return size >= 1e4 ? x.toFixed(0) : String(Number(x.toPrecision(4)));
+  const [digits, exponent] = x.toExponential(3).split("e");
+  return `${Number(digits)}e${Number(exponent)}`;
+}
+
+/** `1,234`. */
+export const count = (n) => n.toLocaleString("en-US");
+
+/** `1 op`, `2 ops`. */
+export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+
+/** Nested brackets of a flat list by its shape, `[0.1, 1, 0.0001]`; complex numbers as real, imaginary. */
+export function tensor(values, shape) {
+  let rows = values.map(number);
+  // A gradient that was not reduced to its tensor's shape yet is shown flat.
+  if (shape.reduce((product, size) => product * size, 1) !== rows.length) shape = [rows.length];
+  for (const size of [...shape].reverse()) {
+    if (!size) return "[]";
+    const next = [];
+    for (let i = 0; i < rows.length; i += size) next.push(`[${rows.slice(i, i + size).join(", ")}]`);
+    rows = next;
+  }
+  return rows[0] ?? "[]";
+}
+
+/** `[2,3] float32` → [2, 3]. */
+export function shapeOf(text) {
+  const inside = /^\[([\d,]*)\]/.exec(text);
+  return inside && inside[1] ? inside[1].split(",").map(Number) : [];
+}
+
+/** One line without signs that turn or hide text: what a name may hold must not change how the rest reads. */
+export function visible(text) {
+  return text
+    .replace(/\s+/gu, " ")
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`)
+    .trim();
+}
+
+/** At most `most` characters, with the end kept where names differ at their ends. */
+export function shorten(text, most, keepEnd = false) {
+  const signs = [...text];
+  if (signs.length <= most) return text;
+  return keepEnd ? `…${signs.slice(signs.length - most + 1).join("")}` : `${signs.slice(0, most - 1).join("")}…`;
+}
