@@ -34,7 +34,7 @@ _unseen = torch._C.DisableTorchFunction
 
 _CLIPPING = torch.nn.utils.clip_grad.__file__
 
-MAX_OLD = 100_000
+MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
 
 
@@ -102,6 +102,7 @@ class Tap(Recorder):
         """Between two steps: forget where the nodes of much older steps were made."""
         self._spans.keep_last(MAX_OLD)
         self.modules.keep_last(MAX_OLD)
+        self.events.forget_dead()
 
     # ------------------------------------------------------------------ the calls
 
