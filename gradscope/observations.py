@@ -258,6 +258,7 @@ class Observations(Struct, frozen=True):
 
     Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
     calls that were looked at, ``glanced`` those of them that were looked at only briefly.
+    ``zeroed`` is where ``zero_grad`` was called last.
     """
 
     learners: tuple[Learner, ...] = ()
@@ -273,6 +274,7 @@ class Observations(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
+    zeroed: int | None = None
     failure: Failure | None = None
     watched: int = 0
     glanced: int = 0

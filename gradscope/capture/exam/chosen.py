@@ -10,15 +10,19 @@ from gradscope.capture.exam.teller import Teller
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.exam.watched import Before, watched_case
 
+MOST_PLACES = 8
+"""Lines that call backward of which the first call is considered."""
+
 
 class Chosen:
-    """The case so far: the first call, one in which sizes went wrong, or, and then it is
-    ``final``, the first in which something serious turned up."""
+    """The case so far: the first call, one that tells of more, or, and then it is ``final``, the
+    first in which something serious turned up."""
 
     def __init__(self, tap: Tap, teller: Teller, examination: Examination) -> None:
         self.case: Case | None = None
         self.is_final = False
         self._accumulates = False
+        self._places: set[int] = set()
         self._tap = tap
         self._teller = teller
         self._examination = examination
@@ -38,7 +42,8 @@ class Chosen:
             Whether it is no use to go on.
         """
         first = self.case is None or (made.call.accumulates and not self._accumulates)
-        if self.is_final or not (first or trouble or (odd and before is not None)):
+        elsewhere = self._is_new(made)
+        if self.is_final or not (first or trouble or (before is not None and (odd or elsewhere))):
             return False
         watch = made.in_full() if isinstance(made, Glance) else made
         case = watched_case(self._tap, watch, before or Before())
@@ -46,6 +51,14 @@ class Chosen:
         if first or self._is_graver(case):
             self.case, self._accumulates = case, made.call.accumulates
         return self.is_final and not self._examination.keep_going
+
+    def _is_new(self, made: Watch | Glance) -> bool:
+        """Whether it is the first call of its line: a program may train two networks."""
+        place = self._tap.places.number(made.call.frame)
+        if place in self._places or len(self._places) == MOST_PLACES:
+            return False
+        self._places.add(place)
+        return True
 
     def _is_serious(self, case: Case) -> bool:
         judge = self._examination.serious

@@ -52,6 +52,7 @@ def observations(
             for place, times in tap.learners.optimizers.empty_steps.items()
         ),
         mismatches=case.mismatches,
+        zeroed=case.origins.of_place(tap.learners.optimizers.zeroed_at),
         failure=failure,
     )
 

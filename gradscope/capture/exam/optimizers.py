@@ -50,12 +50,14 @@ class Optimizers:
     """All optimizers that were met.
 
     ``fresh`` are the ids of leaves that backward has brought a gradient since the last step;
-    ``empty_steps`` counts, by place, the steps for which none of these held one any more.
+    ``empty_steps`` counts, by place, the steps for which none of these held one any more;
+    ``zeroed_at`` is the last place that called ``zero_grad``.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self.fresh: set[int] = set()
         self.empty_steps: dict[int, int] = {}
+        self.zeroed_at = -1
         self._recorder = recorder
         self._members: dict[int, Member] = {}
         self._sizes: dict[int, int] = {}
@@ -87,6 +89,9 @@ class Optimizers:
     def _unwatched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
+            user = self._recorder.places.user_frame(sys._getframe(1))
+            if user is not None:
+                self.zeroed_at = self._recorder.places.number(user)
             with mode_removed(self._recorder):
                 return original(*args, **kwargs)
 
