@@ -18,6 +18,9 @@ from gradscope.capture.source import Site
 MAX_EVENTS = 20_000
 """Events of each sort that are remembered; the oldest are forgotten first."""
 
+FEW = 1_000
+"""Results without history, fewer than which are not searched for dead ones."""
+
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 _MAKES_LEAF = {
@@ -52,6 +55,7 @@ class Events:
     def __init__(self) -> None:
         self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
         self._plain: deque[Made] = deque(maxlen=MAX_EVENTS)
+        self._many = FEW
         self._leaves: dict[int, Made] = {}
         self._changes: dict[Any, bool] = {}
 
@@ -69,11 +73,17 @@ class Events:
         """Remember the tensors that a call has changed."""
         # By torch's convention a function whose name ends in _ changes its first argument.
         changed = (kwargs["out"],) if kwargs.get("out") is not None else args[:1]
+        self.note_changed(tensors_in(changed), _name(func), site)
+
+    def note_changed(
+        self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
+    ) -> None:
+        """Remember that these tensors have just been changed."""
         now = _sequence()
-        for tensor in tensors_in(changed):
+        for tensor in tensors:
             storage = storage_of(tensor)
             if storage:
-                self.in_place.append(InPlace(storage, now, _name(func), site))
+                self.in_place.append(InPlace(storage, now, function, site))
 
     def note_result(
         self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]
@@ -105,6 +115,13 @@ class Events:
             tensor = made.tensor() if made.had_history else None
             if made.site is not None and tensor is not None and tensor.is_floating_point():
                 yield made.site
+
+    def forget_dead(self) -> None:
+        """Forget the results without history that are gone, once there are twice as many."""
+        if len(self._plain) > self._many:
+            living = (made for made in self._plain if made.tensor() is not None)
+            self._plain = deque(living, maxlen=MAX_EVENTS)
+            self._many = max(FEW, 2 * len(self._plain))
 
     def leaf_sites(self) -> dict[int, Site]:
         """Where each leaf that still lives was made, by ``id`` of the tensor."""

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gradscope.diagnose import derivative, errors, half, loop, lost, missing, sizes, values, zero
+from gradscope.diagnose import (
+    derivative,
+    errors,
+    half,
+    loop,
+    lost,
+    meant,
+    missing,
+    sizes,
+    values,
+    zero,
+)
 from gradscope.diagnose._facts import Facts
 from gradscope.observations import Finding
 
@@ -54,8 +65,8 @@ _ALL = (
     Rule("GS409", "no-history", errors.no_history),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
-    Rule("GS503", "loss-broadcasts", loop.loss_broadcasts),
-    Rule("GS504", "gradient-altered", loop.gradient_altered),
+    Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),
+    Rule("GS504", "gradient-altered", meant.gradient_altered),
     Rule("GS505", "gradients-unused", loop.gradients_unused),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )

@@ -1142,6 +1142,20 @@ CASES: tuple[Case, ...] = (
         "the discriminator's judgement is detached",
         "https://github.com/wangle53/CSA-CDGAN/issues/5",
     ),
+    Case(
+        "few_shot_meta",
+        "GS304",
+        "no_grad",
+        "the same network runs in two regions without gradients; the loss comes of the second",
+        "https://github.com/dragen1860/MAML-Pytorch/issues/40",
+    ),
+    Case(
+        "ddpg_driver",
+        "GS203",
+        "Tanh",
+        "raw states saturate the actor, whose loss is the second of two that call backward",
+        "https://github.com/ZhihanLee/DDPG_Learning/issues/2",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.exam.ancestry import leaves_behind, terms_of
-from gradscope.capture.exam.seen import Seen, flat_tensors
+from gradscope.capture.seen import Seen
 from gradscope.observations import CutReason
 
 MAX_CUTS = 2_000
@@ -83,11 +83,16 @@ class KnownCut:
     added: set[int] = field(default_factory=set)
 
 
+_Key = tuple[int, str, CutReason, int]
+"""Place, function, reason, and where history was switched off: code may be called from several
+places where it is."""
+
+
 class Cuts:
     """All places that cut history."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, str, CutReason], KnownCut] = {}
+        self.known: dict[_Key, KnownCut] = {}
         self._results: dict[int, tuple[weakref.ref[torch.Tensor], list[KnownCut]]] = {}
         self._switched_at = -1
         self._used_inside: dict[int, torch.Tensor] = {}
@@ -116,21 +121,20 @@ class Cuts:
         """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(tensor.requires_grad for tensor in tensors):
-            self._know((place, "grad", "function"), -1, tensors, lambda: leaves)
+            self._know((place, "grad", "function", -1), tensors, lambda: leaves)
 
     def note_data_set(self, seen: Seen) -> None:
         """The program has given a tensor new numbers through ``.data``."""
         target, *values = seen.operands
         computed = [tensor for tensor in values if tensor.grad_fn is not None]
         if computed:
-            key: tuple[int, str, CutReason] = (seen.place, "data", "function")
-            self._know(key, -1, [target], lambda: leaves_behind(computed))
+            key: _Key = (seen.place, "data", "function", -1)
+            self._know(key, [target], lambda: leaves_behind(computed))
 
     def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
         """The program has made a Parameter of a tensor with history."""
-        self._know(
-            (place, "Parameter", "function"), -1, [parameter], lambda: leaves_behind([source])
-        )
+        key: _Key = (place, "Parameter", "function", -1)
+        self._know(key, [parameter], lambda: leaves_behind([source]))
 
     def note(self, seen: Seen) -> None:
         """Look at one call."""
@@ -149,16 +153,16 @@ class Cuts:
             for cut in self._cuts_of(tensor):
                 cut.fed = True
 
-    def mark(self, sequences: set[int], roots: Iterable[Any]) -> None:
+    def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
-        terms = terms_of(roots) if any(cut.added for cut in self.known.values()) else set()
-        for cut in self.known.values():
-            if cut.takers and not cut.fed:
-                cut.fed = not cut.takers.isdisjoint(sequences)
-                cut.takers.clear()
-            if cut.added:
-                cut.summand = cut.summand or not cut.added.isdisjoint(terms)
-                cut.added.clear()
+        waiting = [cut for cut in self.known.values() if cut.takers or cut.added]
+        walked = set(sequences) if waiting else set()
+        terms = terms_of(roots) if any(cut.added for cut in waiting) else set()
+        for cut in waiting:
+            cut.fed = cut.fed or not cut.takers.isdisjoint(walked)
+            cut.summand = cut.summand or not cut.added.isdisjoint(terms)
+            cut.takers.clear()
+            cut.added.clear()
 
     def start_step(self) -> None:
         """Forget results that have died."""
@@ -171,12 +175,11 @@ class Cuts:
         behind: Callable[[], list[torch.Tensor]],
     ) -> None:
         switched = self._switched_at if reason == "no_grad" else -1
-        self._know((seen.place, seen.function, reason), switched, seen.results, behind)
+        self._know((seen.place, seen.function, reason, switched), seen.results, behind)
 
     def _know(
         self,
-        key: tuple[int, str, CutReason],
-        switched: int,
+        key: _Key,
         results: list[torch.Tensor],
         behind: Callable[[], list[torch.Tensor]],
     ) -> None:
@@ -185,7 +188,7 @@ class Cuts:
             if len(self.known) >= MAX_CUTS:
                 return
             discrete = not any(_is_continuous(tensor) for tensor in results)
-            cut = self.known[key] = KnownCut(*key, switched, behind(), discrete)
+            cut = self.known[key] = KnownCut(*key, behind(), discrete)
         self._remember(results, [cut])
 
     def _follow(self, seen: Seen) -> None:
@@ -244,8 +247,3 @@ def _gives_values(seen: Seen) -> bool:
         tensor.requires_grad and (id(tensor) in operands or not tensor.is_leaf)
         for tensor in seen.results
     )
-
-
-def results_of(out: Any) -> list[torch.Tensor]:
-    """The tensors that a call returned."""
-    return [out] if isinstance(out, torch.Tensor) else flat_tensors(out)

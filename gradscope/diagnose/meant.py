@@ -1,0 +1,140 @@
+"""Rules about what the program does as it was told to, but perhaps not as it was meant: losses that
+broadcast, gradients that something changes on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from gradscope.diagnose._facts import Facts, plural, short
+from gradscope.diagnose._ops import REDUCING
+from gradscope.observations import Alteration, Broadcast, Finding
+
+CLIPPED = 0.01
+"""Clipping that leaves less of a gradient decides the size of every step by itself."""
+
+_LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
+_MEANT = re.compile(
+    r"None\b|unsqueeze|\.T\b|\.mT\b|transpose|outer|\[:, *None|keepdim|view|reshape"
+)
+"""Words in an expression that show that its author thought of the shapes."""
+
+
+def loss_broadcasts(facts: Facts) -> Iterable[Finding]:
+    """GS503: a loss between (n, 1) and (n,), which has n·n elements."""
+    places: set[int | None] = set()
+    for entry in facts.seen.broadcasts:
+        expression = facts.expression(entry.origin)
+        is_loss = entry.function in _LOSSES
+        if entry.origin in places or not _is_mixed(entry) or _MEANT.search(expression):
+            continue
+        if not is_loss and not _feeds_loss(facts, entry.origin):
+            continue
+        places.add(entry.origin)
+        yield _broadcast(facts, entry)
+
+
+def _is_mixed(entry: Broadcast) -> bool:
+    """Whether the operands are the same but for one dimension of length 1, which only one has."""
+    if len(entry.shapes) != 2:
+        return False
+    low, high = sorted(entry.shapes, key=len)
+    return len(high) == len(low) + 1 and any(
+        size == 1 and high[:at] + high[at + 1 :] == low for at, size in enumerate(high)
+    )
+
+
+def _feeds_loss(facts: Facts, origin: int | None) -> bool:
+    """Whether only elementwise operations and a reduction lie between a place and the root."""
+    pending = [root.node for root in facts.graph.roots]
+    seen = set(pending)
+    while pending:
+        node = pending.pop()
+        if facts.graph.nodes[node].origin == origin:
+            return True
+        if facts.op(node) in REDUCING:
+            fresh = [below for below in facts.below(node) if below not in seen]
+            seen.update(fresh)
+            pending.extend(fresh)
+    return False
+
+
+def _broadcast(facts: Facts, entry: Broadcast) -> Finding:
+    shapes = " and ".join(str(list(shape)) for shape in entry.shapes)
+    result = str(list(entry.result))
+    words = facts.expression(entry.origin) or entry.function
+    node = next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None)
+    return Finding(
+        rule="",
+        name="",
+        severity="warning",
+        message=f"{words} broadcasts its operands against each other.",
+        location=facts.location(entry.origin),
+        node=None if node is None else facts.reference(node),
+        subject=_variable(facts, entry.origin),
+        evidence=(f"{shapes} make {result}",),
+        why="Every element meets every other, not only its own partner; the mean of that has its "
+        "minimum at the mean of the targets.",
+        remedy="Give both the same shape: `prediction.squeeze(-1)`, or `target.unsqueeze(-1)`.",
+    )
+
+
+def _variable(facts: Facts, origin: int | None) -> str:
+    return "" if origin is None else facts.graph.origins[origin].variable
+
+
+def gradient_altered(facts: Facts) -> Iterable[Finding]:
+    """GS504: a hook or clipping changes a gradient on its way."""
+    if facts.seen.failure is not None and facts.seen.failure.in_backward:
+        return  # then a hook, if it is to blame, has a finding of its own
+    told: set[int | None] = set()
+    for entry in facts.seen.alterations:
+        if entry.origin not in told and _matters(entry):
+            told.add(entry.origin)
+            yield _altered(facts, entry)
+    altered = facts.backward.altered if facts.backward else ()
+    for node in altered[:1] if not told else ():
+        yield msgspec.structs.replace(
+            facts.about(
+                node, "information", f"A hook changes the gradient of {facts.words(node)}."
+            ),
+            evidence=(f"{plural(len(altered), 'node')} whose gradient a hook replaced",),
+            why="What arrives there is not the sum of what was sent.",
+            remedy="Nothing, if it is meant.",
+        )
+
+
+def _matters(entry: Alteration) -> bool:
+    """Clipping now and then is ordinary; clipping nearly everything away is worth a word."""
+    if not entry.function.startswith("clip"):
+        return True
+    if entry.before is None or entry.after is None:
+        return False
+    return float(entry.after) < CLIPPED * float(entry.before)
+
+
+def _altered(facts: Facts, entry: Alteration) -> Finding:
+    clipped = entry.function.startswith("clip")
+    place = facts.expression(entry.origin) or entry.function
+    return Finding(
+        rule="",
+        name="",
+        severity="information",
+        message=f"{place} leaves next to nothing of the gradient."
+        if clipped
+        else f"A hook ({place}) changes a gradient on its way.",
+        location=facts.location(entry.origin),
+        node=None if entry.node is None else facts.reference(entry.node),
+        subject="" if entry.node is None else facts.subject(entry.node),
+        evidence=(
+            f"{entry.function}: ‖g‖ {short(entry.before)} before, {short(entry.after)} after",
+        ),
+        why="The limit, not the loss, decides how large every step is."
+        if clipped
+        else "Everything below gets the changed gradient.",
+        remedy="Raise the limit to the size that gradients usually have."
+        if clipped
+        else "Nothing, if it is meant (gradient reversal, scaling); else remove the hook.",
+    )
