@@ -14,7 +14,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Formats are named here again, and not imported, because a renderer costs more than all of --help;
 # a test holds the two lists together.
-FORMATS = ("tree", "json", "dot", "svg", "png", "pdf", "html")
+FORMATS = ("tree", "lanes", "table", "csv", "json", "dot", "svg", "png", "pdf", "html")
+
+DRAWINGS = ("json", "dot", "svg", "png", "pdf", "html")
+"""Those of a command that has a text of its own."""
+
+SORTABLE = ("name", "shape", "dtype", "weight", "gradient", "ratio", "zeros", "nonfinite")
+"""The columns of table and csv; named again for the same reason."""
 
 
 def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -118,11 +124,20 @@ memory_options = _all_of(
 )
 """Which graph to count, and what to show of it."""
 
-_file_option = click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write to FILE, whose suffix chooses the format; - is stdout.",
+_file_options = _all_of(
+    click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write to FILE, whose suffix chooses the format; - is stdout.",
+    ),
+    click.option(
+        "--open",
+        "opened",
+        is_flag=True,
+        help="Open the file in its viewer or browser; without -o a page in a temporary folder. "
+        "Over SSH: print its path.",
+    ),
 )
 
 _terminal_options = _all_of(
@@ -151,10 +166,31 @@ _folding_options = _all_of(
     ),
     click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
+    click.option(
+        "--focus",
+        metavar="GLOB",
+        help="Open what matches and close the rest: a module's path, a function, a variable or "
+        "an expression, with * and ?.  --depth and --all then count from there.",
+    ),
+)
+
+_list_options = _all_of(
+    click.option(
+        "--top",
+        type=int,
+        metavar="N",
+        help="List the N nodes (table, csv: parameters) with the largest gradients; -N: the "
+        "smallest.",
+    ),
+    click.option(
+        "--sort",
+        type=click.Choice(SORTABLE),
+        help="Order the rows of --format table and csv by this column.",
+    ),
 )
 
 output_options = _all_of(
-    _file_option,
+    _file_options,
     click.option(
         "--format",
         "format_name",
@@ -162,16 +198,17 @@ output_options = _all_of(
         help="The format, where the suffix of FILE does not say it.",
     ),
     _folding_options,
+    _list_options,
     _terminal_options,
 )
 """Where the result goes and what it looks like."""
 
 study_output_options = _all_of(
-    _file_option,
+    _file_options,
     click.option(
         "--format",
         "format_name",
-        type=click.Choice(["text", *FORMATS[1:]]),
+        type=click.Choice(["text", *DRAWINGS]),
         help="text and html tell the numbers, json holds all, the others draw the graph.",
     ),
     _terminal_options,

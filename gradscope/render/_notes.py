@@ -1,5 +1,5 @@
-"""Further rows under an item: the sum of what arrived on several edges, and what it saved for
-backward."""
+"""Further rows under an item: the sum of what arrived on several edges, the norms of what repeats,
+and what it saved for backward."""
 
 from __future__ import annotations
 
@@ -8,23 +8,36 @@ from typing import NamedTuple
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene
+from gradscope.render._strip import Round, exceptions
 from gradscope.render._text import visible
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
 
 class Note(NamedTuple):
-    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about."""
+    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
+    ``rounds`` are those of a repeat: what has no size to compare beside their strip, or where
+    ``is_extremes`` the largest and smallest."""
 
     title: str
     tensor: TensorInfo | None
     total: GradientInfo | None = None
     remark: str = ""
+    rounds: tuple[Round, ...] = ()
+    is_extremes: bool = False
 
 
 def notes_of(scene: Scene, item: Item) -> list[Note]:
     """The notes of an item, sums first."""
-    return [*_sums(scene, item), *_saved(scene, item)]
+    return [*_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
+
+
+def _strips(scene: Scene, item: Item) -> list[Note]:
+    rounds = tuple(scene.rounds(item))
+    if len(rounds) < 2:
+        return []
+    first = Note("", None, rounds=rounds)
+    return [first, first._replace(is_extremes=True)] if exceptions(rounds) else [first]
 
 
 def _sums(scene: Scene, item: Item) -> list[Note]:
