@@ -17,15 +17,8 @@ from gradscope.render._notes import Note, notes_of
 from gradscope.render._rows import ROOT, Row
 from gradscope.render._scale import INKS
 from gradscope.render._scene import Scene, state_word
-from gradscope.render._strip import (
-    FEWEST_CELLS,
-    MOST_CELLS,
-    exceptions,
-    extremes,
-    short,
-    strip,
-)
-from gradscope.render._table import Cell, Column, Part
+from gradscope.render._strip import FEWEST_CELLS, MOST_CELLS, strip
+from gradscope.render._table import GAP, Cell, Column, Part
 from gradscope.render._text import Glyphs, cells, visible
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
@@ -104,8 +97,8 @@ class Cells:
 
     def note(self, lead: str, note: Note) -> list[Cell]:
         """The cells of an additional row of an item."""
-        if note.rounds:
-            return [self.strip(f"{lead} ", note)]
+        if note.across:
+            return [self.across(f"{lead} ", note)]
         sign = self.glyphs.saved if note.total is None else self.glyphs.sum
         name = (Part(f"{lead}{sign} ", "dim", "never"), Part(self.glyphs.text(note.title)))
         return [
@@ -117,18 +110,17 @@ class Cells:
             NOTHING,
         ]
 
-    def strip(self, lead: str, note: Note) -> Cell:
-        """One line across all columns: the norms of what repeats, and words about them."""
-        rounds = [one._replace(name=short(one.name)) for one in note.rounds]
-        room = self.scene.options.width - cells(lead)
-        if note.is_extremes:
-            words = self.glyphs.text(extremes(rounds, room))
-            return (Part(lead, "dim", "never"), Part(words, "cyan"))
-        room -= min(len(rounds), FEWEST_CELLS) + 2
-        words = self.glyphs.text(exceptions(rounds) or extremes(rounds, room))
-        most = min(max(room - cells(words), 0) + FEWEST_CELLS, MOST_CELLS)
-        drawn = strip([one.info for one in rounds], most, self.glyphs)
-        return (Part(lead, "dim", "never"), Part(f"{drawn}  ", "", "never"), Part(words, "cyan"))
+    def across(self, lead: str, note: Note) -> Cell:
+        """One line across all columns: a strip of the norms of what repeats, and words about
+        them."""
+        words = Part(self.glyphs.text(note.remark), "cyan")
+        start = Part(lead, "dim", "never")
+        if not note.rounds:
+            return (start, words)
+        room = self.scene.options.width - cells(lead) - cells(words.text) - len(GAP)
+        most = min(max(room, FEWEST_CELLS), MOST_CELLS)
+        drawn = strip([one.info for one in note.rounds], most, self.glyphs)
+        return (start, Part(drawn + GAP * bool(note.remark), "", "never"), words)
 
     def _is_told(self, row: Row, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from urllib.parse import quote
 
 from gradscope.errors import ReportError
 from gradscope.observations import Finding, Severity
@@ -61,6 +62,19 @@ class Scene:
         if item.kind == "module" or item.type:
             return ""
         return self.place(self.graph.nodes[item.members[0]].origin)
+
+    def link(self, item: Item) -> str:
+        """A relative or file URL of the source file and line of an item, or "" where there is
+        none."""
+        origin = self.graph.origin_of(self.graph.nodes[item.members[0]])
+        if origin is None or not self.source(item) or not origin.file.endswith(".py"):
+            return ""
+        path = PurePath(origin.file)
+        here = Path.cwd()
+        # Pictures travel: what can be said without a machine's folders is.
+        path = path.relative_to(here) if path.is_relative_to(here) else path
+        url = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+        return f"{url}#L{origin.line}"
 
     def title(self, item: Item) -> str:
         """What an item is called, without its sign: ``Mul``, ``h.0``."""

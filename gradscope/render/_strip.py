@@ -38,20 +38,30 @@ def strip(infos: Sequence[GradientInfo], most: int, glyphs: Glyphs) -> str:
     Where there are more rounds than ``most`` cells, a cell stands for several and shows the
     largest; a gradient that is not finite is always shown.
     """
+    return "".join(_cell(info, place, glyphs) for info, place in heights(infos, most))
+
+
+def heights(infos: Sequence[GradientInfo], most: int) -> list[tuple[GradientInfo, float | None]]:
+    """What a strip of at most ``most`` cells shows, and how high: from 0 to 1, or None for what has
+    no size to compare."""
     scale = Scale(infos, NARROWEST)
     count = min(len(infos), max(most, 1))
     ends = [len(infos) * cell // count for cell in range(count + 1)]
-    return "".join(_cell(infos[start:end], scale, glyphs) for start, end in pairwise(ends))
+    shown = [_loudest(infos[start:end]) for start, end in pairwise(ends)]
+    return [(info, scale.fraction(info.norm)) for info in shown]
 
 
-def _cell(infos: Sequence[GradientInfo], scale: Scale, glyphs: Glyphs) -> str:
-    states = {info.state for info in infos}
-    if "non-finite" in states:
+def _loudest(infos: Sequence[GradientInfo]) -> GradientInfo:
+    """What is not finite, else the largest."""
+    return max(infos, key=lambda info: (info.state == "non-finite", float(info.norm or 0)))
+
+
+def _cell(info: GradientInfo, place: float | None, glyphs: Glyphs) -> str:
+    if info.state == "non-finite":
         return glyphs.bad
-    places = [place for info in infos if (place := scale.fraction(info.norm)) is not None]
-    if places:
-        return glyphs.levels[round(max(places) * (len(glyphs.levels) - 1))]
-    return "0" if "zero" in states else glyphs.silent
+    if place is not None:
+        return glyphs.levels[round(place * (len(glyphs.levels) - 1))]
+    return "0" if info.state == "zero" else glyphs.silent
 
 
 def extremes(rounds: Sequence[Round], most: int | None = None) -> str:
@@ -80,7 +90,7 @@ _STATES = {
 
 
 def exceptions(rounds: Sequence[Round]) -> str:
-    """``0 in 292 of 500, first round 292``: rounds without a size to compare, made visible."""
+    """``0 in 292 of 500, first in round 292``: rounds without a size to compare, made visible."""
     words = (_apart(rounds, state, word) for state, word in _STATES.items())
     return " · ".join(word for word in words if word)
 
@@ -92,7 +102,7 @@ def _apart(rounds: Sequence[Round], state: str, word: str) -> str:
         return ""
     if len(found) == len(rounds):
         return f"{word} in all"
-    return f"{word} in {len(found):,} of {len(rounds):,}, first {visible(found[0].name)}"
+    return f"{word} in {len(found):,} of {len(rounds):,}, first in {visible(found[0].name)}"
 
 
 def short(name: str) -> str:

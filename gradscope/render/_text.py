@@ -141,6 +141,6 @@ ASCII = Glyphs(
     ellipsis="...",
     blocks="#",
     levels="_.:=+*%#",
-    lanes=" ||||++++++++-+++",
+    lanes=" |||-'.|-`.|-+.+",
     ascii=True,
 )

@@ -80,15 +80,17 @@ class _Page:
             Part(sign, style, "never"),
             Part(row.after, "dim", "never"),
         )
-        rows: list[list[Cell]] = [[lane, *self.cells.in_full(item, info, self._tensor(item))]]
-        return rows + self._notes(item)
+        name, *rest = self.cells.in_full(item, info, self._tensor(item))
+        if item.folded and item.id in self.scene.view.roots:
+            name = (Part(f"{self.glyphs.root} ", style, "never"), *name)
+        return [[lane, name, *rest], *self._notes(item)]
 
     def _notes(self, item: Item) -> list[list[Cell]]:
         """The norms of a repeat and what a node saved; a sum is told in the row itself."""
         lead = self.lanes.beside()
         return [
-            [self.cells.strip(f"{lead}  ", note)]
-            if note.rounds
+            [self.cells.across(f"{lead}  ", note)]
+            if note.across
             else [(Part(lead, "dim", "never"),), *self.cells.note("", note)]
             for note in notes_of(self.scene, item)
             if note.total is None

@@ -48,9 +48,7 @@ def opened_to_fit(hierarchy: Hierarchy, limit: int) -> set[int]:
 def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> set[int]:
     """These groups, and as many levels inside them as leave at most ``limit`` things to see
     there."""
-    things = sum(_things(hierarchy, group) for group in groups)
-    # Of one group the contents are always seen, of many only where a person could look at them.
-    return _grown(hierarchy, set(groups), limit) if len(groups) == 1 or things <= MANY else set()
+    return _grown(hierarchy, set(groups), limit)
 
 
 def _grown(hierarchy: Hierarchy, opened: set[int], limit: int) -> set[int]:
@@ -85,23 +83,12 @@ def _growth(hierarchy: Hierarchy, groups: list[int]) -> int:
 
 
 def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> set[int]:
-    """These groups and all that is around them.
-
-    Where there are several, only as many levels as leave at most :data:`MANY` things to see.
-    """
-    wanted = set(inner)
+    """These groups and all that is around them."""
+    opened = {0, *inner}
     # From the inside out: what is around an opened group is opened before its own surroundings.
     for group in reversed(hierarchy.groups):
-        if group.id in wanted and group.parent is not None:
-            wanted.add(group.parent)
-    opened: set[int] = set()
-    level, seen = [0], 1
-    while level:
-        seen += _growth(hierarchy, level)
-        if len(level) > 1 and seen > MANY:
-            break
-        opened.update(level)
-        level = [c for group in level for c in hierarchy.children[group] if c in wanted]
+        if group.id in opened and group.parent is not None:
+            opened.add(group.parent)
     return opened
 
 
