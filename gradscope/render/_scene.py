@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path, PurePath
-from urllib.parse import quote
 
 from gradscope.errors import ReportError
 from gradscope.observations import Finding, Severity
@@ -17,6 +15,7 @@ from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
 from gradscope.render import numbers
 from gradscope.render._findings import BADGES, badges, head, worst
+from gradscope.render._places import short_files, source_url
 from gradscope.render._scale import Scale
 from gradscope.render._strip import Round
 from gradscope.render._text import one_line, visible
@@ -67,14 +66,9 @@ class Scene:
         """A relative or file URL of the source file and line of an item, or "" where there is
         none."""
         origin = self.graph.origin_of(self.graph.nodes[item.members[0]])
-        if origin is None or not self.source(item) or not origin.file.endswith(".py"):
+        if origin is None or not self.source(item):
             return ""
-        path = PurePath(origin.file)
-        here = Path.cwd()
-        # Pictures travel: what can be said without a machine's folders is.
-        path = path.relative_to(here) if path.is_relative_to(here) else path
-        url = path.as_uri() if path.is_absolute() else quote(path.as_posix())
-        return f"{url}#L{origin.line}"
+        return source_url(origin.file, origin.line)
 
     def title(self, item: Item) -> str:
         """What an item is called, without its sign: ``Mul``, ``h.0``."""
@@ -273,23 +267,6 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
         kinds = (("NaN", info.nan), ("Inf", info.inf))
         return f"{bad} " + " ".join(f"{word} {amount:,}" for word, amount in kinds if amount)
     return ""
-
-
-def short_files(files: set[str]) -> dict[str, str]:
-    """For every file the end of its path that tells it from the others."""
-    shown: dict[str, str] = {}
-    waiting = {file: PurePath(file).parts or (file,) for file in files}
-    length = 1
-    while waiting:
-        ends: dict[tuple[str, ...], int] = {}
-        for parts in waiting.values():
-            ends[parts[-length:]] = ends.get(parts[-length:], 0) + 1
-        for file, parts in list(waiting.items()):
-            if ends[parts[-length:]] == 1 or length >= len(parts):
-                shown[file] = visible("/".join(parts[-length:]))
-                del waiting[file]
-        length += 1
-    return shown
 
 
 def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:
