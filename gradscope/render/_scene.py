@@ -109,7 +109,7 @@ class Scene:
     def _operations(self, item: Item) -> list[int]:
         return [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
 
-    @property
+    @cached_property
     def is_folded(self) -> bool:
         """Whether anything is closed in this view."""
         return any(item.folded for item in self.view.items)

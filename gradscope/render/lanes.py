@@ -42,6 +42,7 @@ class _Page:
         paint = painter() if self.options.color else plain
         self.head = Head(scene, self.glyphs, paint)
         self.cells = Cells(scene, self.glyphs)
+        self.columns = [Column(""), *self.cells.columns()]
         # A quarter of the width; what is beyond is an ellipsis.
         self.lanes = Lanes(scene.view, self.glyphs, max(self.options.width // 8, FEWEST_LANES))
 
@@ -58,8 +59,7 @@ class _Page:
                 break
             rows += new
             left.discard(-1 if row.item is None else row.item)
-        columns = [Column(""), *self.cells.columns()]
-        table = Table(columns, self.options.width, self.glyphs, self.options.color)
+        table = Table(self.columns, self.options.width, self.glyphs, self.options.color)
         yield from table.lines(rows)
         if left:
             items = self.scene.view.items
@@ -68,7 +68,7 @@ class _Page:
     def _rows(self, row: LaneRow) -> list[list[Cell]]:
         if row.item is None:
             blank: Cell = (Part(""),)
-            return [[(Part(row.before, "dim", "never"),), *[blank] * len(self.cells.columns())]]
+            return [[(Part(row.before, "dim", "never"),), *[blank] * (len(self.columns) - 1)]]
         item = self.scene.view.items[row.item]
         reading = self.scene.reading
         info = reading.entering(item) if reading else None
