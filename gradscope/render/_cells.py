@@ -43,9 +43,11 @@ FOLDED_DROPS = {"shape": 2, "value": 3, "gradient": 4, "": 5}
 """In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
 
 
-def _of_folded(column: Column) -> Column:
+def _of_folded(column: Column, width: int) -> Column:
     essential = column.essential and column.title != "gradient"
-    return replace(column, drop=FOLDED_DROPS.get(column.title, column.drop), essential=essential)
+    drop = FOLDED_DROPS.get(column.title, column.drop)
+    comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
+    return replace(column, drop=drop, comfort=comfort, essential=essential)
 
 
 def _cut(item: Item) -> Literal["start", "end"]:
@@ -61,7 +63,9 @@ class Cells:
 
     def columns(self) -> list[Column]:
         """The columns, with titles the terminal can show."""
-        columns = COLUMNS if not self.scene.is_folded else [_of_folded(one) for one in COLUMNS]
+        width = self.scene.options.width
+        folded = self.scene.is_folded
+        columns = [_of_folded(one, width) for one in COLUMNS] if folded else COLUMNS
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
     def of(self, row: Row) -> list[Cell]:
