@@ -44,7 +44,7 @@ class Report(plain.Report, frozen=True):
 
         Args:
             options: what the command line's options are called: ``depth``, ``all``, ``path``,
-                ``width``, ``values``, ``saved``; and the other fields of
+                ``focus``, ``top``, ``width``, ``values``, ``saved``; and the other fields of
                 :class:`gradscope.render.Options`.
         """
         options.setdefault("width", shutil.get_terminal_size((100, 40)).columns)
@@ -54,7 +54,7 @@ class Report(plain.Report, frozen=True):
         """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
 
         Args:
-            path: .json, .json.gz, .dot, .svg, .png, .pdf or .txt.
+            path: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv or .txt.
             options: as in :meth:`show`.
 
         Raises:
@@ -73,7 +73,9 @@ class Report(plain.Report, frozen=True):
 
 
 def _drawing(options: dict[str, Any]) -> Options:
-    folding = {name: options.pop(name) for name in ("depth", "all", "path") if name in options}
+    folding = {
+        name: options.pop(name) for name in ("depth", "all", "path", "focus") if name in options
+    }
     return Options(folding=Folding(**folding), **options) if folding else Options(**options)
 
 

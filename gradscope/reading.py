@@ -56,6 +56,20 @@ class Reading:
         in."""
         return combine([self.backward.at(node, output) for node, output in self.arrivals(item)])
 
+    def rounds(self, item: Item) -> list[GradientInfo]:
+        """The gradient that enters each round of a repeat, in the order of its rounds."""
+        return [self._crossing(set(nodes)) for nodes in item.rounds]
+
+    def _crossing(self, nodes: set[int]) -> GradientInfo:
+        places = {
+            (node, self.graph.edges[edge].output)
+            for node in sorted(nodes)
+            for edge in self._edges_into.get(node, ())
+            if self.graph.edges[edge].source not in nodes
+        }
+        places |= {(root.node, root.output) for root in self.graph.roots if root.node in nodes}
+        return combine([self.backward.at(node, output) for node, output in sorted(places)])
+
     def parameters(self, item: Item) -> GradientInfo | None:
         """The gradients of the leaves inside an item, or None if it holds none."""
         positions = [
@@ -72,6 +86,13 @@ class Reading:
     def contributions(self, node: int) -> list[GradientInfo]:
         """The gradients of which a node's upstream gradient is the sum, by edge, then by seed."""
         return [self.backward.gradients[entry] for entry in self._arrived.get(node, ())]
+
+    @cached_property
+    def _edges_into(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for number, edge in enumerate(self.graph.edges):
+            found.setdefault(edge.target, []).append(number)
+        return found
 
     @cached_property
     def _arrived(self) -> dict[int, list[int]]:

@@ -67,6 +67,7 @@ class Program:
     def __init__(self, file: str = "demo.py") -> None:
         self.file = file
         self.line = 1
+        self.function = ""
         self.steps: list[Step] = []
         self.origins: dict[Origin, int] = {}
         self.calls: list[ModuleCall] = []
@@ -116,7 +117,7 @@ class Program:
         return outputs[-1]
 
     def _origin(self, expression: str, variable: str) -> int:
-        origin = Origin(self.file, self.line, expression, variable)
+        origin = Origin(self.file, self.line, expression, variable, self.function)
         return self.origins.setdefault(origin, len(self.origins))
 
     def report(

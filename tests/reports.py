@@ -324,3 +324,50 @@ CASES: dict[str, Callable[[], Report]] = {
     "unnamed-leaf": unnamed_leaf,
 }
 """The reports with golden files, by the names of those files."""
+
+
+def decaying(rounds: int = 500, last: float = 1.0) -> Report:
+    """A recurrent network unrolled by hand whose gradient shrinks by 0.9 a step; ``last`` is the
+    derivative of its first step, which backward meets last."""
+    program = Program("rnn.py")
+    h, w = program.leaf("h", data=(1.0,), shape=(4,)), program.leaf("w", data=(1.0,), shape=(4,))
+    for step in range(rounds):
+        program.line = 7
+        inner = program.op("MulBackward0", [(h, 1), (w, 1)], (1,), "h * w")
+        factor = 0.9 if step else last
+        h = program.op("TanhBackward0", [(inner, factor)], (1,), "torch.tanh(h * w)", "h")
+    program.line = 9
+    loss = program.op("SumBackward0", [(h, 1)], (1,), "h.sum()", "loss")
+    return program.report((loss, (1.0,)), labels=["loss"])
+
+
+def functions() -> Report:
+    """Code without modules: functions that are called again and again, some of them in a loop."""
+    program = Program("functional.py")
+    x = program.leaf("x", data=(1.0,))
+    for block in range(4):
+        w = program.leaf(f"W[{block}]", data=(1.0,))
+        for function, ops in (("norm", 4), ("attend", 5), ("mlp", 3)):
+            program.function = function
+            for number in range(ops):
+                program.line = 10 * ops + number
+                inputs = [(x, 1.5), (w, 0.5)] if number == 0 else [(x, 0.5)]
+                name = f"{function.title()}{number}"
+                x = program.op(f"{name}Backward0", inputs, (1,), f"{name.lower()}(x)")
+        program.function, program.line = "", 90 + block
+        x = program.op("AddBackward0", [(x, 1)], (1,), "x + y", "x")
+    return program.report((x, (1.0,)), labels=["x"])
+
+
+def blocks_of_functions(layers: int = 24) -> Report:
+    """Equal modules that call a function, as attention does in some libraries."""
+    program = Program("model.py")
+    x = program.leaf("x")
+    for layer in range(layers):
+        program.enter(f"h.{layer}", "Block")
+        for number in range(16):
+            program.function = "attention" if 4 <= number < 10 else "Block.forward"
+            program.line = number
+            x = program.op(f"Op{number}Backward0", [(x, 1.1)], (1,), f"op{number}(x)")
+        program.exit()
+    return program.report((x, (1.0,)))

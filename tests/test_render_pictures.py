@@ -129,7 +129,8 @@ def test_closed_modules_show_what_enters_them() -> None:
 def test_too_many_boxes_are_refused_with_a_way_out() -> None:
     with pytest.raises(GradscopeError) as caught:
         dot(chain(MOST_ITEMS + 1), Options(folding=ALL))
-    assert "--depth N" in caught.value.hint and ".json" in caught.value.hint
+    for way in ("--depth N", "--focus GLOB", "--path LEAF", ".html"):
+        assert way in caught.value.hint
     dot(chain(100_000))
 
 
@@ -186,3 +187,61 @@ def test_a_failing_dot_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("GRADSCOPE_DOT", str(broken))
     with pytest.raises(GradscopeError, match="Graphviz failed: no such plugin"):
         render(small(), "svg")
+
+
+@needs_graphviz
+@pytest.mark.parametrize(
+    ("case", "page"), [("small", (842, 595)), ("transformer", (595, 842)), ("wide", (842, 595))]
+)
+def test_a_pdf_is_one_page_of_a4_that_lies_as_the_drawing_does(
+    case: str, page: tuple[int, int]
+) -> None:
+    picture = render(wide() if case == "wide" else CASES[case](), "pdf")
+    assert isinstance(picture, bytes)
+    assert re.findall(rb"/MediaBox \[ ?0 0 (\d+) (\d+)", picture) == [
+        tuple(str(size).encode() for size in page)
+    ]
+
+
+def wide() -> Report:
+    """A sum of many leaves."""
+    program = Program()
+    leaves = [(program.leaf(f"x{number}"), 1.0) for number in range(20)]
+    return program.report((program.op("StackBackward0", leaves, (1.0,)), (1.0,)))
+
+
+@needs_graphviz
+def test_a_repeat_shows_a_bar_for_every_round_and_names_the_extremes() -> None:
+    report = transformer(48)
+    text = dot(report)
+    (label,) = re.findall(r"label=<(.*gpt\.h\.\*.*)> fill", text)
+    assert label.count('WIDTH="6"') == 40  # as many as fit
+    found = words(svg(report))
+    assert "×48" in found and any(
+        re.match("largest .* in h.0 · smallest .* in h.47", w) for w in found
+    )
+
+
+@needs_graphviz
+def test_boxes_link_to_their_line_and_say_nothing_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    href = "{http://www.w3.org/1999/xlink}href"
+
+    def links(file: str) -> set[str]:
+        program = Program(file)
+        x = program.leaf("x")
+        program.line = 7
+        y = program.op("MulBackward0", [(x, 1)], (1,), "x*2")
+        picture = svg(program.report((y, (1.0,))))
+        return {link for part in picture.iter(f"{SVG}a") if (link := part.get(href))}
+
+    assert links("demo.py") == {"demo.py#L1", "demo.py#L7"}
+    assert links(str(tmp_path / "a b" / "demo.py")) == {"a%20b/demo.py#L1", "a%20b/demo.py#L7"}
+    assert "file:///lib/demo.py#L7" in links("/lib/demo.py")
+    # What a name says is no address: not a script, not another machine.
+    assert links("javascript:alert(1).py") == {
+        f"javascript%3Aalert%281%29.py#L{line}" for line in (1, 7)
+    }
+    assert links("<string>") == set()

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import gradscope
-from gradscope.cli.options import FORMATS as OFFERED
+from gradscope.cli.output_options import FORMATS as OFFERED
+from gradscope.cli.output_options import SORTABLE
 from gradscope.render import FORMATS
+from gradscope.render._parameters import SORTABLE as COLUMNS
 
 PACKAGE = Path(gradscope.__file__).parent
 LAYERS = {
@@ -125,6 +127,7 @@ def test_what_is_exported_is_what_is_there() -> None:
 
 def test_the_command_line_offers_the_formats_there_are() -> None:
     assert tuple(FORMATS) == OFFERED
+    assert COLUMNS == SORTABLE
     for name in FORMATS:
         assert (PACKAGE / "render" / f"{name}.py").exists()
 

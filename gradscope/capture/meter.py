@@ -21,6 +21,7 @@ from gradscope.capture.summary import (
     name_of,
     number,
     plain,
+    readable,
     state_of,
     unreadable,
 )
@@ -40,15 +41,18 @@ class Meter:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
 
-    ``fault`` is the first reason for which a gradient could not be read, if any.
+    ``fault`` is the first reason for which a gradient could not be read, if any.  ``zeros`` are the
+    counts of :meth:`count_zeros`, finished with the table.
     """
 
     def __init__(self, keep: int = SMALL, limit: int = MAX_VALUES) -> None:
         self._table: list[GradientInfo] = [GradientInfo("not reached"), GradientInfo("none")]
         self._keep = keep
         self._left = limit
+        self.zeros: list[int | None] = []
         self.fault: Exception | None = None
         self._pending: list[tuple[int, torch.Tensor, torch.Tensor | None]] = []
+        self._counts: list[tuple[int, torch.Tensor]] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
 
@@ -61,6 +65,21 @@ class Meter:
             self._left -= len(info.values or ())
             self._table.append(info)
             return len(self._table) - 1
+
+    def count_zeros(self, gradient: torch.Tensor) -> int:
+        """Count the elements that are 0 and return the index of that count in ``zeros``; what
+        cannot be read has none."""
+        with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
+            position = len(self.zeros)
+            self.zeros.append(None)
+            try:
+                if readable(gradient):
+                    amount = gradient.numel() - gradient.detach().count_nonzero()
+                    self._keep_count(position, amount)
+            except Exception as error:
+                # As in _read: the program's backward goes on.
+                self.fault = self.fault or error
+            return position
 
     def _read(self, gradient: torch.Tensor) -> GradientInfo:
         try:
@@ -85,7 +104,24 @@ class Meter:
             for (index, _, values), row in zip(entries, rows, strict=True):
                 self._table[index] = _filled(self._table[index], row, values)
         self._pending.clear()
+        self._finish_counts()
         return tuple(self._table)
+
+    def _keep_count(self, position: int, amount: torch.Tensor) -> None:
+        if amount.device.type == "cpu":
+            self.zeros[position] = int(amount)
+        else:
+            self._counts.append((position, amount))
+
+    def _finish_counts(self) -> None:
+        by_device: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
+        for position, amount in self._counts:
+            by_device.setdefault(amount.device, []).append((position, amount))
+        for entries in by_device.values():
+            amounts = torch.stack([amount for _, amount in entries]).tolist()
+            for (position, _), amount in zip(entries, amounts, strict=True):
+                self.zeros[position] = amount
+        self._counts.clear()
 
     def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
         still = gradient.detach()

@@ -16,11 +16,10 @@ from gradscope.cli.options import (
     gradient_option,
     look_options,
     memory_options,
-    output_options,
     start_options,
-    study_output_options,
     target_options,
 )
+from gradscope.cli.output_options import output_options, study_output_options
 from gradscope.cli.result import Result
 from gradscope.version import VERSION
 

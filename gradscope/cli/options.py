@@ -1,30 +1,14 @@
-"""The options that commands share, and what they mean taken together."""
+"""The options that commands share, but for those of output, and what they mean taken together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from gradscope.cli.output_options import all_of, folding_options
 from gradscope.errors import TargetError
 from gradscope.target import Target, parse_target
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-# Formats are named here again, and not imported, because a renderer costs more than all of --help;
-# a test holds the two lists together.
-FORMATS = ("tree", "json", "dot", "svg", "png", "pdf", "html")
-
-
-def _all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
 
 gradient_option = click.option(
     "--gradient",
@@ -33,7 +17,7 @@ gradient_option = click.option(
     "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
 )
 
-target_options = _all_of(
+target_options = all_of(
     click.argument("target", required=False),
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
     click.option(
@@ -52,7 +36,7 @@ target_options = _all_of(
 )
 """Which program to run."""
 
-start_options = _all_of(
+start_options = all_of(
     click.option(
         "--root",
         metavar="EXPR",
@@ -76,7 +60,7 @@ derivative_option = click.option(
     help="Start from the gradient of this leaf instead, computed with create_graph=True.",
 )
 
-look_options = _all_of(
+look_options = all_of(
     start_options,
     derivative_option,
     click.option(
@@ -86,7 +70,7 @@ look_options = _all_of(
 )
 """The same, and how closely."""
 
-check_options = _all_of(
+check_options = all_of(
     click.option(
         "--node",
         type=click.IntRange(min=0),
@@ -107,7 +91,7 @@ _top_option = click.option(
     "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
 )
 
-memory_options = _all_of(
+memory_options = all_of(
     start_options,
     click.option(
         "--by",
@@ -118,67 +102,7 @@ memory_options = _all_of(
 )
 """Which graph to count, and what to show of it."""
 
-_file_option = click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write to FILE, whose suffix chooses the format; - is stdout.",
-)
-
-_terminal_options = _all_of(
-    click.option(
-        "--width",
-        type=click.IntRange(min=20),
-        metavar="N",
-        help="Columns of the text; the terminal's own by default.",
-    ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
-)
-
-_folding_options = _all_of(
-    click.option(
-        "--depth",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Open modules down to this depth of calls.",
-    ),
-    click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
-    click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
-)
-
-output_options = _all_of(
-    _file_option,
-    click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(FORMATS),
-        help="The format, where the suffix of FILE does not say it.",
-    ),
-    _folding_options,
-    _terminal_options,
-)
-"""Where the result goes and what it looks like."""
-
-study_output_options = _all_of(
-    _file_option,
-    click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(["text", *FORMATS[1:]]),
-        help="text and html tell the numbers, json holds all, the others draw the graph.",
-    ),
-    _terminal_options,
-)
-"""The same for a command that tells more than a graph."""
-
-diff_options = _all_of(
+diff_options = all_of(
     click.argument("a"),
     click.argument("b"),
     click.option(
@@ -203,11 +127,11 @@ diff_options = _all_of(
         help="Keep and compare the values of all tensors, not the norms of large ones.",
     ),
     _top_option,
-    _folding_options,
+    folding_options,
 )
 """What to compare, how strictly, and how much of it to show."""
 
-explain_options = _all_of(
+explain_options = all_of(
     click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
     click.option(
         "--node", type=int, metavar="ID", help="Explain what this node does, by its number."
@@ -221,7 +145,7 @@ explain_options = _all_of(
 )
 """What to explain."""
 
-doctor_options = _all_of(
+doctor_options = all_of(
     click.option(
         "--steps",
         metavar="N|all",

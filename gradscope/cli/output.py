@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradscope import render
-from gradscope.cli import terminal
+from gradscope.cli import terminal, viewer
 from gradscope.cli.messages import say
 from gradscope.errors import OutputError
 from gradscope.render.output import STDOUT
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 OWN_OF_GRAPHS = {"text": "tree"}
 """How a command that shows a graph shows it as text."""
 
+TEXTS = ("tree", "lanes", "table")
+"""Formats that a person reads on a terminal."""
+
+PARAMETERS = ("table", "csv")
+"""Formats that are lists of parameters."""
+
 
 @dataclass(frozen=True)
 class Output:
@@ -31,6 +37,7 @@ class Output:
     drawing: render.Options
     quiet: bool
     is_text: bool
+    is_opened: bool = False
 
     @classmethod
     def take(cls, options: dict[str, Any], own: Mapping[str, str] = OWN_OF_GRAPHS) -> Output:
@@ -44,8 +51,11 @@ class Output:
         Raises:
             OutputError: the file could not be written, or its suffix names no format.
         """
-        path, format_name = options.pop("output") or STDOUT, options.pop("format_name")
+        opened, format_name = options.pop("opened"), options.pop("format_name")
+        path = options.pop("output") or (STDOUT if not opened else viewer.temporary(format_name))
         to_stdout = path == STDOUT
+        if opened and to_stdout:
+            raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
         format_name = format_name or ("text" if to_stdout else _format_for(path, own))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
@@ -59,14 +69,17 @@ class Output:
             saved=options.get("saved", False),
             by=options.pop("by", None),
             top=options.pop("top", None),
+            sort=options.pop("sort", None),
             folding=Folding(
                 options.pop("depth", None),
                 options.pop("everything", False),
                 options.pop("path", None),
+                focus=options.pop("focus", None),
             ),
         )
-        text = format_name == own["text"]
-        return cls(path, format_name, drawing, options.pop("quiet"), text)
+        _check_lists(drawing, format_name, own)
+        text = format_name in (own["text"], *TEXTS)
+        return cls(path, format_name, drawing, options.pop("quiet"), text, opened)
 
     @property
     def to_stdout(self) -> bool:
@@ -92,11 +105,24 @@ class Output:
         render.save(report, self.path, self.format, self.drawing)
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
+        if self.is_opened:
+            viewer.show(self.path)
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither result nor error."""
         if not self.quiet:
             say(text)
+
+
+def _check_lists(drawing: render.Options, format: str, own: Mapping[str, str]) -> None:
+    """Raises: OutputError, for options of lists where there is no list."""
+    if drawing.top == 0:
+        raise OutputError("--top 0 lists nothing", "--top 10: the largest; --top -10: the smallest")
+    if drawing.sort and format not in PARAMETERS:
+        raise OutputError(f"--sort orders parameters, not {format}", "add --format table")
+    if drawing.top and format not in (*PARAMETERS, *TEXTS, *own.values()):
+        hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
+        raise OutputError(f"--top makes a list, not {format}", hint)
 
 
 def _format_for(path: str, own: Mapping[str, str]) -> str:

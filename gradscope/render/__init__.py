@@ -31,6 +31,9 @@ class Format(NamedTuple):
 
 FORMATS: dict[str, Format] = {
     "tree": Format((".txt",)),
+    "lanes": Format(()),
+    "table": Format(()),
+    "csv": Format((".csv",)),
     "json": Format((".json",), binary=True),
     "dot": Format((".dot", ".gv")),
     "svg": Format((".svg",)),

@@ -17,8 +17,9 @@ from gradscope.render._notes import Note, notes_of
 from gradscope.render._rows import ROOT, Row
 from gradscope.render._scale import INKS
 from gradscope.render._scene import Scene, state_word
-from gradscope.render._table import Cell, Column, Part
-from gradscope.render._text import Glyphs, visible
+from gradscope.render._strip import FEWEST_CELLS, MOST_CELLS, strip
+from gradscope.render._table import GAP, Cell, Column, Part
+from gradscope.render._text import Glyphs, cells, visible
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
@@ -38,6 +39,21 @@ COLUMNS = (
 )
 
 
+FOLDED_DROPS = {"shape": 2, "value": 3, "gradient": 4, "": 5}
+"""In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
+
+
+def _of_folded(column: Column, width: int) -> Column:
+    essential = column.essential and column.title != "gradient"
+    drop = FOLDED_DROPS.get(column.title, column.drop)
+    comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
+    return replace(column, drop=drop, comfort=comfort, essential=essential)
+
+
+def _cut(item: Item) -> Literal["start", "end"]:
+    return "start" if item.kind in ("leaf", "module") else "end"
+
+
 class Cells:
     """Fills the columns for the rows of one scene."""
 
@@ -47,25 +63,46 @@ class Cells:
 
     def columns(self) -> list[Column]:
         """The columns, with titles the terminal can show."""
-        return [replace(column, title=self.glyphs.text(column.title)) for column in COLUMNS]
+        width = self.scene.options.width
+        folded = self.scene.is_folded
+        columns = [_of_folded(one, width) for one in COLUMNS] if folded else COLUMNS
+        return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
     def of(self, row: Row) -> list[Cell]:
         """The cells of a row."""
         item = self.scene.view.items[row.item]
         if row.kind == "note":
-            return self._note(row.lead, notes_of(self.scene, item)[row.note])
+            return self.note(row.lead, notes_of(self.scene, item)[row.note])
         info = self._flow(row)
         tensor = self._tensor(row)
+        expression = NOTHING if self._is_told(row, item) else self._expression(item)
+        return [self._name(row, item), expression, *self._body(item, info, tensor)]
+
+    def in_full(
+        self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None
+    ) -> list[Cell]:
+        """All cells of an item that has one row only, with the gradient that enters it."""
+        arrivals = self.scene.arriving(item)
+        expression = self._expression(item)
+        if arrivals > 1:
+            gap = " · " if expression[0].text else ""
+            expression += (Part(self.glyphs.text(f"{gap}sum of {arrivals:,}"), "dim", "whole"),)
+        title = Part(self.glyphs.text(self.scene.title(item)), "bold" * item.folded, _cut(item))
+        name = (*self.badge(item), title, *self._type(item))
+        return [name, expression, *self._body(item, info, tensor)]
+
+    def _body(self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
         return [
-            self._name(row, item),
-            NOTHING if self._is_told(row, item) else self._expression(item),
             self._shape(tensor),
             self._value(tensor),
             *self._gradient(info, tensor),
             (Part(self.glyphs.text(self.scene.source(item)), "dim"),),
         ]
 
-    def _note(self, lead: str, note: Note) -> list[Cell]:
+    def note(self, lead: str, note: Note) -> list[Cell]:
+        """The cells of an additional row of an item."""
+        if note.across:
+            return [self.across(f"{lead} ", note)]
         sign = self.glyphs.saved if note.total is None else self.glyphs.sum
         name = (Part(f"{lead}{sign} ", "dim", "never"), Part(self.glyphs.text(note.title)))
         return [
@@ -77,15 +114,26 @@ class Cells:
             NOTHING,
         ]
 
+    def across(self, lead: str, note: Note) -> Cell:
+        """One line across all columns: a strip of the norms of what repeats, and words about
+        them."""
+        words = Part(self.glyphs.text(note.remark), "cyan")
+        start = Part(lead, "dim", "never")
+        if not note.rounds:
+            return (start, words)
+        room = self.scene.options.width - cells(lead) - cells(words.text) - len(GAP)
+        most = min(max(room, FEWEST_CELLS), MOST_CELLS)
+        drawn = strip([one.info for one in note.rounds], most, self.glyphs)
+        return (start, Part(drawn + GAP * bool(note.remark), "", "never"), words)
+
     def _is_told(self, row: Row, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)
 
     def _expression(self, item: Item) -> Cell:
         words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
-        parameters = self.scene.parameters(item)
-        if not parameters:
-            return (words,)
-        return (words, Part(self.glyphs.text(f" · {parameters}"), "dim", "whole"))
+        more = (self.scene.operations_of_rounds(item), self.scene.parameters(item))
+        parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
+        return (words, *parts)
 
     def _flow(self, row: Row) -> GradientInfo | None:
         reading = self.scene.reading
@@ -93,6 +141,10 @@ class Cells:
             return None
         if row.link == ROOT:
             return reading.seed(row.root)
+        item = self.scene.view.items[row.item]
+        # Several edges of one link may meet inside a group: what enters it is their sum.
+        if item.folded and len(self.scene.incoming[item.id]) == 1:
+            return reading.entering(item)
         return reading.link(self.scene.view.links[row.link])
 
     def _tensor(self, row: Row) -> TensorInfo | None:
@@ -104,14 +156,17 @@ class Cells:
     def _name(self, row: Row, item: Item) -> Cell:
         lead = Part(row.lead, "dim", "never")
         sign, style = self._sign(row, item)
-        cut: Literal["start", "end"] = "start" if item.kind in ("leaf", "module") else "end"
-        name = Part(self.glyphs.text(self._title(row, item)), style, cut)
-        kind = self.scene.type(item)
-        more = (Part(self.glyphs.text(f" {kind}"), "dim", "whole"),) if kind else ()
-        return (lead, *self._badge(row, item), Part(f"{sign} ", style, "never"), name, *more)
+        name = Part(self.glyphs.text(self._title(row, item)), style, _cut(item))
+        badge = () if row.kind == "reference" else self.badge(item)
+        return (lead, *badge, Part(f"{sign} ", style, "never"), name, *self._type(item))
 
-    def _badge(self, row: Row, item: Item) -> tuple[Part, ...]:
-        severity = None if row.kind == "reference" else self.scene.badge(item)
+    def _type(self, item: Item) -> tuple[Part, ...]:
+        kind = self.scene.type(item)
+        return (Part(self.glyphs.text(f" {kind}"), "dim", "whole"),) if kind else ()
+
+    def badge(self, item: Item) -> tuple[Part, ...]:
+        """The sign of the worst finding about an item."""
+        severity = self.scene.badge(item)
         if severity is None:
             return ()
         return (Part(self.glyphs.text(f"{BADGES[severity]} "), INKS_OF[severity], "never"),)
@@ -130,12 +185,16 @@ class Cells:
         glyphs = self.glyphs
         if row.kind == "reference":
             return f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again, "dim"
+        sign, style = self.sign(item)
+        if row.link == ROOT and item.kind != "leaf":
+            sign = f"{glyphs.root} {sign}" if item.folded else glyphs.root
+        return sign, style
+
+    def sign(self, item: Item) -> tuple[str, str]:
+        """The sign of an item's kind, and its style."""
         if item.kind == "leaf":
-            return glyphs.leaf, "green"
-        sign = glyphs.module if item.kind == "module" else glyphs.op
-        if row.link == ROOT:
-            sign = f"{glyphs.root} {sign}" if item.kind == "module" else glyphs.root
-        return sign, "bold"
+            return self.glyphs.leaf, "green"
+        return self.glyphs.module if item.folded else self.glyphs.op, "bold"
 
     def _output_number(self, row: Row) -> str:
         """``[1]`` where a gradient enters a node at another output than its first."""

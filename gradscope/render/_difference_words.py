@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradscope.compare import Change, Comparison, Place
 from gradscope.compare.comparison import Distance
 from gradscope.render import numbers
-from gradscope.render._scene import short_files
+from gradscope.render._places import short_files
 from gradscope.render._text import one_line, shorten, visible
 
 SIGNS = {

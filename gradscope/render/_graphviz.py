@@ -14,7 +14,10 @@ from typing import Literal
 
 from gradscope.errors import GradscopeError, ToolMissing
 
-Picture = Literal["svg", "png", "pdf"]
+Picture = Literal["svg", "png", "pdf", "plain"]
+
+POINTS = 72
+"""Points of an inch."""
 
 TIMEOUT = 120
 """Seconds after which a layout is given up."""
@@ -32,16 +35,27 @@ _HINT = (
 )
 
 
-def draw(source: str, format: Picture) -> bytes:
-    """The picture of a graph in the DOT language.
+def draw(source: str, format: Picture, *arguments: str) -> bytes:
+    """The picture of a graph in the DOT language; ``arguments`` are further ones of ``dot``.
 
     Raises:
         ToolMissing: if there is neither ``dot`` nor pygraphviz.
         GradscopeError: if the layout takes too long, or fails.
     """
     # Twice the pixels, so that small text stays sharp; the other formats have no pixels.
-    arguments = ["-Gdpi=144"] if format == "png" else []
-    return _run([*_command(format), *arguments], source)
+    sharp = ["-Gdpi=144"] if format == "png" else []
+    return _run([*_command(format), *sharp, *arguments], source)
+
+
+def size(source: str) -> tuple[float, float]:
+    """How wide and high the layout of a graph is, in points.
+
+    Raises:
+        GradscopeError: as :func:`draw` does.
+    """
+    # The first line is: graph, scale, width, height; in inches.
+    first = _run(_command("plain"), source).split(maxsplit=4)
+    return POINTS * float(first[2]), POINTS * float(first[3])
 
 
 def _command(format: Picture) -> list[str]:
@@ -72,7 +86,8 @@ def _run(command: list[str], source: str) -> bytes:
         )
     except subprocess.TimeoutExpired:
         what = f"Graphviz had no layout after {TIMEOUT} seconds"
-        raise GradscopeError(what, "draw less: --depth N or --path LEAF") from None
+        hint = "draw less: --depth N, --focus GLOB or --path LEAF; or -o FILE.html"
+        raise GradscopeError(what, hint) from None
     except OSError as error:
         raise ToolMissing(f"cannot run {command[0]}: {error.strerror or error}", _HINT) from None
     # Warnings go to stderr also on success, and concern nobody then.

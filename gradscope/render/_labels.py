@@ -10,6 +10,8 @@ from gradscope.render import numbers
 from gradscope.render._findings import BADGES
 from gradscope.render._scale import INKS, STEPS, tint
 from gradscope.render._scene import Scene, state_word
+from gradscope.render._strip import Round, exceptions, extremes, heights
+from gradscope.render._strip import short as path_end
 from gradscope.render._text import markup, shorten, visible
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
@@ -27,6 +29,11 @@ LONGEST = 44
 
 _BAR = 64
 """Width of a module's bar in points."""
+
+_STRIP = 20
+"""Height of a strip of bars in points."""
+
+_MOST_BARS = 40
 
 
 _TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{}</TABLE>'
@@ -104,17 +111,44 @@ class Labels:
         color = MAGENTA if info.state == "non-finite" else INK
         return box([head, text(said, color, 10)])
 
-    def module(self, item: Item, info: GradientInfo | None) -> str:
-        """A closed module: path and class, what is inside, a bar for the gradient entering it."""
+    def group(self, item: Item, info: GradientInfo | None) -> str:
+        """A closed group: its name and class, what is inside, a bar for the gradient entering it,
+        and where it repeats one for every round."""
         scene = self.scene
         head = self._badge(item) + text(short(scene.title(item), keep_end=True), bold=True)
         if scene.type(item):
             head += text(f"  {short(scene.type(item))}", GREY, 10)
         inside = text(short(scene.expression(item)), TEAL, 10)
-        parameters = scene.parameters(item)
-        if parameters:
-            inside += text(f" · {parameters}", FAINT, 10)
-        return box([head, inside, self._bar(info)] if info else [head, inside])
+        facts = (scene.operations_of_rounds(item), scene.source(item), scene.parameters(item))
+        inside += "".join(text(f" · {fact}", FAINT, 10) for fact in facts if fact)
+        lines = [head, inside]
+        if info:
+            lines.append(self._bar(info))
+        return box([*lines, *self._strip(scene.rounds(item))])
+
+    def _strip(self, rounds: list[Round]) -> list[str]:
+        """A bar for every round, or for several where they are many, and words about them."""
+        if len(rounds) < 2:
+            return []
+        shown = heights([one.info for one in rounds], _MOST_BARS)
+        bars = "".join(self._upright(info, place) for info, place in shown)
+        named = [one._replace(name=path_end(one.name)) for one in rounds]
+        words = (exceptions(named), extremes(named))
+        return [_TABLE.format(f"<TR>{bars}</TR>"), *(text(line, GREY, 10) for line in words)]
+
+    def _upright(self, info: GradientInfo, place: float | None) -> str:
+        step = self.scene.scale.step(info.norm)
+        color = GREY if step is None else INKS[step]
+        height = 2 if place is None else 2 + round(place * _STRIP)
+        if info.state == "non-finite":
+            color, height = MAGENTA, 2 + _STRIP
+        # A blank above each bar: Graphviz would put the bar in the middle.
+        rows = ((4 + _STRIP - height, ""), (height, f' BGCOLOR="{color}"'))
+        bar = "".join(
+            f'<TR><TD FIXEDSIZE="TRUE" WIDTH="5" HEIGHT="{size}"{fill}></TD></TR>'
+            for size, fill in rows
+        )
+        return f'<TD FIXEDSIZE="TRUE" WIDTH="6" HEIGHT="{_STRIP + 4}">{_TABLE.format(bar)}</TD>'
 
     def _badge(self, item: Item) -> str:
         """The sign and the rule of the worst finding about an item."""

@@ -12,6 +12,7 @@ from gradscope.render._scene import Scene, state_word
 from gradscope.render._table import Cell, Column, Part, Table
 from gradscope.render._text import Glyphs, visible
 from gradscope.report import GradientInfo, Leaf
+from gradscope.simplify import meant
 
 MOST_TERMS = 4
 """Longer sums are shown by their result alone."""
@@ -32,13 +33,18 @@ class LeafTable:
     """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
     def __init__(self, scene: Scene, reading: Reading, glyphs: Glyphs, order: list[int]) -> None:
-        """``order``: all items as they are met; leaves inside a closed one follow each other."""
+        """``order``: all items as they are met; leaves inside a closed one follow each other.
+        Those that are not what the options focus on are left out."""
         self.scene = scene
         self.options = scene.options
         self.reading = reading
         self.glyphs = glyphs
-        positions = {leaf.node: index for index, leaf in enumerate(scene.graph.leaves)}
+        graph = scene.graph
+        positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         nodes = (node for item in order for node in scene.view.items[item].members)
+        folding = self.options.folding
+        if folding.focus is not None:
+            positions = {node: positions[node] for node in positions.keys() & meant(graph, folding)}
         self.positions = [positions[node] for node in nodes if node in positions]
 
     def lines(self, most: int) -> list[str]:

@@ -1,5 +1,5 @@
-"""Further rows under an item: the sum of what arrived on several edges, and what it saved for
-backward."""
+"""Further rows under an item: the sum of what arrived on several edges, the norms of what repeats,
+and what it saved for backward."""
 
 from __future__ import annotations
 
@@ -8,23 +8,46 @@ from typing import NamedTuple
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene
+from gradscope.render._strip import FEWEST_CELLS, Round, exceptions, extremes, short
+from gradscope.render._table import GAP
 from gradscope.render._text import visible
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
+LEAD = 12
+"""Cells that branches before a row may take."""
+
 
 class Note(NamedTuple):
-    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about."""
+    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
+    A note ``across`` all columns has only its remark, after a strip of its ``rounds``."""
 
     title: str
     tensor: TensorInfo | None
     total: GradientInfo | None = None
     remark: str = ""
+    rounds: tuple[Round, ...] = ()
+    across: bool = False
 
 
 def notes_of(scene: Scene, item: Item) -> list[Note]:
     """The notes of an item, sums first."""
-    return [*_sums(scene, item), *_saved(scene, item)]
+    return [*_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
+
+
+def _strips(scene: Scene, item: Item) -> list[Note]:
+    """The strip of a repeat and its extremes, in one line if that is wide enough for both."""
+    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
+    if len(rounds) < 2:
+        return []
+    room = scene.options.width - LEAD
+    beside = room - min(len(rounds), FEWEST_CELLS) - len(GAP)
+    apart, words = exceptions(rounds), extremes(rounds, beside)
+    first = Note("", None, remark=words, rounds=rounds, across=True)
+    if not apart and len(words) <= beside:
+        return [first]
+    second = Note("", None, remark=extremes(rounds, room), across=True)
+    return [first._replace(remark=apart), *([second] if second.remark else [])]
 
 
 def _sums(scene: Scene, item: Item) -> list[Note]:

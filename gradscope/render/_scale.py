@@ -45,7 +45,8 @@ _NARROWEST = 4.0
 class Scale:
     """Where a norm lies between the small and the large ones of this report."""
 
-    def __init__(self, gradients: Iterable[GradientInfo]) -> None:
+    def __init__(self, gradients: Iterable[GradientInfo], narrowest: float = _NARROWEST) -> None:
+        """``narrowest``: the decades that the scale spans at least."""
         logs = sorted(
             math.log10(size)
             for size in (float(info.norm) for info in gradients if info.norm is not None)
@@ -55,7 +56,7 @@ class Scale:
         low = logs[len(logs) // 100] if logs else 0.0
         high = logs[-1 - len(logs) // 100] if logs else 0.0
         # Widened on both sides, so that equal norms lie in the middle, which means typical.
-        missing = max(_NARROWEST - (high - low), 0.0) / 2
+        missing = max(narrowest - (high - low), 0.0) / 2
         self.low = low - missing
         self.high = high + missing
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import PurePath
 
 from gradscope.errors import ReportError
 from gradscope.observations import Finding, Severity
@@ -16,12 +15,17 @@ from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
 from gradscope.render import numbers
 from gradscope.render._findings import BADGES, badges, head, worst
+from gradscope.render._places import short_files, source_url
 from gradscope.render._scale import Scale
+from gradscope.render._strip import Round
 from gradscope.render._text import one_line, visible
 from gradscope.render.options import Options
 from gradscope.report import BackwardPass, GradientInfo, Origin, Report
 from gradscope.simplify import Item, Link, View, simplify
 from gradscope.simplify.partition import label_of
+
+FEWEST_BLOCKS = 3
+"""Modules of one class of which the largest and smallest gradient are named."""
 
 
 class Scene:
@@ -54,9 +58,17 @@ class Scene:
 
     def source(self, item: Item) -> str:
         """The line that made an item, or "" for a module, which many lines made."""
-        if item.kind == "module":
+        if item.kind == "module" or item.type:
             return ""
         return self.place(self.graph.nodes[item.members[0]].origin)
+
+    def link(self, item: Item) -> str:
+        """A relative or file URL of the source file and line of an item, or "" where there is
+        none."""
+        origin = self.graph.origin_of(self.graph.nodes[item.members[0]])
+        if origin is None or not self.source(item):
+            return ""
+        return source_url(origin.file, origin.line)
 
     def title(self, item: Item) -> str:
         """What an item is called, without its sign: ``Mul``, ``h.0``."""
@@ -68,18 +80,64 @@ class Scene:
         return visible(item.type) if item.type != item.title else ""
 
     def expression(self, item: Item) -> str:
-        """The user's words for an item, ``y*2 ×9`` for a repeat; for a module the count of ops."""
+        """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups the count of
+        ops."""
         if item.kind == "repeat":
             return f"{visible(one_line(item.label))} ×{item.count:,}".strip()
-        if item.kind != "module":
+        if not item.folded:
             return visible(one_line(item.label))
-        operations = [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
+        operations = self._operations(item)
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
-        return visible(one_line(only)) if only else numbers.count(len(operations), "op")
+        return visible(one_line(only)) or self.operations(item)
+
+    def arriving(self, item: Item) -> int:
+        """How many gradients meet in an item that is one node; 0 where none flowed."""
+        if self.reading is None or item.folded:
+            return 0
+        return sum(self.reading.arrivals(item).values())
+
+    def operations(self, item: Item) -> str:
+        """``57 ops``: how many operations are in an item."""
+        return numbers.count(len(self._operations(item)), "op")
+
+    def operations_of_rounds(self, item: Item) -> str:
+        """``2,000 ops`` of a repeat whose count of rounds does not say it already, else ""."""
+        if item.kind != "repeat" or len(self._operations(item)) == item.count:
+            return ""
+        return self.operations(item)
+
+    def _operations(self, item: Item) -> list[int]:
+        return [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
+
+    @cached_property
+    def is_folded(self) -> bool:
+        """Whether anything is closed in this view."""
+        return any(item.folded for item in self.view.items)
+
+    def rounds(self, item: Item) -> list[Round]:
+        """The rounds of a repeat with the gradient that enters each, in the order of backward."""
+        if self.reading is None or not item.rounds:
+            return []
+        infos = self.reading.rounds(item)
+        return [Round(name, info) for name, info in zip(item.round_names, infos, strict=True)]
+
+    def blocks(self) -> tuple[str, list[Round]]:
+        """The class of which most of the graph is made, and the gradient that enters each closed
+        module of it; ("", []) where there is none, or too few to compare."""
+        alike: dict[str, list[Item]] = {}
+        for item in self.view.items:
+            if item.kind == "module":
+                alike.setdefault(item.type, []).append(item)
+        for kind, items in alike.items():
+            most = 2 * sum(len(item.members) for item in items) > len(self.graph.nodes)
+            if self.reading is not None and most and len(items) >= FEWEST_BLOCKS:
+                rounds = [Round(item.title, self.reading.entering(item)) for item in items]
+                return visible(kind), rounds
+        return "", []
 
     def parameters(self, item: Item) -> str:
         """The gradient of the leaves inside an item in a few words, or ""."""
-        inside = self.reading.parameters(item) if self.reading and item.kind == "module" else None
+        inside = self.reading.parameters(item) if self.reading and item.folded else None
         if inside is None or inside.norm is None:
             return ""
         return f"params {numbers.number(inside.norm)}"
@@ -209,23 +267,6 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
         kinds = (("NaN", info.nan), ("Inf", info.inf))
         return f"{bad} " + " ".join(f"{word} {amount:,}" for word, amount in kinds if amount)
     return ""
-
-
-def short_files(files: set[str]) -> dict[str, str]:
-    """For every file the end of its path that tells it from the others."""
-    shown: dict[str, str] = {}
-    waiting = {file: PurePath(file).parts or (file,) for file in files}
-    length = 1
-    while waiting:
-        ends: dict[tuple[str, ...], int] = {}
-        for parts in waiting.values():
-            ends[parts[-length:]] = ends.get(parts[-length:], 0) + 1
-        for file, parts in list(waiting.items()):
-            if ends[parts[-length:]] == 1 or length >= len(parts):
-                shown[file] = visible("/".join(parts[-length:]))
-                del waiting[file]
-        length += 1
-    return shown
 
 
 def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:

@@ -58,9 +58,14 @@ class Table:
         self.paint = painter() if color else plain
 
     def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterable[str]:
-        """The title line and a line for every row."""
+        """The title line and a line for every row; a row of fewer cells than columns is one cell
+        that goes across them all."""
         titles = [(Part(column.title, "dim"),) for column in self.columns]
-        texts = [[cells("".join(part.text for part in cell)) for cell in row] for row in rows]
+        texts = [
+            [cells("".join(part.text for part in cell)) for cell in row]
+            for row in rows
+            if len(row) == len(self.columns)
+        ]
         natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
         shown = self._fit(natural)
         for row in [titles, *rows]:
@@ -100,6 +105,8 @@ class Table:
             excess -= 1
 
     def _line(self, row: Sequence[Cell], shown: dict[int, int]) -> str:
+        if len(row) < len(self.columns):
+            return self._cell(row[0], self.width, Column("")).rstrip()
         pieces = [self._cell(row[i], size, self.columns[i]) for i, size in shown.items()]
         return GAP.join(pieces).rstrip()
 

@@ -88,6 +88,9 @@ class Glyphs:
     stem: str = "│ "
     ellipsis: str = "…"
     blocks: str = "▏▎▍▌▋▊▉█"
+    levels: str = "▁▂▃▄▅▆▇█"
+    lanes: str = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
+    """Lines by the sum of their arms: 1 up, 2 down, 4 left, 8 right."""
     ascii: bool = False
 
     def text(self, text: str) -> str:
@@ -140,5 +143,7 @@ ASCII = Glyphs(
     stem="| ",
     ellipsis="...",
     blocks="#",
+    levels="_.:=+*%#",
+    lanes=" |||-'.|-`.|-+.+",
     ascii=True,
 )

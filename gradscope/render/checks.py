@@ -14,7 +14,7 @@ from dataclasses import replace
 from gradscope.checks import CallCheck, Checks, Comparison, LeafCheck, Verdict
 from gradscope.plain import Number
 from gradscope.render import numbers
-from gradscope.render._scene import short_files
+from gradscope.render._places import short_files
 from gradscope.render._table import Cell, Column, Part, Table, painter, plain
 from gradscope.render._text import ASCII, UNICODE, one_line, visible
 from gradscope.render.options import Options

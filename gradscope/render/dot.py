@@ -56,7 +56,7 @@ def render(report: Report, options: Options) -> str:
     scene = Scene(report, options)
     if len(scene.view.items) > MOST_ITEMS:
         what = f"{len(scene.view.items):,} boxes are too many for a picture"
-        hint = "fold more: --depth N, --path LEAF; or keep everything: -o FILE.json"
+        hint = "fold more: --depth N, --focus GLOB, --path LEAF; or all of it: -o FILE.html"
         raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
     return _Drawing(scene).source()
 
@@ -138,14 +138,17 @@ class _Drawing:
         uses = len(scene.incoming[item.id])
         if item.kind == "leaf":
             label = self.labels.leaf(item, info, uses)
-        elif item.kind == "module":
-            label = self.labels.module(item, info)
+        elif item.folded:
+            label = self.labels.group(item, info)
         else:
             roots = [
                 scene.graph.roots[i].label for i, it in enumerate(scene.view.roots) if it == item.id
             ]
             label = self.labels.operation(item, info, next(iter(roots), ""))
         style = self._style(item, info)
+        link = scene.link(item)
+        if link:
+            style["URL"] = link
         self.graph.node(name, label=label, tooltip=graphviz.escape(self._tooltip(item)), **style)
 
     def _style(self, item: Item, info: GradientInfo | None) -> dict[str, str]:

@@ -39,8 +39,9 @@ class Options:
     ``--all``. ``values``: numbers of tensors of every size that the report holds.  ``saved``: the
     tensors kept for backward.  ``call``: which of the report's backward passes, by its number;
     None takes the first. ``direction``: which way the arrows of pictures point.
-    ``by`` and ``top``: which table of several to show, and how many rows.  ``overlay``:
-    what a picture shows instead of the report's own gradients."""
+    ``by`` and ``top``: which table of several to show, and how many rows; a negative ``top`` takes
+    the smallest instead of the largest.  ``sort``: the column by which parameters are ordered.
+    ``overlay``: what a picture shows instead of the report's own gradients."""
 
     width: int = 100
     color: bool = False
@@ -52,5 +53,6 @@ class Options:
     direction: Literal["backward", "forward"] = "backward"
     by: str | None = None
     top: int | None = None
+    sort: str | None = None
     overlay: Overlay | None = None
     folding: Folding = field(default_factory=Folding)

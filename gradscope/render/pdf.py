@@ -1,13 +1,27 @@
-"""The drawing as PDF, for papers."""
+"""The drawing as PDF on one page of A4, upright or lying as the drawing is: to print, or for
+papers."""
 
 from __future__ import annotations
 
 from gradscope.render import dot
-from gradscope.render._graphviz import draw
+from gradscope.render._graphviz import draw, size
 from gradscope.render.options import Options
 from gradscope.report import Report
 
+A4 = (595, 842)
+"""Points."""
+
+MARGIN = 36
+"""Points around the drawing, which printers need."""
+
 
 def render(report: Report, options: Options) -> bytes:
-    """The picture; see :mod:`gradscope.render.dot` for what is drawn."""
-    return draw(dot.render(report, options), "pdf")
+    """The picture; see :mod:`gradscope.render.dot` for what is drawn.  A small one keeps its
+    size."""
+    source = dot.render(report, options)
+    width, height = size(source)
+    page = A4 if height >= width else A4[::-1]
+    zoom = min((page[0] - 2 * MARGIN) / width, (page[1] - 2 * MARGIN) / height, 1.0)
+    # A viewport is the one way in which all versions of Graphviz make a page of a given size.
+    viewport = f"-Gviewport={page[0]},{page[1]},{zoom:.4f}"
+    return draw(source, "pdf", viewport, "-Gmargin=0")

@@ -6,33 +6,35 @@ Writes plain strings and styles, never markup, so that no name can act."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from itertools import islice
 
-from gradscope.render import numbers
-from gradscope.render._cells import BAD_INK, Cells
-from gradscope.render._findings import BADGES, INKS
+from gradscope.render import _ranking
+from gradscope.render._cells import Cells
+from gradscope.render._head import Head
 from gradscope.render._leaves import LeafTable
 from gradscope.render._notes import notes_of
 from gradscope.render._rows import Row, Walk
 from gradscope.render._scene import Scene
 from gradscope.render._table import Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, cells, shorten, visible
+from gradscope.render._text import ASCII, UNICODE, visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
 
-MOST_FINDINGS = 5
-
 LEAF_LINES = 10
 """Lines the leaves may take from a tree that has more rows than fit."""
 
+FEWEST_LEAF_LINES = 6
+"""And those they leave a tree that then fits."""
+
 
 def render(report: Report, options: Options) -> str:
-    """The tree, ending with a newline."""
+    """The tree, ending with a newline; with ``top`` a list of nodes."""
+    if options.top:
+        return _ranking.render(report, options)
     tree = _Tree(Scene(report, options))
     return "\n".join(tree.lines()) + "\n"
 
@@ -46,10 +48,11 @@ class _Tree:
         self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
         self.walk = Walk(scene.view, self.glyphs, self.notes)
         self.cells = Cells(scene, self.glyphs)
+        self.head = Head(scene, self.glyphs, self.paint)
 
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""
-        head = list(self._head())
+        head = list(self.head.lines())
         yield from head
         view = self.scene.view
         rows = len(view.links) + len(view.roots) + sum(self.notes)
@@ -57,45 +60,15 @@ class _Tree:
         leaves = self._leaf_table()
         wanted = len(leaves.positions) + 2 if leaves and leaves.positions else 0
         room = rows
-        if not self.options.folding.all:
+        if not self.options.folding.is_chosen:
             budget = max(self.options.lines, FEWEST_LINES) - len(head) - 1 - heads
-            room = min(rows, max(budget - min(wanted, LEAF_LINES), budget // 2))
+            room = budget - LEAF_LINES if rows > budget - FEWEST_LEAF_LINES else rows
+            room = min(rows, max(budget - wanted, room, budget // 2))
             wanted = budget - room
         yield from self._trees(room)
         if leaves and leaves.positions:
             yield ""
             yield from leaves.lines(max(wanted - 1, 4))
-
-    def _head(self) -> Iterator[str]:
-        scene, glyphs = self.scene, self.glyphs
-        target = visible(scene.report.meta.target)
-        leaves = len(scene.graph.leaves)
-        counted = "1 leaf" if leaves == 1 else numbers.count(leaves, "leave")
-        words = [target, scene.size(), counted, scene.direction()]
-        yield self._fitted(" · ".join(word for word in words if word), "bold")
-        # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
-        if scene.alarm():
-            yield from self._wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
-        for severity, line in list(scene.findings())[:MOST_FINDINGS]:
-            yield self._fitted(f"{BADGES[severity]} {line}", INKS[severity])
-        more = len(scene.report.findings) - MOST_FINDINGS
-        if more > 0:
-            yield self.glyphs.text(f"… {more:,} more findings: gradscope doctor FILE.json")
-        for note in scene.report.notes:
-            yield from self._wrapped(visible(note))
-        if scene.folded():
-            yield from self._wrapped(scene.folded(), "dim")
-
-    def _wrapped(self, text: str, style: str = "") -> list[str]:
-        text = self.glyphs.text(text)
-        # Wide characters take two cells, which textwrap does not know.
-        wide = cells(text) - len(text)
-        lines = textwrap.wrap(text, max(self.options.width - wide, 1))
-        return [self.paint(line, style) for line in lines]
-
-    def _fitted(self, text: str, style: str) -> str:
-        text = self.glyphs.text(text)
-        return self.paint(shorten(text, self.options.width, self.glyphs.ellipsis), style)
 
     def _trees(self, room: int) -> Iterator[str]:
         """All trees under one head line, as far as there is room; then how much is missing."""
@@ -117,13 +90,12 @@ class _Tree:
                 yield self._root_head(starts[position])
             yield line
         if missing:
-            ways = "--depth N, --all" if scene.graph.calls else "--all"
-            yield self.glyphs.text(f"… {missing:,} more nodes: {ways}")
+            yield self.head.more(missing)
 
     def _root_head(self, root: int) -> str:
         label = visible(self.scene.graph.roots[root].label)
         text = f"root {root + 1} of {len(self.scene.view.roots)}"
-        return self._fitted(f"{text} · {label}" if label else text, "bold")
+        return self.head.fitted(f"{text} · {label}" if label else text, "bold")
 
     def _leaf_table(self) -> LeafTable | None:
         reading = self.scene.reading

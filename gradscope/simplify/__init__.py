@@ -10,9 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradscope.report import Graph
+from gradscope.simplify.focus import UnknownFocus, find
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Group, Hierarchy
-from gradscope.simplify.opening import opened_around, opened_to, opened_to_fit
+from gradscope.simplify.opening import (
+    opened_around,
+    opened_in,
+    opened_inside,
+    opened_to,
+    opened_to_fit,
+)
 from gradscope.simplify.partition import Partition
 from gradscope.simplify.paths import UnknownLeaf, restrict
 from gradscope.simplify.view import Item, Link, View
@@ -23,9 +30,11 @@ __all__ = [
     "Hierarchy",
     "Item",
     "Link",
+    "UnknownFocus",
     "UnknownLeaf",
     "View",
     "hierarchy_of",
+    "meant",
     "simplify",
 ]
 
@@ -36,8 +45,8 @@ class Folding:
 
     ``depth``: close module calls nested this deep (1 is the outermost); None opens level by level
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
-    ways to this leaf.  ``focus``: open the groups whose title matches this pattern, and close the
-    others."""
+    ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.focus`) and close the
+    rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents."""
 
     depth: int | None = None
     all: bool = False
@@ -45,25 +54,59 @@ class Folding:
     limit: int = 30
     focus: str | None = None
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the user said what to see, so that nothing of it is left out."""
+        return self.all or self.focus is not None
+
 
 def simplify(graph: Graph, folding: Folding | None = None) -> View:
     """The view of a graph.
 
     Raises:
         UnknownLeaf: if ``folding.path`` names none.
+        UnknownFocus: if ``folding.focus`` matches nothing.
     """
     folding = folding or Folding()
     part = Partition(graph)
     keep = None if folding.path is None else restrict(part, folding.path)
-    if not folding.all:
+    if not folding.all or folding.focus is not None:
         hierarchy = hierarchy_of(graph, keep)
         part.close(hierarchy, _opened(hierarchy, folding))
     return part.view()
 
 
+def meant(graph: Graph, folding: Folding) -> set[int]:
+    """The nodes that ``path`` and ``focus`` ask for, with the leaves that these use; all nodes
+    where neither was given.
+
+    Raises:
+        UnknownLeaf: if ``folding.path`` names none.
+        UnknownFocus: if ``folding.focus`` matches nothing.
+    """
+    part = Partition(graph)
+    keep = None if folding.path is None else restrict(part, folding.path)
+    kept = set(part.kept_nodes())
+    if folding.focus is None:
+        return kept
+    hierarchy = hierarchy_of(graph, keep)
+    inside = find(hierarchy, folding.focus).members(hierarchy)
+    # A shared parameter is in no module, and a user of a module means its parameters too.
+    used = {edge.target for edge in graph.edges if edge.source in inside}
+    return kept & (inside | {node for node in used if graph.nodes[node].kind == "leaf"})
+
+
 def _opened(hierarchy: Hierarchy, folding: Folding) -> set[int]:
     if folding.focus is not None:
-        return opened_around(hierarchy, folding.focus)
+        return _opened_around(hierarchy, folding, folding.focus)
     if folding.depth is not None:
         return opened_to(hierarchy, folding.depth)
     return opened_to_fit(hierarchy, folding.limit)
+
+
+def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> set[int]:
+    focus = find(hierarchy, glob)
+    opened = opened_around(hierarchy, focus.holders(hierarchy))
+    if folding.all or folding.depth is not None:
+        return opened | opened_inside(hierarchy, focus.groups, folding.depth)
+    return opened | opened_in(hierarchy, focus.groups, folding.limit)

@@ -192,7 +192,9 @@ class _Grouping:
             run = made.contents[start:end]
             name = functions[start]
             if name and len(run) >= FEWEST_IN_FUNCTION:
+                word = self._number("function", name, tuple(map(self._word, run)))
                 run = [self.draft.add(Made("function", f"{name}()", contents=run))]
+                self._words[run[0]] = word
             contents += run
             start = end
         made.contents = contents

@@ -93,6 +93,15 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         own = self._held(repeat)
         return [[node] for node in own if self.graph.nodes[node].kind != "leaf"]
 
+    def round_names(self, repeat: int) -> list[str]:
+        """What the rounds of a repeat are called, in the same order: a module's path, or where that
+        is the same for all their number, as the program counts."""
+        titles = [self.groups[group].title for group in self._flat(repeat)]
+        if titles and len(set(titles)) == len(titles):
+            return titles
+        count = len(titles) or len(self.rounds(repeat))
+        return [f"round {number}" for number in range(count, 0, -1)]
+
     def inside(self, group: int) -> list[int]:
         """All nodes of a group at any depth, ascending."""
         found: list[int] = []

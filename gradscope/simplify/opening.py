@@ -6,7 +6,7 @@ drawn.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from collections.abc import Set
 
 from gradscope.simplify.hierarchy import Hierarchy
 
@@ -42,9 +42,19 @@ def opened_to_fit(hierarchy: Hierarchy, limit: int) -> set[int]:
     everything = opened_to(hierarchy, len(hierarchy.groups) + 1)
     if _seen(hierarchy, everything) <= limit:
         return everything
-    opened = {0}
-    frontier = hierarchy.children[0]
-    seen = _things(hierarchy, 0)
+    return _grown(hierarchy, {0}, limit)
+
+
+def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> set[int]:
+    """These groups, and as many levels inside them as leave at most ``limit`` things to see
+    there."""
+    return _grown(hierarchy, set(groups), limit)
+
+
+def _grown(hierarchy: Hierarchy, opened: set[int], limit: int) -> set[int]:
+    """Groups that are open, and what is opened inside them."""
+    frontier = [child for group in sorted(opened) for child in hierarchy.children[group]]
+    seen = sum(_things(hierarchy, group) for group in opened)
     while frontier:
         ready = [group for group in frontier if _is_worth_opening(hierarchy, group)]
         # Repeats first: their rounds belong on the same level as what stands beside the repeat.
@@ -72,17 +82,23 @@ def _growth(hierarchy: Hierarchy, groups: list[int]) -> int:
     return sum(_things(hierarchy, group) - 1 for group in groups)
 
 
-def opened_around(hierarchy: Hierarchy, glob: str) -> set[int]:
-    """Every group whose title matches, all that is inside it, and what is around it."""
-    opened: set[int] = set()
-    for group in hierarchy.groups:
-        if group.parent in opened or fnmatchcase(group.title, glob):
-            opened.add(group.id)
+def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> set[int]:
+    """These groups and all that is around them."""
+    opened = {0, *inner}
     # From the inside out: what is around an opened group is opened before its own surroundings.
     for group in reversed(hierarchy.groups):
         if group.id in opened and group.parent is not None:
             opened.add(group.parent)
-    return opened | {0}
+    return opened
+
+
+def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = None) -> set[int]:
+    """These groups, and all inside them down to this depth; 1 is their own contents."""
+    levels = dict.fromkeys(groups, 1)
+    for group in hierarchy.groups:
+        if group.parent in levels:
+            levels[group.id] = levels[group.parent] + 1
+    return {group for group, level in levels.items() if depth is None or level <= depth}
 
 
 def _things(hierarchy: Hierarchy, group: int) -> int:
@@ -102,4 +118,6 @@ def _seen(hierarchy: Hierarchy, opened: set[int]) -> int:
 
 
 def _is_worth_opening(hierarchy: Hierarchy, group: int) -> bool:
-    return not hierarchy.is_loop(group) and _things(hierarchy, group) > 1
+    # What holds one group and nothing else is only a cover.
+    is_cover = bool(hierarchy.children[group])
+    return not hierarchy.is_loop(group) and (is_cover or _things(hierarchy, group) > 1)

@@ -138,6 +138,7 @@ class Partition:
             node = self.graph.nodes[members[0]]
             title = self._leaf_name(node.id) if node.kind == "leaf" else short_op(node)
             return Item(position, node.kind, (node.id,), title, label_of(self.graph, node))
+        rounds = self._rounds(fold, key)
         return Item(
             position,
             fold.kind,
@@ -147,19 +148,19 @@ class Partition:
             fold.type,
             fold.call,
             fold.count,
-            self._rounds(fold, key),
+            tuple(nodes for _, nodes in rounds),
+            tuple(name for name, _ in rounds),
         )
 
-    def _rounds(self, fold: Group, key: int) -> tuple[tuple[int, ...], ...]:
-        """The members of a repeat by its rounds, from the last to the first."""
+    def _rounds(self, fold: Group, key: int) -> list[tuple[str, tuple[int, ...]]]:
+        """The members of a repeat by its rounds, from the last to the first, as far as they are
+        drawn."""
         if fold.kind != "repeat" or self._hierarchy is None:
-            return ()
+            return []
+        names = self._hierarchy.round_names(fold.id)
         inside = self._hierarchy.rounds(fold.id)
-        return tuple(
-            kept
-            for nodes in inside
-            if (kept := tuple(node for node in nodes if self.group[node] == key))
-        )
+        kept = (tuple(node for node in nodes if self.group[node] == key) for nodes in inside)
+        return [(name, nodes) for name, nodes in zip(names, kept, strict=True) if nodes]
 
     def _leaf_name(self, node: int) -> str:
         """A leaf's best name, or its number when the program has none for it."""

@@ -5,10 +5,9 @@ Must not know of folding; it only takes nodes out.
 
 from __future__ import annotations
 
-import difflib
-
 from gradscope.errors import GradscopeError
 from gradscope.report import Graph, Leaf
+from gradscope.simplify.focus import nearest
 from gradscope.simplify.partition import Partition
 
 _MOST_NAMES = 8
@@ -43,13 +42,6 @@ def _find(graph: Graph, name: str) -> Leaf:
     names = [known for leaf in graph.leaves for known in leaf.names[:1]]
     if not names:
         raise UnknownLeaf(f"no leaf is called {name!r}", "The leaves of this graph have no names.")
-    matcher = difflib.SequenceMatcher(b=name)
-
-    def likeness(known: str) -> float:
-        matcher.set_seq1(known)
-        return matcher.ratio()
-
-    nearest = sorted(names, key=likeness, reverse=True)
     more = f", … ({len(names)} in all)" if len(names) > _MOST_NAMES else ""
-    hint = f"leaves, nearest first: {', '.join(nearest[:_MOST_NAMES])}{more}"
+    hint = f"leaves, nearest first: {', '.join(nearest(name, names, _MOST_NAMES))}{more}"
     raise UnknownLeaf(f"no leaf is called {name!r}", hint)

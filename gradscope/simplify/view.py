@@ -28,7 +28,7 @@ class Item(msgspec.Struct, frozen=True):
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
     module's path), ``type`` is a module's class, ``label`` the user's expression, ``call`` the
     module call closed here, ``count`` how often a repeat repeats, ``rounds`` its members by round,
-    in the order of backward.  All texts are raw."""
+    in the order of backward, ``round_names`` what these are called.  All texts are raw."""
 
     id: int
     kind: ItemKind
@@ -39,6 +39,7 @@ class Item(msgspec.Struct, frozen=True):
     call: int | None = None
     count: int = 1
     rounds: tuple[tuple[int, ...], ...] = ()
+    round_names: tuple[str, ...] = ()
 
     @property
     def folded(self) -> bool:

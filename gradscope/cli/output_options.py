@@ -1,0 +1,124 @@
+"""The options that say where a result goes and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Formats are named here again, and not imported, because a renderer costs more than all of --help;
+# a test holds the two lists together.
+FORMATS = ("tree", "lanes", "table", "csv", "json", "dot", "svg", "png", "pdf", "html")
+
+DRAWINGS = ("json", "dot", "svg", "png", "pdf", "html")
+"""Those of a command that has a text of its own."""
+
+SORTABLE = ("name", "shape", "dtype", "weight", "gradient", "ratio", "zeros", "nonfinite")
+"""The columns of table and csv; named again for the same reason."""
+
+
+def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator."""
+
+    def decorate(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+_file_options = all_of(
+    click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write to FILE, whose suffix chooses the format; - is stdout.",
+    ),
+    click.option(
+        "--open",
+        "opened",
+        is_flag=True,
+        help="Open the file in its viewer or browser; without -o a page in a temporary folder. "
+        "Over SSH: print its path.",
+    ),
+)
+
+_terminal_options = all_of(
+    click.option(
+        "--width",
+        type=click.IntRange(min=20),
+        metavar="N",
+        help="Columns of the text; the terminal's own by default.",
+    ),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+)
+
+folding_options = all_of(
+    click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Open modules down to this depth of calls.",
+    ),
+    click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
+    click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
+    click.option(
+        "--focus",
+        metavar="GLOB",
+        help="Open what matches and close the rest: a module's path, a function, a variable or "
+        "an expression, with * and ?.  --depth and --all then count from there.",
+    ),
+)
+"""How much of a graph is shown."""
+
+_list_options = all_of(
+    click.option(
+        "--top",
+        type=int,
+        metavar="N",
+        help="List the N nodes (table, csv: parameters) with the largest gradients; -N: the "
+        "smallest.",
+    ),
+    click.option(
+        "--sort",
+        type=click.Choice(SORTABLE),
+        help="Order the rows of --format table and csv by this column.",
+    ),
+)
+
+output_options = all_of(
+    _file_options,
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        help="The format, where the suffix of FILE does not say it.",
+    ),
+    folding_options,
+    _list_options,
+    _terminal_options,
+)
+"""Where the result goes and what it looks like."""
+
+study_output_options = all_of(
+    _file_options,
+    click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(["text", *DRAWINGS]),
+        help="text and html tell the numbers, json holds all, the others draw the graph.",
+    ),
+    _terminal_options,
+)
+"""The same for a command that tells more than a graph."""

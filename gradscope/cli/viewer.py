@@ -1,0 +1,34 @@
+"""Opening a file that was written: in its viewer, or over SSH by telling where it is.
+
+Must not know what is in the file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from gradscope import render
+from gradscope.cli.messages import say
+
+DEFAULT = "html"
+
+
+def temporary(format: str | None) -> str:
+    """The name of a new file in a folder of its own, for a format of ``--format`` (a page if
+    None); it stays there for the viewer."""
+    known = render.FORMATS.get(format or DEFAULT)
+    suffix = known.suffixes[0] if known and known.suffixes else ".txt"
+    return str(Path(tempfile.mkdtemp(prefix="gradscope-")) / f"graph{suffix}")
+
+
+def show(path: str) -> None:
+    """Open a file with the program that the desktop has for it; say where it is if that cannot be
+    done."""
+    place = Path(path).absolute()
+    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
+        say(f"not opened over SSH: {place}")
+    elif click.launch(str(place)):
+        say(f"no program to open it with: {place}")

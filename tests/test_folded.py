@@ -1,0 +1,168 @@
+"""What is folded can be unfolded again, in every format that folds; and its numbers add up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from gradscope.errors import GradscopeError
+from gradscope.render import Options, render
+from gradscope.report import Report
+from gradscope.simplify import Folding, UnknownFocus, View, hierarchy_of, meant, simplify
+from tests.reports import (
+    blocks_of_functions,
+    chain,
+    decaying,
+    doublings,
+    functions,
+    transformer,
+    two_roots,
+)
+
+PROGRAMS = {
+    "transformer": transformer(3),
+    "deep transformer": transformer(31),
+    "blocks of functions": blocks_of_functions(),
+    "functions": functions(),
+    "loop": doublings(),
+    "long loop": decaying(130),
+    "chain": chain(400, distinct=True),
+    "two roots": two_roots(),
+}
+
+
+def shown(report: Report, format: str, folding: Folding) -> str:
+    text = render(report, format, Options(width=400, lines=100_000, folding=folding))
+    assert isinstance(text, str)
+    return text
+
+
+def operations_in_tree(text: str) -> Iterator[int]:
+    """The operations that each row of a tree or of lanes stands for."""
+    for line in text.split("\n\n")[0].splitlines():
+        match = re.match(r"[│├└─╭╮╰╯┤┬┼ ]*(◇ ▸|[○◇▸])", line)
+        if match:
+            yield number_of_operations(line) if "▸" in match[1] else 1
+
+
+def operations_in_lanes(text: str) -> Iterator[int]:
+    for line in text.splitlines():
+        match = re.match(r"[│├└─╭╮╰╯┤┬┼ ]*([○◇▸])", line)
+        if match:
+            yield number_of_operations(line) if match[1] == "▸" else 1
+
+
+def operations_in_dot(text: str) -> Iterator[int]:
+    for line in text.splitlines():
+        if re.match(r"\t\d+ \[", line) and "leaf" not in line.split("tooltip")[0]:
+            words = re.sub(r"<[^>]*>", "  ", line.split("tooltip")[0])
+            yield number_of_operations(words) if "peripheries=2" in line else 1
+
+
+def number_of_operations(text: str) -> int:
+    """``57 ops``; else the rounds of a loop over one operation; else one."""
+    found = re.search(r"\b([\d,]+) ops?\b", text) or re.search(r"×([\d,]+)", text)
+    return int(found[1].replace(",", "")) if found else 1
+
+
+COUNTERS = {
+    "tree": operations_in_tree,
+    "lanes": operations_in_lanes,
+    "dot": operations_in_dot,
+}
+FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3))]
+
+
+@pytest.mark.parametrize("folding", FOLDINGS, ids=str)
+@pytest.mark.parametrize("format", COUNTERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_counts_on_what_is_folded_add_up_to_the_graph(
+    name: str, format: str, folding: Folding
+) -> None:
+    report = PROGRAMS[name]
+    operations = sum(node.kind != "leaf" for node in report.graph.nodes)
+    assert sum(COUNTERS[format](shown(report, format, folding))) == operations
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_node_is_reached_by_opening_what_is_closed(name: str) -> None:
+    """Focusing on a closed item shows finer ones, again and again down to the nodes."""
+    graph = PROGRAMS[name].graph
+    alone: set[int] = set()
+    seen: set[str] = set()
+    waiting = [simplify(graph)]
+    while waiting:
+        view = waiting.pop()
+        view.check(graph)
+        alone |= {item.members[0] for item in view.items if not item.folded}
+        for title in {item.title for item in view.items if item.folded} - seen:
+            seen.add(title)
+            finer = simplify(graph, Folding(focus=title, depth=1))
+            assert largest(finer, title) < largest(view, title), title
+            waiting.append(finer)
+    assert len(alone) == len(graph.nodes)
+
+
+def largest(view: View, title: str) -> int:
+    """The nodes in the largest closed item of this title."""
+    sizes = [len(item.members) for item in view.items if item.folded and item.title == title]
+    return max(sizes, default=0)
+
+
+@pytest.mark.parametrize("format", COUNTERS)
+@pytest.mark.parametrize(
+    ("name", "glob", "depth", "single", "closed"),
+    [
+        ("deep transformer", "gpt.h.3.mlp", None, "self.act", "gpt.h.4"),
+        ("deep transformer", "gpt.h.3", 1, "x = x + self.attn", "gpt.h.3.mlp"),
+        ("deep transformer", "*.wte", None, "self.wte(ids)", "gpt.h.*"),
+        ("functions", "attend", None, "attend4(x)", "mlp()"),
+        ("functions", "mlp2(x)", None, "mlp2(x)", "attend()"),
+        ("functions", "Mlp2", None, "mlp2(x)", "attend()"),
+        ("transformer", "loss", None, "loss", "gpt"),
+        ("transformer", "?pt.h.1", None, "self.mlp(self.ln_mlp(x))", "gpt.h.0"),
+    ],
+)
+def test_focus_opens_what_matches_and_closes_the_rest(
+    format: str, name: str, glob: str, depth: int | None, single: str, closed: str
+) -> None:
+    text = shown(PROGRAMS[name], format, Folding(focus=glob, depth=depth))
+    assert single in text
+    assert re.search(rf"(▸ |\[.*<B>|▸ .*){re.escape(closed)}(?!\w)", text)
+
+
+def test_focus_with_all_opens_everything_inside() -> None:
+    graph = PROGRAMS["deep transformer"].graph
+    view = simplify(graph, Folding(focus="gpt.h.3", all=True))
+    inside = [node.id for node in graph.nodes if graph.module_of(node).startswith("gpt.h.3.")]
+    alone = {item.members[0] for item in view.items if not item.folded}
+    assert inside and alone >= set(inside)
+
+
+def test_focus_names_the_leaves_that_are_used_there() -> None:
+    graph = PROGRAMS["functions"].graph
+    names = {leaf.node: leaf.names[0] for leaf in graph.leaves}
+    found = meant(graph, Folding(focus="norm"))
+    assert {names[node] for node in found if node in names} == {"x", *(f"W[{i}]" for i in range(4))}
+    # Brackets are part of a name before they are a pattern.
+    assert [names[node] for node in meant(graph, Folding(focus="W[2]"))] == ["W[2]"]
+
+
+def test_a_focus_that_matches_nothing_is_answered_with_the_nearest_names() -> None:
+    with pytest.raises(UnknownFocus) as caught:
+        simplify(PROGRAMS["deep transformer"].graph, Folding(focus="gpt.h.3.mpl"))
+    assert caught.value.hint.startswith("nearest: gpt.h.3.mlp,")
+    assert isinstance(caught.value, GradscopeError)
+
+
+def test_equal_blocks_that_call_a_function_are_one_repeat() -> None:
+    graph = PROGRAMS["blocks of functions"].graph
+    repeats = [group for group in hierarchy_of(graph).groups if group.kind == "repeat"]
+    assert [(group.title, group.count) for group in repeats] == [("h.*", 24)]
+
+
+def test_the_rounds_of_a_module_called_again_and_again_are_numbered() -> None:
+    (item,) = [item for item in simplify(decaying(7).graph).items if item.kind == "repeat"]
+    assert item.round_names == tuple(f"round {number}" for number in range(7, 0, -1))
