@@ -142,10 +142,12 @@ class Cells:
         if row.link == ROOT:
             return reading.seed(row.root)
         item = self.scene.view.items[row.item]
-        # Several edges of one link may meet inside a group: what enters it is their sum.
-        if item.folded and len(self.scene.incoming[item.id]) == 1:
+        link = self.scene.view.links[row.link]
+        # Several edges of one link may meet, in a group or a node: what enters it is their sum.
+        meets = item.folded or len(link.edges) > 1
+        if meets and len(self.scene.incoming[item.id]) == 1:
             return reading.entering(item)
-        return reading.link(self.scene.view.links[row.link])
+        return reading.link(link)
 
     def _tensor(self, row: Row) -> TensorInfo | None:
         if row.link == ROOT:
