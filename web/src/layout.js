@@ -1,6 +1,7 @@
 // Places for the boxes of the open groups, each level laid out on its own, from the inside out.
 // A pure function of model, open groups and the sizes of boxes; levels are kept while nothing in them changes.
 import dagre from "@dagrejs/dagre";
+import { crossing, extent } from "./curve.js";
 import { IN, OUT, level } from "./level.js";
 
 export const PAD = 18;
@@ -13,12 +14,14 @@ const MANY = 300;
 /** A level with more lines than this shows their gradients in the panel only. */
 const MOST_LABELS = 40;
 const LABEL_HEIGHT = 12;
+const LABEL_GAP = 7;
 
-const CLOSED = { width: 168, height: 44 };
+/** No open group is narrower, so that its title has room. */
+const NARROWEST = 168;
 
 export class Layouts {
   /**
-   * @param {(box) => {width: number, height: number}} sizeOf the size of a node's box
+   * @param {(box) => {width: number, height: number}} sizeOf the size of a box that is not open
    * @param {(bundle) => number} labelOf the width of what stands beside a line
    */
   constructor(model, sizeOf, labelOf) {
@@ -32,6 +35,11 @@ export class Layouts {
   /** The whole drawing with these groups open: the placed level of group 0. */
   whole(open) {
     return this._place(0, open);
+  }
+
+  /** Place everything anew: what stands beside the lines has changed. */
+  forget() {
+    this.placed.clear();
   }
 
   _level(group) {
@@ -48,7 +56,7 @@ export class Layouts {
     const sizes = [...inner.values()].map((one) => `${one.width}x${one.height}`).join();
     const known = this.placed.get(group);
     if (known && known.signature === `${opened}|${sizes}`) return { ...known, boxes: known.boxes.map((box) => withInner(box, inner)) };
-    const sized = boxes.map((box) => ({ ...box, ...this._size(box, inner.get(box.key)) }));
+    const sized = boxes.map((box) => ({ ...box, ...this._size(box, inner.get(box.key)), open: inner.has(box.key) }));
     const made = { group, signature: `${opened}|${sizes}`, ...arrange(sized, this._labelled(bundles), group === 0) };
     this.placed.set(group, made);
     return { ...made, boxes: made.boxes.map((box) => withInner(box, inner)) };
@@ -57,12 +65,13 @@ export class Layouts {
   /** Lines with room for their gradients, where there are few enough to be read. */
   _labelled(bundles) {
     if (bundles.length > MOST_LABELS) return bundles;
-    return bundles.map((bundle) => ({ ...bundle, room: this.labelOf(bundle) }));
+    // Where all that comes in goes to one place, the line outside has said it.
+    const isSaid = bundles.filter(({ from }) => from === IN).length === 1;
+    return bundles.map((bundle) => (bundle.from === IN && isSaid ? bundle : { ...bundle, room: this.labelOf(bundle) }));
   }
 
   _size(box, inner) {
-    if (inner) return { width: inner.width, height: inner.height };
-    return box.group === undefined ? this.sizeOf(box) : CLOSED;
+    return inner ? { width: inner.width, height: inner.height } : this.sizeOf(box);
   }
 }
 
@@ -89,7 +98,7 @@ function arrange(boxes, bundles, isWhole) {
     if (bundle.label) right = Math.max(right, bundle.label.x + bundle.room);
   }
   if (left > right) [left, right, above, below] = [0, 0, 0, 0];
-  const width = Math.max(right - left + 2 * PAD, CLOSED.width);
+  const width = Math.max(right - left + 2 * PAD, NARROWEST);
   const height = below - above + top + PAD;
   const shift = { x: (width - (right - left)) / 2 - left, y: top - above };
   const move = (point) => ({ ...point, x: point.x + shift.x, y: point.y + shift.y });
@@ -107,7 +116,7 @@ function arrange(boxes, bundles, isWhole) {
 
 // What crosses the border of a group does so in the middle of its edge, so that lines are bundled there.
 function border(bundle, points, width, height) {
-  if (bundle.from === IN) return [{ x: width / 2, y: HEAD }, ...points.slice(1)];
+  if (bundle.from === IN) return [{ x: width / 2, y: 0 }, ...points.slice(1)];
   if (bundle.to === OUT) return [...points.slice(0, -1), { x: width / 2, y: height }];
   return points;
 }
@@ -120,23 +129,36 @@ function careful(boxes, bundles) {
   const crosses = (end) => bundles.some((bundle) => bundle.from === end || bundle.to === end);
   for (const end of [IN, OUT]) if (crosses(end)) graph.setNode(end, { width: 2, height: 2 });
   bundles.forEach((bundle, i) => {
-    const room = bundle.room ? { width: bundle.room, height: LABEL_HEIGHT, labelpos: "r", labeloffset: 6 } : {};
+    const room = bundle.room ? { width: bundle.room, height: LABEL_HEIGHT, labelpos: "r", labeloffset: LABEL_GAP } : {};
     graph.setEdge(bundle.from, bundle.to, { weight: bundle.from === IN || bundle.to === OUT ? 1 : 2, ...room }, String(i));
   });
   dagre.layout(graph);
-  const corner = (box) => {
+  const placed = boxes.map((box) => {
     const { x, y } = graph.node(box.key);
     return { ...box, x: x - box.width / 2, y: y - box.height / 2 };
-  };
+  });
+  const at = new Map(placed.map((box) => [box.key, box]));
   return {
-    boxes: boxes.map(corner),
+    boxes: placed,
     bundles: bundles.map((bundle, i) => {
-      const { points, x, y } = graph.edge(bundle.from, bundle.to, String(i));
-      const label = bundle.room ? { x: x - bundle.room / 2, y } : null;
-      return { ...bundle, label, points: points.map((p) => ({ x: p.x, y: p.y })) };
+      const { points, y } = graph.edge(bundle.from, bundle.to, String(i));
+      const line = fastened(points, at.get(bundle.from), at.get(bundle.to));
+      const label = bundle.room ? { x: crossing(line, y) + LABEL_GAP, y } : null;
+      return { ...bundle, label, points: line };
     }),
   };
 }
+
+/** Lines to and from open groups go on inside them in the middle, so they meet the border there. */
+function fastened(points, from, to) {
+  const line = points.map(({ x, y }) => ({ x, y }));
+  if (from?.open) line[0] = bottom(from);
+  if (to?.open) line[line.length - 1] = top(to);
+  return line;
+}
+
+const top = (box) => ({ x: box.x + box.width / 2, y: box.y });
+const bottom = (box) => ({ x: box.x + box.width / 2, y: box.y + box.height });
 
 /** Ranks by longest path, in rows of bounded width, in the order of the nodes. */
 function fast(boxes, bundles) {
@@ -175,13 +197,12 @@ function fast(boxes, bundles) {
     }
   }
   const at = new Map(placed.map((box) => [box.key, box]));
-  const bottom = (key) => point(at.get(key), (box) => box.height);
-  const top = (key) => point(at.get(key), () => 0);
+  const end = (key, side) => side(at.get(key));
   return {
     boxes: placed,
     bundles: bundles.map((bundle) => ({
       ...bundle,
-      points: [bundle.from === IN ? top(bundle.to) : bottom(bundle.from), bundle.to === OUT ? bottom(bundle.from) : top(bundle.to)],
+      points: [bundle.from === IN ? end(bundle.to, top) : end(bundle.from, bottom), bundle.to === OUT ? end(bundle.from, bottom) : end(bundle.to, top)],
     })),
   };
 }
@@ -192,22 +213,21 @@ function append(lists, key, value) {
   else lists.set(key, [value]);
 }
 
-const point = (box, height) => ({ x: box.x + box.width / 2, y: box.y + height(box) });
-
 /** Every box and bundle with absolute places, parents before what is in them. */
 export function flatten(whole) {
   const boxes = [];
   const bundles = [];
-  const waiting = [{ placed: whole, x: 0, y: 0, depth: 0 }];
-  for (const { placed, x, y, depth } of waiting) {
+  const waiting = [{ placed: whole, x: 0, y: 0, depth: 0, around: null }];
+  for (const { placed, x, y, depth, around } of waiting) {
     for (const box of placed.boxes) {
-      const here = { ...box, x: box.x + x, y: box.y + y, depth, open: box.inner !== null };
+      const here = { ...box, x: box.x + x, y: box.y + y, depth, around, open: box.inner !== null };
       boxes.push(here);
-      if (box.inner) waiting.push({ placed: box.inner, x: here.x, y: here.y, depth: depth + 1 });
+      if (box.inner) waiting.push({ placed: box.inner, x: here.x, y: here.y, depth: depth + 1, around: here.key });
     }
     for (const bundle of placed.bundles) {
       const move = (p) => ({ x: p.x + x, y: p.y + y });
-      bundles.push({ ...bundle, label: bundle.label && move(bundle.label), points: bundle.points.map(move) });
+      const points = bundle.points.map(move);
+      bundles.push({ ...bundle, label: bundle.label && move(bundle.label), points, extent: extent(points) });
     }
   }
   return { boxes, bundles, width: whole.width, height: whole.height };

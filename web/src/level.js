@@ -2,14 +2,15 @@
 // Pure: model in, plain objects out.  Knows nothing of places on the screen.
 
 /**
- * @typedef {{key: string, node?: number, group?: number}} Box  a node, or a group
- * @typedef {{from: string, to: string, edges: number[]}} Bundle  ends are keys of boxes, or IN or OUT
+ * @typedef {{key: string, node?: number, group?: number, seed?: number}} Box  a node, a group, or what is given for a root
+ * @typedef {{from: string, to: string, edges: number[], seeds: number[]}} Bundle  ends are keys of boxes, or IN or OUT
  */
 export const IN = "in";
 export const OUT = "out";
 
 export const nodeKey = (node) => `n${node}`;
 export const groupKey = (group) => `g${group}`;
+const seedKey = (root) => `s${root}`;
 
 /** A group with a single member hides nothing: the member is shown as itself. */
 export function lone(model, group) {
@@ -23,6 +24,38 @@ export function lone(model, group) {
 
 /** @returns {{boxes: Box[], bundles: Bundle[]}} */
 export function level(model, group) {
+  const { boxes, keyOf } = boxesOf(model, group);
+  const child = model.childrenAround(group);
+  const boxOf = (node) => {
+    const owner = model.owner[node];
+    if (owner === group) return nodeKey(node);
+    return child[owner] < 0 ? null : keyOf.get(child[owner]);
+  };
+  const bundles = new Map();
+  const between = (from, to) => {
+    const key = `${from}>${to}`;
+    if (!bundles.has(key)) bundles.set(key, { from, to, edges: [], seeds: [] });
+    return bundles.get(key);
+  };
+  for (const node of model.inside(group)) {
+    const here = boxOf(node);
+    for (const edge of model.outgoing(node)) {
+      const there = boxOf(model.target[edge]) ?? OUT;
+      if (there !== here) between(here, there).edges.push(edge);
+    }
+    for (const edge of model.incoming(node)) if (boxOf(model.source[edge]) === null) between(IN, here).edges.push(edge);
+  }
+  model.data.roots.forEach((root, i) => {
+    const here = boxOf(root.node);
+    if (here === null) return;
+    // What is given for a root has a place in the whole drawing, and comes in from there elsewhere.
+    if (group === 0) boxes.push({ key: seedKey(i), seed: i });
+    between(group === 0 ? seedKey(i) : IN, here).seeds.push(i);
+  });
+  return { boxes, bundles: [...bundles.values()] };
+}
+
+function boxesOf(model, group) {
   const boxes = [];
   const keyOf = new Map();
   for (const child of model.children[group]) {
@@ -32,23 +65,5 @@ export function level(model, group) {
     boxes.push(box);
   }
   for (const node of model.members[group]) boxes.push({ key: nodeKey(node), node });
-  const child = model.childrenAround(group);
-  const boxOf = (node) => {
-    const owner = model.owner[node];
-    if (owner === group) return nodeKey(node);
-    return child[owner] < 0 ? null : keyOf.get(child[owner]);
-  };
-  const bundles = new Map();
-  const note = (from, to, edge) => {
-    if (from === to) return;
-    const key = `${from}>${to}`;
-    if (!bundles.has(key)) bundles.set(key, { from, to, edges: [] });
-    bundles.get(key).edges.push(edge);
-  };
-  for (const node of model.inside(group)) {
-    const here = boxOf(node);
-    for (const edge of model.outgoing(node)) note(here, boxOf(model.target[edge]) ?? OUT, edge);
-    for (const edge of model.incoming(node)) if (boxOf(model.source[edge]) === null) note(IN, here, edge);
-  }
-  return { boxes, bundles: [...bundles.values()] };
+  return { boxes, keyOf };
 }
