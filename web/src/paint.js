@@ -37,6 +37,7 @@ export class Painter {
     const bundles = scene.drawing.bundles.filter((bundle) => this._inSight(bundle.extent));
     for (const box of boxes) if (box.open) this._frame(box);
     for (const bundle of bundles) this._line(bundle);
+    context.globalAlpha = 1;
     for (const box of boxes) if (box.open) this._heading(box);
     for (const box of boxes) if (!box.open) this._box(box);
     if (zoom >= LABELS_FROM) for (const bundle of bundles) this._label(bundle);

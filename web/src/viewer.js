@@ -17,8 +17,8 @@ import { labelOf, sizeOf } from "./sizes.js";
 import { DARK, LIGHT, PAPER } from "./theme.js";
 import { described } from "./words.js";
 
-/** Below this zoom nothing can be read, so nothing is shown so small at first. */
-const READABLE = 0.62;
+/** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
+const READABLE = 0.8;
 const LARGEST = 1.4;
 const MARGIN = 24;
 /** A drawing that would be smaller on paper cannot be read there; then what is in sight is printed. */
