@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-page page check format docs bench-doctor clean
+.PHONY: help demo test test-page page check format docs bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 bench-doctor: $(INSTALLED) ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks.doctor_table
+
+bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs/page.md
+	$(BIN)/python -m benchmarks.page
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,7 +35,7 @@ LARGEST_SOURCE = 2_000_000
 FEW_VALUES = 4
 """Values of a gradient that the page shows instead of its norm."""
 
-LARGE = 2_000
+LARGE = 500
 """Nodes of a graph whose page holds no values beyond these few; they would be most of it."""
 
 
