@@ -62,14 +62,16 @@ class Block(nn.Module):
         q, k, v = self.attend(self.ln_1(x)).chunk(3, -1)
         weights = (q @ k.transpose(-1, -2) / WIDTH**0.5).softmax(-1)
         x = x + self.project(weights @ v)
-        return x + self.mlp(self.ln_2(x))
+        refined: Tensor = self.mlp(self.ln_2(x))
+        return x + refined
 
 
 def loss_of(kind: str, nodes: int) -> Tensor:
     """A loss with such a graph."""
     if kind == "lstm":
         steps = max(nodes // 60, 1)  # 15 nodes a cell
-        return Lstm()(torch.randn(steps, 2, WIDTH)).pow(2).mean()
+        last: Tensor = Lstm()(torch.randn(steps, 2, WIDTH))
+        return last.pow(2).mean()
     blocks = nn.Sequential(*(Block() for _ in range(max(nodes // 55, 1))))
     return F.mse_loss(blocks(torch.randn(2, 4, WIDTH)), torch.zeros(2, 4, WIDTH))
 

@@ -88,7 +88,7 @@ function inRows(boxes, bundles, rank) {
 }
 
 /** A line past several rows goes around them, the further the more there are. */
-const bow = (start, end, span) => ({ x: Math.max(start.x, end.x) + Math.min(90 + 25 * span, 1200), y: (start.y + end.y) / 2 });
+const bow = (start, end, span) => ({ x: Math.max(start.x, end.x) + Math.min(90 + 15 * span, 300), y: (start.y + end.y) / 2 });
 
 /** Put boxes beside each other around x = 0; returns where the next row begins. */
 function putRow(row, y, placed) {

@@ -33,6 +33,7 @@ export class Viewer {
     this.selected = null;
     this.path = null;
     this.trouble = -1;
+    this.printing = false;
     this.view = { x: 0, y: 0, zoom: 1 };
     Object.assign(this, buildPage(this));
     this.panel = new Panel(this.aside, this, histograms);
@@ -64,7 +65,7 @@ export class Viewer {
   draw() {
     this.waiting ??= requestAnimationFrame(() => {
       this.waiting = null;
-      this.painter.paint(this._scene());
+      this.painter.paint(this.printing ? this._onPaper() : this._scene());
     });
   }
 
@@ -75,12 +76,18 @@ export class Viewer {
   }
 
   /** On white paper: the whole drawing, or what is in sight where the whole could not be read. */
-  _print() {
+  _onPaper() {
     const scene = this._scene();
     const { width, height } = this.drawing;
     const zoom = Math.min(scene.size.width / width, scene.size.height / height, LARGEST);
     const whole = { x: (width - scene.size.width / zoom) / 2, y: 0, zoom };
-    this.painter.paint({ ...scene, view: zoom < SMALLEST_PRINT ? scene.view : whole, theme: PAPER, ratio: 3 });
+    return { ...scene, view: zoom < SMALLEST_PRINT ? scene.view : whole, theme: PAPER, ratio: 3 };
+  }
+
+  // At once, because the browser prints what is there when this returns.
+  _print(isPrinting) {
+    this.printing = isPrinting;
+    this.painter.paint(isPrinting ? this._onPaper() : this._scene());
   }
 
   // ------------------------------------------------------------------ going somewhere
@@ -282,7 +289,7 @@ export class Viewer {
     this.dark.addEventListener("change", () => this.draw());
     listenToPointer(this);
     listenToKeys(this);
-    addEventListener("beforeprint", () => this._print());
-    addEventListener("afterprint", () => this.draw());
+    addEventListener("beforeprint", () => this._print(true));
+    addEventListener("afterprint", () => this._print(false));
   }
 }

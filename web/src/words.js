@@ -42,7 +42,10 @@ function within(model, group, title) {
 
 /** One sentence on a box, for the list and for what is read aloud. */
 export function described(model, box) {
-  if (box.seed !== undefined) return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed)) || "not known"}`;
+  if (box.seed !== undefined) {
+    const { node, output } = model.data.roots[box.seed];
+    return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed), shapeOf(model.shape(node, output))) || "not known"}`;
+  }
   const gradient = model.pass ? `, gradient ${told(model.arriving(box))}` : "";
   if (box.node !== undefined) {
     const kind = model.isLeaf(box.node) ? "leaf" : visible(model.title(box.node));

@@ -308,6 +308,9 @@ test("it is dark where the reader's system is, and white on paper", async () => 
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   assert.deepEqual(await corner(page), [255, 255, 255]);
   await page.emulateMedia({ media: "print" });
+  await page.setViewportSize({ width: 794, height: 1123 });
+  await page.waitForFunction(() => !window.gradscope.waiting);
+  assert.deepEqual(await corner(page), [255, 255, 255]);
   assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector("aside")).color), "rgb(22, 24, 29)");
   assert.equal(await page.locator("header input").isVisible(), false);
   assert.equal(await page.locator("footer .scale").isVisible(), true);
