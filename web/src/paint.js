@@ -200,16 +200,17 @@ export class Painter {
     const root = model.rootNodes.has(box.node);
     const info = model.upstream(box.node);
     const color = info?.state === "finite" ? scale.color(info.norm) : null;
-    this._outline(box.x, box.y, box.width, box.height, leaf ? box.height / 2 : root ? 0 : 4);
+    const radius = leaf ? box.height / 2 : root ? 0 : 4;
+    this._outline(box.x, box.y, box.width, box.height, radius);
     context.fillStyle = color ? tint(color, theme.card, theme.tint) : theme.card;
     context.fill();
-    if (color && !leaf) {
+    if (color) {
       context.save();
       context.clip();
       context.fillStyle = color;
-      context.fillRect(box.x, box.y, 5, box.height);
+      context.fillRect(box.x, box.y, leaf ? 10 : 6, box.height);
       context.restore();
-      this._outline(box.x, box.y, box.width, box.height, root ? 0 : 4);
+      this._outline(box.x, box.y, box.width, box.height, radius);
     }
     this._border(info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
     this._lines(box, info);

@@ -4,6 +4,9 @@ import { crossing } from "./curve.js";
 
 export const LABEL_GAP = 7;
 
+/** Points of a line from one rank to the next: nothing stands between them, so it keeps its shape. */
+const SHORT = 3;
+
 /**
  * @param base boxes and bundles as they stand while all boxes are closed
  * @param {Map<string, {width: number, height: number}>} inner the sizes of open boxes
@@ -21,6 +24,7 @@ export function stretched(base, inner) {
       const [first, last] = [0, points.length - 1];
       if (moved.has(bundle.from)) points[first] = attached(bundle.points[first], was.get(bundle.from), moved.get(bundle.from), bottom);
       if (moved.has(bundle.to)) points[last] = attached(bundle.points[last], was.get(bundle.to), moved.get(bundle.to), top);
+      if (points.length === SHORT) points[1].x = bundle.points[1].x + (points[0].x - bundle.points[0].x + points[2].x - bundle.points[2].x) / 2;
       return { ...bundle, points, label: bundle.label && labelAt(points, down(bundle.label.y)) };
     }),
   };
