@@ -52,6 +52,7 @@ export class Model {
     for (let g = 1; g < groups; g++) this.children[this.parent[g]].push(g);
     this.members = Array.from({ length: groups }, () => []);
     for (let n = 0; n < this.size; n++) this.members[this.owner[n]].push(n);
+    this._number();
     /** For every group its lowest node. */
     this.first = new Int32Array(groups).fill(this.size);
     for (let n = this.size - 1; n >= 0; n--) this.first[this.owner[n]] = n;
@@ -59,6 +60,27 @@ export class Model {
     this.ops = new Int32Array(groups);
     for (let n = 0; n < this.size; n++) if (!this.isLeaf(n)) this.ops[this.owner[n]] += 1;
     for (let g = groups - 1; g > 0; g--) this.ops[this.parent[g]] += this.ops[g];
+  }
+
+  /** Groups in the order of a walk through the tree: all inside group g are from before[g] to below behind[g]. */
+  _number() {
+    const groups = this.parent.length;
+    this.before = new Int32Array(groups);
+    this.behind = new Int32Array(groups).fill(1);
+    for (let g = groups - 1; g > 0; g--) this.behind[this.parent[g]] += this.behind[g];
+    const next = new Int32Array(groups).fill(1);
+    for (let g = 1; g < groups; g++) {
+      const [around, size] = [this.parent[g], this.behind[g]];
+      this.before[g] = next[around];
+      next[around] += size;
+      next[g] = this.before[g] + 1;
+      this.behind[g] = this.before[g] + size;
+    }
+  }
+
+  isInside(node, group) {
+    const at = this.before[this.owner[node]];
+    return at >= this.before[group] && at < this.behind[group];
   }
 
   /** Look at one of the report's backward passes; nothing where it has none. */
@@ -227,14 +249,12 @@ export class Model {
   }
 
   _enteringNow(group) {
-    const inside = this.inside(group);
-    const own = new Set(inside);
     const places = new Map();
     const note = (node, output) => places.set(`${node}.${output}`, this.upstream(node, output));
-    for (const node of inside) {
-      for (const edge of this.incoming(node)) if (!own.has(this.source[edge])) note(node, this.output[edge]);
+    for (const node of this.inside(group)) {
+      for (const edge of this.incoming(node)) if (!this.isInside(this.source[edge], group)) note(node, this.output[edge]);
     }
-    for (const root of this.data.roots) if (own.has(root.node)) note(root.node, root.output);
+    for (const root of this.data.roots) if (this.isInside(root.node, group)) note(root.node, root.output);
     return combine([...places.values()]);
   }
 

@@ -13,13 +13,22 @@ export class Outline {
     root.addEventListener("keydown", (event) => this._key(event));
   }
 
+  /** The list is made when there is time, or somebody comes to it. */
   show(boxes) {
-    this.rows = inOrder(this.viewer.model, boxes).slice(0, MOST);
+    this.boxes = boxes;
+    setTimeout(() => this._make());
+  }
+
+  _make() {
+    if (!this.boxes) return;
+    this.rows = inOrder(this.viewer.model, this.boxes).slice(0, MOST);
     const items = this.rows.map((box) => this._item(box));
-    if (boxes.length > MOST) items.push(element("li", { class: "faint", text: `… ${count(boxes.length - MOST)} more: search for them, or close groups` }));
+    const more = this.boxes.length - MOST;
+    if (more > 0) items.push(element("li", { class: "faint", text: `… ${count(more)} more: search for them, or close groups` }));
     this.root.replaceChildren(...items);
     this.items = new Map(this.rows.map((box, i) => [box.key, items[i]]));
-    this.mark(null);
+    this.boxes = null;
+    this.mark(this.viewer.selected);
   }
 
   _item(box) {
@@ -36,6 +45,7 @@ export class Outline {
 
   /** Say which row is selected; it is the one that the Tab key comes to. */
   mark(key) {
+    if (this.boxes) return; // it is done when the list is made
     for (const item of [this.marked, this.reachable]) item?.setAttribute("tabindex", "-1");
     this.marked?.setAttribute("aria-selected", "false");
     this.marked = this.items.get(key) ?? null;
@@ -45,6 +55,7 @@ export class Outline {
   }
 
   focus() {
+    this._make();
     this.reachable?.focus();
   }
 

@@ -77,6 +77,25 @@ test("numbers in the panel are those of the report", async () => {
   await page.closed();
 });
 
+test("what enters a group is what crosses its border", async () => {
+  const page = await opened("transformer");
+  const { graph, passes: [pass] } = report("transformer");
+  const groups = await page.evaluate(() => {
+    const { model } = window.gradscope;
+    return [...model.parent.keys()].map((group) => ({ nodes: model.inside(group), norm: model.entering(group).norm }));
+  });
+  assert.ok(groups.length > 50);
+  for (const { nodes, norm: shown } of groups) {
+    const inside = new Set(nodes);
+    const places = new Set(graph.edges.filter(([source, , target]) => inside.has(target) && !inside.has(source)).map(([, , target, output]) => `${target} ${output}`));
+    for (const { node, output } of graph.roots) if (inside.has(node)) places.add(`${node} ${output}`);
+    const norms = [...places].map((at) => at.split(" ").map(Number)).map(([node, output]) => pass.gradients[pass.upstream[node][output]].norm);
+    const known = Math.hypot(...norms);
+    assert.ok(Math.abs(shown - known) <= 1e-5 * known, `${shown} is not ${known}`);
+  }
+  await page.closed();
+});
+
 test("every contribution is listed, and their sum", async () => {
   const page = await opened("small");
   const saved = report("small");
