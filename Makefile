@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test check format docs bench-doctor clean
+.PHONY: help demo test test-page page check format docs bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -21,6 +21,13 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 
 test: $(INSTALLED) ## set up and run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+page: ## build the viewer of the interactive page into the package (needs Node.js 20 or newer)
+	cd web && npm ci --no-audit --no-fund
+	cd web && npm run build
+
+test-page: $(INSTALLED) ## test only the interactive page, also in a browser
+	$(BIN)/python -m pytest tests/test_page.py tests/test_page_in_browser.py
 
 check: $(INSTALLED) ## format, lint and types, over code and tests
 	$(BIN)/ruff format --check .
@@ -39,6 +46,9 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 bench-doctor: $(INSTALLED) ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks.doctor_table
+
+bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs/page.md
+	$(BIN)/python -m benchmarks.page
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

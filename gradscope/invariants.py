@@ -14,7 +14,7 @@ import msgspec
 from gradscope.errors import ReportError
 from gradscope.explanation import Weights
 from gradscope.plain import Number, TensorInfo
-from gradscope.report import BackwardPass, GradientInfo, Graph, Report
+from gradscope.report import BackwardPass, GradientInfo, Graph, Histogram, Report
 from gradscope.sums import check_sums
 
 _SILENT = ("not reached", "none")
@@ -267,7 +267,8 @@ def _check_gradient(info: GradientInfo, place: str) -> None:
     if (info.nan + info.inf > 0) != (info.state == "non-finite"):
         _fail(place, f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements")
     if info.state in _SILENT:
-        if info.norm is not None or info.absmax is not None or info.values is not None:
+        numbers = (info.norm, info.absmax, info.values, info.histogram)
+        if any(one is not None for one in numbers):
             _fail(place, f"is {info.state}, and still has numbers")
         return
     # Meta tensors have a state and no norm.
@@ -276,8 +277,19 @@ def _check_gradient(info: GradientInfo, place: str) -> None:
         _fail(place, f"is {info.state} with norm {info.norm}")
     if info.state == "zero" and info.norm not in (None, 0):
         _fail(place, f"is zero with norm {info.norm}")
+    if info.histogram is not None:
+        _check_histogram(info.histogram, info.state, place)
     if info.values is not None and _state_of(values) != info.state:
         _fail(place, f"is {info.state}, but its values are {_state_of(values)}")
+
+
+def _check_histogram(bars: Histogram, state: str, place: str) -> None:
+    if min(bars.zeros, *bars.counts) < 0 if bars.counts else bars.zeros < 0:
+        _fail(place, "its histogram counts less than nothing")
+    if bars.counts and not (bars.counts[0] and bars.counts[-1]):
+        _fail(place, "its histogram begins or ends with an empty bar")
+    if state == "zero" and bars.counts:
+        _fail(place, "is zero, and its histogram has elements that are not")
 
 
 def _state_of(values: Sequence[Number]) -> str:

@@ -253,6 +253,32 @@ def sent_complex(op: str, argument: str, operands: Mapping[str, str], is_real: b
     return f"the real part of {text}" if is_real else text
 
 
+def general(op: str) -> list[tuple[str, bool, str]]:
+    """What an operation does to the gradient, in the names of its own arguments.
+
+    Returns:
+        For every argument its name, whether the text is a derivative (or else what is sent), and
+        the text; nothing for an operation without notation.
+    """
+    names = _Names()
+    if op == "Pow":
+        power = _power({"self": "self", "exponent": "exponent"})
+        return [("self", True, power), ("exponent", True, "self^exponent·ln(self)")]
+    tables = ((ELEMENTWISE.get(op, {}), True), (LINEAR.get(op, {}), False))
+    return [
+        (argument, is_derivative, template.format_map(names))
+        for table, is_derivative in tables
+        for argument, template in table.items()
+    ]
+
+
+class _Names(dict[str, str]):
+    """Every argument's text is its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name.removesuffix("_")
+
+
 def _filled(template: str, operands: Mapping[str, str]) -> str:
     texts = {name: bracketed(text) for name, text in operands.items()}
     texts |= {f"{name}_": text for name, text in operands.items()}

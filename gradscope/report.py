@@ -32,6 +32,19 @@ Kind = Literal["op", "leaf", "custom", "opaque"]
 others."""
 
 
+class Histogram(Struct, frozen=True, array_like=True):
+    """A tensor's elements by size: quarters of a decade of the absolute value.
+
+    ``counts[i]`` elements lie from 10^((first + i) / 4) up to, and without, 10^((first + i + 1) /
+    4), but for rounding at the borders; the first and the last count are not 0.  ``zeros`` are
+    counted apart, and so are elements that are not finite, by the GradientInfo itself.
+    """
+
+    zeros: int
+    first: int = 0
+    counts: tuple[int, ...] = ()
+
+
 class GradientInfo(Struct, frozen=True):
     """One gradient tensor as it flowed: exactly one state, and its size.
 
@@ -39,7 +52,7 @@ class GradientInfo(Struct, frozen=True):
     the states "not reached" and "none", and for gradients of which nobody read the elements: those
     of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
     the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
-    ``values`` as in :class:`TensorInfo`.
+    ``values`` as in :class:`TensorInfo`.  ``histogram`` is there where it was asked for.
     """
 
     state: State
@@ -50,6 +63,7 @@ class GradientInfo(Struct, frozen=True):
     dtype: str = "float32"
     layout: str = "strided"
     values: tuple[Number, ...] | None = None
+    histogram: Histogram | None = None
 
     @property
     def is_unread(self) -> bool:

@@ -8,14 +8,18 @@ Knows nothing of nodes or edges.
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 import msgspec
 import torch
 
+from gradscope.capture import histogram
 from gradscope.capture.quiet import dispatch_unseen
 from gradscope.capture.summary import (
     SMALL,
+    dense,
     flat_values,
+    has_data,
     is_plain,
     measure,
     name_of,
@@ -34,24 +38,38 @@ MAX_VALUES = 65_536
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
 
+class _Pending(NamedTuple):
+    """What a device is still computing about the gradient of one entry."""
+
+    entry: int
+    statistics: torch.Tensor
+    values: torch.Tensor | None
+    bars: torch.Tensor | None
+    elements: int
+
+
 class Meter:
     """Measures gradients into a table.
 
     Args:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
+        histograms: count the elements by size of each gradient whose values are not kept.
 
     ``fault`` is the first reason for which a gradient could not be read, if any.  ``zeros`` are the
     counts of :meth:`count_zeros`, finished with the table.
     """
 
-    def __init__(self, keep: int = SMALL, limit: int = MAX_VALUES) -> None:
+    def __init__(
+        self, keep: int = SMALL, limit: int = MAX_VALUES, histograms: bool = False
+    ) -> None:
         self._table: list[GradientInfo] = [GradientInfo("not reached"), GradientInfo("none")]
         self._keep = keep
         self._left = limit
+        self._histograms = histograms
         self.zeros: list[int | None] = []
         self.fault: Exception | None = None
-        self._pending: list[tuple[int, torch.Tensor, torch.Tensor | None]] = []
+        self._pending: list[_Pending] = []
         self._counts: list[tuple[int, torch.Tensor]] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
@@ -86,7 +104,8 @@ class Meter:
             keep = self._keep if gradient.numel() <= self._left else 0
             # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
             if gradient.device.type in ("cpu", "meta") or not is_plain(gradient):
-                return measure(gradient, keep)
+                info = measure(gradient, keep)
+                return self._with_histogram(gradient, info) if self._histograms else info
             return self._queue(gradient, keep)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
@@ -95,14 +114,15 @@ class Meter:
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
-        by_device: dict[torch.device, list[tuple[int, torch.Tensor, torch.Tensor | None]]] = {}
-        for entry in self._pending:
-            by_device.setdefault(entry[1].device, []).append(entry)
-        for entries in by_device.values():
+        by_device: dict[torch.device, list[_Pending]] = {}
+        for pending in self._pending:
+            by_device.setdefault(pending.statistics.device, []).append(pending)
+        for waiting in by_device.values():
             # One stack and one read a device, however many gradients it has.
-            rows = torch.stack([statistics for _, statistics, _ in entries]).tolist()
-            for (index, _, values), row in zip(entries, rows, strict=True):
-                self._table[index] = _filled(self._table[index], row, values)
+            rows = torch.stack([pending.statistics for pending in waiting]).tolist()
+            for pending, row in zip(waiting, rows, strict=True):
+                info = _filled(self._table[pending.entry], row, pending.values)
+                self._table[pending.entry] = _counted(info, pending.bars, pending.elements)
         self._pending.clear()
         self._finish_counts()
         return tuple(self._table)
@@ -123,6 +143,12 @@ class Meter:
                 self.zeros[position] = amount
         self._counts.clear()
 
+    def _with_histogram(self, gradient: torch.Tensor, info: GradientInfo) -> GradientInfo:
+        still = dense(gradient.detach())
+        if info.values is not None or not has_data(still):  # values say more
+            return info
+        return _counted(info, histogram.count(still), still.numel())
+
     def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
         still = gradient.detach()
         # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
@@ -136,9 +162,20 @@ class Meter:
             ]
         )
         values = still.clone() if 0 < still.numel() <= keep else None
-        self._pending.append((len(self._table), statistics, values))
+        wanted = self._histograms and values is None
+        bars = histogram.count(still) if wanted else None
+        pending = _Pending(len(self._table), statistics, values, bars, still.numel())
+        self._pending.append(pending)
         self._left -= 0 if values is None else values.numel()
         return GradientInfo("finite", dtype=name_of(still.dtype), layout=name_of(still.layout))
+
+
+def _counted(info: GradientInfo, bars: torch.Tensor | None, elements: int) -> GradientInfo:
+    if bars is None:
+        return info
+    double = info.dtype in ("float64", "complex128")
+    finite = elements - info.nan - info.inf
+    return msgspec.structs.replace(info, histogram=histogram.read(bars.tolist(), double, finite))
 
 
 def _filled(info: GradientInfo, row: list[float], values: torch.Tensor | None) -> GradientInfo:

@@ -37,10 +37,12 @@ EVERYTHING = 10_000_000
 
 @dataclass(frozen=True)
 class Detail:
-    """How much a report keeps: the values of all tensors, and what each node saved for backward."""
+    """How much a report keeps: the values of all tensors, what each node saved for backward, and
+    the sizes of each gradient's elements."""
 
     values: bool = False
     saved: bool = False
+    histograms: bool = False
 
     @property
     def keep(self) -> int:
@@ -98,7 +100,8 @@ class Probe:
         make_release_safe(self.walked)
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
-        self._meter = Meter(detail.keep, EVERYTHING if detail.values else MAX_VALUES)
+        limit = EVERYTHING if detail.values else MAX_VALUES
+        self._meter = Meter(detail.keep, limit, detail.histograms)
         self._leaf_meter = Meter(0, 0)
         self._leaf_sizes: list[int] = []
 

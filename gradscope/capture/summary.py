@@ -119,8 +119,8 @@ def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
     counts as finite with no norm; of a distributed tensor the local part is read.
     """
     dtype, layout = name_of(gradient.dtype), name_of(gradient.layout)
-    still = _dense(gradient.detach())
-    if not _has_data(still):
+    still = dense(gradient.detach())
+    if not has_data(still):
         return unreadable(gradient)
     if still.numel() <= keep and layout == "strided":
         return _measure_small(still, dtype)
@@ -132,11 +132,12 @@ def unreadable(gradient: torch.Tensor) -> GradientInfo:
     return GradientInfo("finite", dtype=name_of(gradient.dtype), layout=name_of(gradient.layout))
 
 
-def _has_data(tensor: torch.Tensor) -> bool:
+def has_data(tensor: torch.Tensor) -> bool:
+    """Whether there are elements behind the metadata."""
     return tensor.device.type != "meta" and type(tensor).__name__ != "FakeTensor"
 
 
-def _dense(still: torch.Tensor) -> torch.Tensor:
+def dense(still: torch.Tensor) -> torch.Tensor:
     """The elements that are stored, without the zeros that a sparse tensor leaves out."""
     if hasattr(still, "to_local"):
         local: torch.Tensor = still.to_local()

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.blame import misfit
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.derivative import derivative
 from gradscope.capture.names import Scopes, value_in_frame
@@ -17,6 +16,7 @@ from gradscope.capture.places import frames_from
 from gradscope.capture.probe import Detail, Made, Probe, Watched, made
 from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.refusals import batched, misfit, single
 from gradscope.capture.request import Request
 from gradscope.capture.roots import (
     named_root,
@@ -30,9 +30,10 @@ from gradscope.capture.roots import (
 )
 from gradscope.capture.seed import implicit_gradient, parse_gradient
 from gradscope.capture.source import Sources
+from gradscope.capture.steps import joined
 from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
-from gradscope.errors import CaptureError, GradscopeError, SeedError
+from gradscope.errors import CaptureError, GradscopeError
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
@@ -53,23 +54,30 @@ class Watcher:
         self.failure: Exception | None = None
         self.calls = 0
         self._stops = 0
+        self._steps_left = request.steps
         self._seen: dict[str, None] = {}
         self._request = request
-        self._detail = Detail(request.values, request.saved)
+        self._detail = Detail(request.values, request.saved, request.histograms)
         keep = self._detail.keep if request.values else SMALL
         self.recorder = _recorder_for(request)(sources, self._on_backward, keep)
 
     @property
     def answered(self) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Whether there is an answer, or the reason why there is none."""
         return self.report is not None or self.error is not None or self.failure is not None
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        is_incomplete = self.error is None and self.failure is None and self._steps_left > 0
+        return self.answered and not is_incomplete
 
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
         watched: Made | None = None
-        if not self.answered and self.calls >= self._request.call:
+        if not self._is_done and self.calls >= self._request.call:
             try:
                 watched = self._look_at(call)
             except GradscopeError as error:
@@ -85,11 +93,12 @@ class Watcher:
         raise StopProgram
 
     def _may_go_on(self) -> bool:
-        return not self.answered or self._request.run_on or self._stops >= MOST_STOPS
+        return not self._is_done or self._request.run_on or self._stops >= MOST_STOPS
 
     def _look_at(self, call: BackwardCall) -> Made | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
+        self._steps_left -= 1
         own = request.root is None and request.gradient is None and request.create_graph is None
         if request.gradients and own:
             return self._watch(call)
@@ -105,7 +114,7 @@ class Watcher:
                 root = self._derived(call.roots, scopes, call.frame, call.gradients)
                 self._take(root, scopes)
             elif request.gradients:
-                self._take(_single(call), scopes)
+                self._take(single(call), scopes)
             else:
                 self._show(call.roots, scopes)
         return self._followed(call) if request.root is None else None
@@ -123,15 +132,16 @@ class Watcher:
         with unseen():
             scopes = self._scopes(call.frame)
             if call.batched:
-                raise _batched(call, scopes)
+                raise batched(call, scopes)
             probe = self._probe(call.roots, scopes)
             studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         try:
-            unfit = misfit(call) if watched.failure is not None else []
-            notes = watched.notes + unfit + self._futile_reads(call.frame)
+            wrong = misfit(call) if watched.failure is not None else []
+            notes = watched.notes + wrong + self._futile_reads(call.frame)
             with unseen():
-                self.report = probe.report([watched.flowed], notes, studied)
+                found = probe.report([watched.flowed], notes, studied)
+                self.report = found if self.report is None else joined(self.report, found)
         except Exception as error:  # the call was made; what came of it is the program's
             self.failure = error
         return watched
@@ -276,22 +286,3 @@ def _recorder_for(request: Request) -> type[Recorder]:
     room = "recorder" if request.study is None else request.study.recorder
     kind: type[Recorder] = importlib.import_module(f"gradscope.capture.{room}").RECORDER
     return kind
-
-
-def _single(call: BackwardCall) -> torch.Tensor:
-    root = call.roots[0]
-    if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
-        raise SeedError(
-            f"the program's backward call starts from {len(call.roots)} tensors at once",
-            "choose one of them: --root NAME",
-        )
-    return root
-
-
-def _batched(call: BackwardCall, scopes: Scopes) -> CaptureError:
-    names = [name for root in call.roots for name in scopes.names(root)]  # type: ignore[arg-type]
-    return CaptureError(
-        "this torch.autograd.grad call is vectorised (is_grads_batched), so its gradients "
-        "cannot be read one by one",
-        f"look at one row: --root {names[0] if names else 'NAME'} --gradient onehot:0",
-    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradscope.cli.flow_options import histograms_option, steps_option
 from gradscope.cli.options import (
     check_options,
     derivative_option,
@@ -89,6 +90,8 @@ def trace(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @target_options
 @gradient_option
 @look_options
+@steps_option
+@histograms_option
 @output_options
 @click.pass_obj
 def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:

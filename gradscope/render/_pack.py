@@ -12,10 +12,11 @@ import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from gradscope import notation
 from gradscope.plain import Number, TensorInfo
 from gradscope.render.numbers import shape as shape_text
 from gradscope.report import BackwardPass, GradientInfo, Origin, Report
@@ -30,6 +31,12 @@ CONTEXT = 2
 
 LARGEST_SOURCE = 2_000_000
 """Bytes; a file of more is no source that a person reads."""
+
+FEW_VALUES = 4
+"""Values of a gradient that the page shows instead of its norm."""
+
+LARGE = 500
+"""Nodes of a graph whose page holds no values beyond these few; they would be most of it."""
 
 
 class Strings:
@@ -51,25 +58,32 @@ class Strings:
         return list(self._numbers)
 
 
-def pack(report: Report) -> dict[str, Any]:
-    """The whole report in columns."""
+def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
+    """The whole report in columns, without its histograms.
+
+    Args:
+        report: any report.
+        every_value: keep the values of all tensors that have them, also in a large graph.
+    """
     strings = Strings()
+    few = FEW_VALUES if len(report.graph.nodes) > LARGE and not every_value else None
     hierarchy = hierarchy_of(report.graph)
     packed = {
-        "meta": msgspec.to_builtins(report.meta),
+        "meta": _record(report.meta),
         "notes": list(report.notes),
-        "findings": msgspec.to_builtins(report.findings),
-        "nodes": _nodes(report, hierarchy, strings),
+        "findings": [_record(finding) for finding in report.findings],
+        "nodes": _nodes(report, hierarchy, strings, few),
         "edges": _edges(report),
         "groups": _groups(hierarchy, strings),
         "leaves": {
             "node": [leaf.node for leaf in report.graph.leaves],
             "names": [strings.column(leaf.names) for leaf in report.graph.leaves],
         },
-        "roots": [msgspec.to_builtins(root) for root in report.graph.roots],
+        "roots": [_record(root) for root in report.graph.roots],
         "origins": _origins(report, strings),
-        "passes": [_pass(one, strings) for one in report.passes],
+        "passes": [_pass(one, strings, few) for one in report.passes],
         "sources": _sources(report.graph.origins),
+        "formulas": _formulas(report),
     }
     # Last, when every string is known.
     packed["strings"] = strings.table()
@@ -83,7 +97,31 @@ def compressed(data: object) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
 
 
-def _nodes(report: Report, hierarchy: Hierarchy, strings: Strings) -> dict[str, Any]:
+def _record(struct: msgspec.Struct) -> dict[str, Any]:
+    """All fields, also those that hold their default and so are left out of a saved report."""
+    return {
+        name: msgspec.to_builtins(value) for name, value in msgspec.structs.asdict(struct).items()
+    }
+
+
+def histograms(report: Report) -> list[dict[int, list[int]]]:
+    """For every pass the histograms of its gradients that have one: zeros, first bar, counts.
+
+    They stand apart from the rest, because the page needs them only where somebody looks at one.
+    """
+    return [
+        {
+            entry: [found.zeros, found.first, *found.counts]
+            for entry, info in enumerate(backward.gradients)
+            if (found := info.histogram) is not None
+        }
+        for backward in report.passes
+    ]
+
+
+def _nodes(
+    report: Report, hierarchy: Hierarchy, strings: Strings, few: int | None
+) -> dict[str, Any]:
     nodes = report.graph.nodes
     return {
         "op": strings.column(node.op for node in nodes),
@@ -96,9 +134,9 @@ def _nodes(report: Report, hierarchy: Hierarchy, strings: Strings) -> dict[str, 
         "shape": [strings.column(map(_tensor, node.outputs)) for node in nodes],
         "backward": [node.id for node in nodes if node.backward_made],
         "values": {
-            node.id: [_values(info) for info in node.outputs]
+            node.id: values
             for node in nodes
-            if any(info is not None and info.values is not None for info in node.outputs)
+            if any(values := [_values(info, few) for info in node.outputs])
         },
     }
 
@@ -107,8 +145,11 @@ def _tensor(info: TensorInfo | None) -> str:
     return "" if info is None else f"{shape_text(info.shape)} {info.dtype}"
 
 
-def _values(info: TensorInfo | GradientInfo | None) -> list[Number] | None:
-    return None if info is None or info.values is None else list(info.values)
+def _values(info: TensorInfo | GradientInfo | None, most: int | None) -> list[Number] | None:
+    """The values of a tensor that has at most so many, or any number where that is None."""
+    if info is None or info.values is None or (most is not None and len(info.values) > most):
+        return None
+    return [_short(value) for value in info.values]
 
 
 def _edges(report: Report) -> dict[str, list[int]]:
@@ -152,7 +193,13 @@ def _origins(report: Report, strings: Strings) -> dict[str, Any]:
     }
 
 
-def _pass(backward: BackwardPass, strings: Strings) -> dict[str, Any]:
+def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:
+    """What every operation of the graph that has a notation does to the gradient."""
+    names = sorted({short_op(node) for node in report.graph.nodes if node.kind == "op"})
+    return {name: rows for name in names if (rows := notation.general(name))}
+
+
+def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str, Any]:
     table = backward.gradients
     return {
         "number": backward.number,
@@ -163,7 +210,9 @@ def _pass(backward: BackwardPass, strings: Strings) -> dict[str, Any]:
         "absmax": {i: _short(info.absmax) for i, info in enumerate(table) if info.absmax},
         "bad": {i: [info.nan, info.inf] for i, info in enumerate(table) if info.nan or info.inf},
         "dtype": strings.column(info.dtype for info in table),
-        "values": {i: _values(info) for i, info in enumerate(table) if info.values is not None},
+        "values": {
+            i: values for i, info in enumerate(table) if (values := _values(info, few)) is not None
+        },
         "edges": list(backward.edges),
         "upstream": [list(row) for row in backward.upstream],
         "seeds": list(backward.seeds),
@@ -172,7 +221,10 @@ def _pass(backward: BackwardPass, strings: Strings) -> dict[str, Any]:
     }
 
 
-def _short(number: Number | None) -> Number | None:
+N = TypeVar("N", Number, Number | None)
+
+
+def _short(number: N) -> N:
     """Six significant digits, which are more than is ever shown."""
     return float(f"{number:.6g}") if isinstance(number, float) else number
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 from importlib import resources
 
-from gradscope.render._pack import compressed, pack
+from gradscope.render._pack import compressed, histograms, pack
 from gradscope.render._text import visible
 from gradscope.render.options import Options
 from gradscope.report import Report
@@ -29,22 +29,27 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <noscript>This page draws a graph and needs JavaScript.</noscript>
-<script type="application/octet-stream" id="report">{data}</script>
+<script type="application/octet-stream" id="report">{data}</script>{histograms}
 <script>{script}</script>
 </body>
 </html>
 """
 
 
-def render(report: Report, _options: Options) -> str:
+_HISTOGRAMS = '\n<script type="application/octet-stream" id="histograms">{data}</script>'
+
+
+def render(report: Report, options: Options) -> str:
     """The page; what it opens and shows is chosen in it."""
-    data = compressed(pack(report))
+    data = compressed(pack(report, every_value=options.values))
+    bars = histograms(report)
     target = visible(report.meta.target) or "graph"
     return _PAGE.format(
         policy=POLICY,
         title=html.escape(f"{target} · gradscope"),
         style=_asset("viewer.css"),
         data=data,
+        histograms=_HISTOGRAMS.format(data=compressed(bars)) if any(bars) else "",
         script=_asset("viewer.js"),
     )
 

@@ -37,6 +37,7 @@ def hierarchy_of(graph: Graph, keep: int | None = None) -> Hierarchy:
     # Those inside come later than those around them: so a group is known before what holds it.
     for group in range(len(draft.groups) - 1, WHOLE - 1, -1):
         grouping.refine(group)
+    grouping.divide_repeats()
     return draft.finished(keep)
 
 
@@ -176,6 +177,11 @@ class _Grouping:
 
     def _number(self, *key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
+
+    def divide_repeats(self) -> None:
+        """Divide repeats of many rounds; last, because outer groups are described by one round."""
+        for made in [one for one in self.draft.groups if one.kind == "repeat"]:
+            self._divide(made)
 
     # ------------------------------------------------------------------ functions and parts
 

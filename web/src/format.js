@@ -14,8 +14,8 @@ export function number(value) {
 /** `1,234`. */
 export const count = (n) => n.toLocaleString("en-US");
 
-/** `1 op`, `2 ops`. */
-export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+/** `1 op`, `2 ops`, `2 leaves`. */
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 /** Nested brackets of a flat list by its shape, `[0.1, 1, 0.0001]`; complex numbers as real, imaginary. */
 export function tensor(values, shape) {

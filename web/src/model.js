@@ -1,9 +1,11 @@
 // The report in memory: columns decoded, groups linked, and every number that is drawn.
 // Knows nothing of layout or of the screen.  The other side of this form is render/_pack.py.
 
-export const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
-const LOUDEST = ["non-finite", "finite", "zero", "none", "not reached"];
-export const KINDS = ["op", "leaf", "custom", "opaque"];
+import { combine } from "./gradients.js";
+import { Troubles } from "./trouble.js";
+
+const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
+const KINDS = ["op", "leaf", "custom", "opaque"];
 
 /** The report inside a page: base64 of gzipped JSON. */
 export async function unpack(base64) {
@@ -22,9 +24,9 @@ export class Model {
     this.parent = Int32Array.from(data.groups.parent);
     this._link(data.edges);
     this._nest();
+    this._rounds = new Map();
     this.leafOf = new Map(data.leaves.node.map((node, position) => [node, position]));
     this.rootNodes = new Set(data.roots.map((root) => root.node));
-    this.findingsAt = this._findings(data.findings);
     this.choose(0);
   }
 
@@ -50,17 +52,35 @@ export class Model {
     for (let g = 1; g < groups; g++) this.children[this.parent[g]].push(g);
     this.members = Array.from({ length: groups }, () => []);
     for (let n = 0; n < this.size; n++) this.members[this.owner[n]].push(n);
+    this._number();
+    /** For every group its lowest node. */
+    this.first = new Int32Array(groups).fill(this.size);
+    for (let n = this.size - 1; n >= 0; n--) this.first[this.owner[n]] = n;
+    for (let g = groups - 1; g > 0; g--) this.first[this.parent[g]] = Math.min(this.first[this.parent[g]], this.first[g]);
     this.ops = new Int32Array(groups);
     for (let n = 0; n < this.size; n++) if (!this.isLeaf(n)) this.ops[this.owner[n]] += 1;
     for (let g = groups - 1; g > 0; g--) this.ops[this.parent[g]] += this.ops[g];
   }
 
-  _findings(findings) {
-    const found = new Map();
-    findings.forEach((finding, i) => {
-      if (finding.node) found.set(finding.node.id, [...(found.get(finding.node.id) ?? []), i]);
-    });
-    return found;
+  /** Groups in the order of a walk through the tree: all inside group g are from before[g] to below behind[g]. */
+  _number() {
+    const groups = this.parent.length;
+    this.before = new Int32Array(groups);
+    this.behind = new Int32Array(groups).fill(1);
+    for (let g = groups - 1; g > 0; g--) this.behind[this.parent[g]] += this.behind[g];
+    const next = new Int32Array(groups).fill(1);
+    for (let g = 1; g < groups; g++) {
+      const [around, size] = [this.parent[g], this.behind[g]];
+      this.before[g] = next[around];
+      next[around] += size;
+      next[g] = this.before[g] + 1;
+      this.behind[g] = this.before[g] + size;
+    }
+  }
+
+  isInside(node, group) {
+    const at = this.before[this.owner[node]];
+    return at >= this.before[group] && at < this.behind[group];
   }
 
   /** Look at one of the report's backward passes; nothing where it has none. */
@@ -68,7 +88,8 @@ export class Model {
     this.pass = this.data.passes[number] ?? null;
     this.passNumber = number;
     this._entering = new Map();
-    this._bad = null;
+    this._flowing = new WeakMap();
+    this.troubles = new Troubles(this);
   }
 
   // ---------------------------------------------------------------- nodes
@@ -165,12 +186,33 @@ export class Model {
     return found;
   }
 
+  /** The rounds of a repeat in backward order, as groups or single nodes. */
+  rounds(repeat) {
+    if (!this._rounds.has(repeat)) this._rounds.set(repeat, this._roundsNow(repeat));
+    return this._rounds.get(repeat);
+  }
+
+  _roundsNow(repeat) {
+    const found = [];
+    const waiting = [repeat];
+    for (const g of waiting) {
+      for (const child of this.children[g]) {
+        if (this.group(child).kind === "part") waiting.push(child);
+        else found.push({ group: child });
+      }
+    }
+    if (found.length) return found;
+    const nodes = waiting.flatMap((g) => this.members[g]).filter((node) => !this.isLeaf(node));
+    return nodes.sort((a, b) => a - b).map((node) => ({ node }));
+  }
+
   // ---------------------------------------------------------------- gradients
 
   /** One gradient of the pass's table. */
   gradient(entry) {
     const pass = this.pass;
     return {
+      entry,
       state: STATES[pass.state[entry]],
       norm: pass.norm[entry],
       absmax: pass.absmax[entry] ?? null,
@@ -189,101 +231,41 @@ export class Model {
     return this.pass && this.gradient(this.pass.upstream[node][output]);
   }
 
+  /** What was given for a root. */
+  seed(root) {
+    return this.pass && this.gradient(this.pass.seeds[root]);
+  }
+
+  /** What enters a node or group. */
+  arriving({ node, group }) {
+    return node === undefined ? this.entering(group) : this.upstream(node);
+  }
+
   /** What enters a group: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
   entering(group) {
     if (!this.pass) return null;
-    if (!this._entering.has(group)) {
-      const inside = new Set(this.inside(group));
-      const places = new Map();
-      const note = (node, output) => places.set(`${node}.${output}`, this.upstream(node, output));
-      for (const node of inside) {
-        for (const edge of this.incoming(node)) if (!inside.has(this.source[edge])) note(node, this.output[edge]);
-      }
-      for (const root of this.data.roots) if (inside.has(root.node)) note(root.node, root.output);
-      this._entering.set(group, combine([...places.values()]));
-    }
+    if (!this._entering.has(group)) this._entering.set(group, this._enteringNow(group));
     return this._entering.get(group);
   }
 
-  /** The gradients of a bundle of edges as one. */
-  flowing(edges) {
-    return this.pass && combine(edges.map((edge) => this.onEdge(edge)));
-  }
-
-  /** Nodes that receive or make a gradient that is not finite, in backward order, and nodes with a finding. */
-  get troubles() {
-    if (this._bad) return this._bad;
-    const found = new Set(this.findingsAt.keys());
-    if (this.pass && !found.size) {
-      const bad = (entry) => this.pass.state[entry] === 4;
-      for (let n = 0; n < this.size; n++) {
-        if (this.pass.upstream[n].some(bad) || this.outgoing(n).some((e) => bad(this.pass.edges[e]))) found.add(n);
-      }
+  _enteringNow(group) {
+    const places = new Map();
+    const note = (node, output) => places.set(`${node}.${output}`, this.upstream(node, output));
+    for (const node of this.inside(group)) {
+      for (const edge of this.incoming(node)) if (!this.isInside(this.source[edge], group)) note(node, this.output[edge]);
     }
-    this._bad = [...found].sort((a, b) => a - b);
-    return this._bad;
+    for (const root of this.data.roots) if (this.isInside(root.node, group)) note(root.node, root.output);
+    return combine([...places.values()]);
   }
 
-  /** The worst severity of the findings about nodes in a group or node; "" for none. */
-  severity(nodes) {
-    const known = new Set();
-    for (const node of nodes) {
-      for (const i of this.findingsAt.get(node) ?? []) known.add(this.data.findings[i].severity);
+  /** The gradients of a bundle of edges, and of seeds, as one. */
+  flowing({ edges, seeds }) {
+    if (!this.pass) return null;
+    if (!this._flowing.has(edges)) {
+      this._flowing.set(edges, combine([...edges.map((edge) => this.onEdge(edge)), ...seeds.map((root) => this.seed(root))]));
     }
-    return ["error", "warning", "information"].find((level) => known.has(level)) ?? "";
+    return this._flowing.get(edges);
   }
-
-  /**
-   * The way from a root to a node along which the gradient is strongest: the one whose weakest edge is largest.
-   * One pass over the nodes, whose ids are in the order of backward.  Returns edges, the first at the root.
-   */
-  strongestPath(goal) {
-    const strength = new Float64Array(this.size).fill(-1);
-    const by = new Int32Array(this.size).fill(-1);
-    for (const root of this.data.roots) strength[root.node] = Infinity;
-    for (let n = 0; n < goal; n++) {
-      if (strength[n] < 0) continue;
-      for (const edge of this.outgoing(n)) {
-        const norm = this.pass ? Number(this.onEdge(edge).norm ?? 0) : 1;
-        const through = Math.min(strength[n], Number.isNaN(norm) ? Infinity : norm);
-        if (through > strength[this.target[edge]]) {
-          strength[this.target[edge]] = through;
-          by[this.target[edge]] = edge;
-        }
-      }
-    }
-    const path = [];
-    for (let n = goal; by[n] >= 0 && !this._isStart(n, path); n = this.source[by[n]]) path.push(by[n]);
-    return path.reverse();
-  }
-
-  _isStart(node, path) {
-    return path.length > 0 && this.rootNodes.has(node);
-  }
-}
-
-/** Several gradients as one long vector, as reading.py does it. */
-export function combine(parts) {
-  if (parts.length === 1) return parts[0];
-  const state = LOUDEST.find((one) => parts.some((part) => part.state === one)) ?? "not reached";
-  const silent = state === "none" || state === "not reached";
-  const norms = parts.filter((part) => part.norm !== null).map((part) => Number(part.norm));
-  return {
-    state,
-    norm: silent || !norms.length ? null : hypot(norms),
-    absmax: null,
-    nan: parts.reduce((sum, part) => sum + part.nan, 0),
-    inf: parts.reduce((sum, part) => sum + part.inf, 0),
-    dtype: parts[0]?.dtype ?? "float32",
-    values: null,
-  };
-}
-
-// Math.hypot(...many) would put every number on the stack.
-function hypot(norms) {
-  const largest = norms.reduce((most, x) => (Number.isNaN(x) || x > most ? x : most), 0);
-  if (!(largest > 0) || !Number.isFinite(largest)) return largest;
-  return largest * Math.sqrt(norms.reduce((sum, x) => sum + (x / largest) ** 2, 0));
 }
 
 /** Indices by their key, as a function from key to a list; two flat arrays instead of a list each. */

@@ -1,84 +1,120 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
+import { element } from "./element.js";
 import { count, number, plural, shapeOf, tensor, visible } from "./format.js";
-import { groupWords, told } from "./paint.js";
+import { histogram } from "./histogram.js";
+import { HELP } from "./keys.js";
+import { groupWords, nodeName, seedWords, told } from "./words.js";
 
-/** An element with text or children; the one way in which the page makes elements. */
-export function element(tag, options = {}, ...children) {
-  const made = document.createElement(tag);
-  const { text, on, ...attributes } = options;
-  if (text !== undefined) made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(name, value);
-  for (const [name, listener] of Object.entries(on ?? {})) made.addEventListener(name, listener);
-  made.append(...children.filter(Boolean));
-  return made;
-}
+const MOST_FLOWS = 200;
+const MOST_LEAVES = 100;
+const MOST_ON_PATH = 300;
 
 export class Panel {
-  /** @param go called with a node that the reader wants to see */
-  constructor(root, model, go) {
+  /** @param histograms a function that promises them, for each gradient of each pass */
+  constructor(root, viewer, histograms) {
     this.root = root;
-    this.model = model;
-    this.go = go;
+    this.viewer = viewer;
+    this.model = viewer.model;
+    this.histograms = histograms;
   }
 
-  whole() {
-    const { data } = this.model;
-    const { meta, notes, findings } = data;
-    this._fill(
+  /** @param path the edges of the way that is marked, or null */
+  show(box, path) {
+    const told = !box ? this._whole() : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
+    this.root.replaceChildren(...told.filter(Boolean));
+    this.root.scrollTop = 0;
+  }
+
+  // ------------------------------------------------------------------ what can be selected
+
+  _whole() {
+    const { meta, notes, findings } = this.model.data;
+    const { model } = this;
+    const keys = HELP.flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
+    return [
       element("h2", { text: visible(meta.target || "graph") }),
-      element("p", { class: "faint", text: `${plural(this.model.size, "node")} · torch ${meta.torch}` }),
-      ...notes.map((note) => element("p", { text: note })),
+      element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
+      model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
+      ...notes.map((note) => element("p", { text: visible(note) })),
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
-      ...findings.map((finding) => this._finding(finding)),
-      element("p", { class: "faint", text: "Click a box for its numbers. Double-click or Enter opens and closes it. / searches, N goes to the next finding, arrows follow the graph." }),
-    );
+      ...findings.map((finding) => this._finding(finding, true)),
+      this._leaves("leaves, largest gradient first", model.data.leaves.node),
+      element("h3", { text: "keys" }),
+      element("p", { class: "faint", text: "Click a box for its numbers, double-click opens and closes it." }),
+      element("dl", { class: "keys" }, ...keys),
+    ];
   }
 
-  group(g, path) {
+  _seed(root) {
+    const { model } = this;
+    const { node, output } = model.data.roots[root];
+    const info = model.seed(root);
+    return [
+      element("h2", { text: seedWords(model, root) }),
+      element("p", { class: "faint", text: "the gradient that backward starts with" }),
+      info ? this._facts("", this._numbers(info, model.shape(node, output))) : null,
+      element("p", {}, "given for ", this._link(node)),
+    ];
+  }
+
+  _group(g) {
     const { model } = this;
     const { kind, type, label, title } = model.group(g);
+    const { name, times, size } = groupWords(model, g);
+    const nodes = model.inside(g);
+    const leaves = nodes.filter((node) => model.isLeaf(node));
     const entering = model.entering(g);
-    const leaves = model.inside(g).filter((node) => model.isLeaf(node));
-    this._fill(
-      element("h2", { text: groupWords(model, g).title }),
-      element("p", { class: "faint", text: [kind, visible(type), plural(model.ops[g], "op"), plural(leaves.length, "leaf").replace("leafs", "leaves")].filter(Boolean).join(" · ") }),
-      kind === "repeat" && label && title !== label ? element("p", { class: "code", text: visible(label) }) : null,
+    return [
+      element("h2", { text: `${name}${times}` }),
+      element("p", { class: "faint", text: [kind, visible(type), size, plural(leaves.length, "leaf", "leaves")].filter(Boolean).join(" · ") }),
+      this._facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       entering ? this._facts("gradient entering", this._numbers(entering)) : null,
-      ...this._findings(model.inside(g)),
-      this._leaves(leaves),
-      this._path(path),
-    );
+      this._rounds(g, kind),
+      ...this._findings(nodes),
+      this._leaves("leaves inside, largest gradient first", leaves),
+    ];
   }
 
-  node(node, path) {
+  _node(node, path) {
     const { model } = this;
     const names = model.names(node).map(visible);
     const origin = model.origin(node);
-    const shape = model.shape(node);
-    this._fill(
-      element("h2", { text: visible(model.isLeaf(node) ? names[0] ?? "leaf" : model.label(node) || model.title(node)) }),
-      element("p", { class: "faint", text: [model.op(node), `#${node}`, model.kind(node) === "op" ? "" : model.kind(node)].filter(Boolean).map(visible).join(" · ") }),
+    const kind = model.kind(node) === "op" ? "" : model.kind(node);
+    const values = model.data.nodes.values[node]?.[0];
+    return [
+      element("h2", { text: names[0] ?? nodeName(model, node) }),
+      element("p", { class: "faint", text: [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ") }),
       names.length > 1 ? element("p", { class: "faint", text: `also ${names.slice(1).join(", ")}` }) : null,
-      this._facts("", [["shape", shape], ["module", visible(model.module(node))], ["source", origin ? visible(`${origin.file}:${origin.line}`) : ""], ["function", origin ? visible(origin.function) : ""]]),
+      this._facts("", [
+        ["shape", this._shapes(node)],
+        ["value", values ? tensor(values, shapeOf(model.shape(node))) : ""],
+        ["module", visible(model.module(node))],
+        ["source", origin ? visible(`${origin.file}:${origin.line}`) : ""],
+        ["function", origin ? visible(origin.function) : ""],
+      ]),
       origin ? this._source(origin) : null,
       ...this._findings([node]),
+      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
+      this._formula(node),
       ...this._upstream(node),
       this._contributions(node),
       this._downstream(node),
       this._accumulated(node),
-      this._path(path),
-    );
+      this._path(node, path),
+    ];
   }
 
-  _fill(...children) {
-    this.root.replaceChildren(...children.filter(Boolean));
-    this.root.scrollTop = 0;
+  // ------------------------------------------------------------------ facts
+
+  _shapes(node) {
+    const { model } = this;
+    return model.data.nodes.shape[node].map((_, output) => model.shape(node, output)).filter(Boolean).join(", ");
   }
 
   _facts(head, rows) {
-    const told = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined);
-    if (!told.length) return null;
-    const list = element("dl", {}, ...told.flatMap(([name, value]) => [element("dt", { text: name }), element("dd", { text: value })]));
+    const known = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined);
+    if (!known.length) return null;
+    const list = element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", { text: name }), element("dd", { text: value })]));
     return element("section", {}, head ? element("h3", { text: head }) : null, list);
   }
 
@@ -91,7 +127,7 @@ export class Panel {
       ["largest |g|", info.absmax === null ? "" : number(info.absmax)],
       ["NaN", info.nan ? count(info.nan) : ""],
       ["Inf", info.inf ? count(info.inf) : ""],
-      ["dtype", info.dtype],
+      ["dtype", info.state === "none" || info.state === "not reached" ? "" : info.dtype],
     ];
   }
 
@@ -102,11 +138,20 @@ export class Panel {
     const rows = near.map(([at, text]) =>
       element("div", { class: Number(at) === line ? "here" : "" }, element("span", { class: "at", text: at }), element("code", { text })),
     );
-    return element("div", { class: "source", role: "group", "aria-label": "source" }, ...rows);
+    return element("div", { class: "source", role: "group", "aria-label": `source, line ${line}`, tabindex: "0" }, ...rows);
   }
 
-  _finding(finding) {
+  /** What the operation does with the gradient, where that has a notation. */
+  _formula(node) {
     const { model } = this;
+    const rows = model.data.formulas[model.strings[model.data.nodes.short[node]]];
+    if (!rows || model.kind(node) !== "op") return null;
+    return this._facts("formula", rows.map(([argument, isDerivative, text]) => [isDerivative ? `∂/∂${argument}` : `to ${argument}`, text]));
+  }
+
+  // ------------------------------------------------------------------ findings
+
+  _finding(finding, withLink) {
     const place = finding.location ? `${visible(finding.location.file)}:${finding.location.line}` : "";
     return element(
       "article",
@@ -114,62 +159,66 @@ export class Panel {
       element("h4", { text: `${finding.severity} ${finding.rule} ${finding.name}` }),
       element("p", { text: visible(finding.message) }),
       place ? element("p", { class: "faint", text: place }) : null,
+      ...finding.evidence.map((line) => element("p", { class: "faint", text: visible(line) })),
       finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
-      finding.node && finding.node.id < model.size ? this._link(finding.node.id, "show in the graph") : null,
+      withLink && finding.node ? this._link(finding.node.id, "show in the graph") : null,
     );
   }
 
   _findings(nodes) {
-    const { model } = this;
-    const known = new Set(nodes.flatMap((node) => model.findingsAt.get(node) ?? []));
-    return [...known].map((i) => this._finding(model.data.findings[i]));
+    const { findingsAt } = this.model.troubles;
+    if (!findingsAt.size) return [];
+    return nodes.flatMap((node) => findingsAt.get(node) ?? []).map((finding) => this._finding(finding, nodes.length > 1));
   }
+
+  // ------------------------------------------------------------------ gradients
 
   _upstream(node) {
     const { model } = this;
     if (!model.pass) return [];
-    return model.pass.upstream[node].map((_, output) =>
-      this._facts(output ? `upstream gradient of output ${output}` : "upstream gradient", this._numbers(model.upstream(node, output), model.shape(node, output))),
-    );
+    const sections = model.pass.upstream[node].map((entry, output) => {
+      const section = this._facts(output ? `upstream gradient of output ${output}` : "upstream gradient", this._numbers(model.upstream(node, output), model.shape(node, output)));
+      this._histogram(section, entry);
+      return section;
+    });
+    if (model.pass.altered.includes(node)) sections.push(element("p", { text: "A hook of the program replaced the gradient here: it is not the sum of what arrived." }));
+    return sections;
+  }
+
+  /** Added when it has been decoded, which happens at the first click. */
+  async _histogram(section, entry) {
+    const bins = (await this.histograms())[this.model.passNumber]?.[entry];
+    if (bins) section.append(histogram(bins, this.model.gradient(entry)));
   }
 
   /** Every incoming contribution, and that they add up. */
   _contributions(node) {
     const { model } = this;
     if (!model.pass) return null;
-    const rows = model.incoming(node).map((edge) => this._flow(model.onEdge(edge), model.source[edge], "from", model.shape(node, model.output[edge])));
+    const rows = model.incoming(node).slice(0, MOST_FLOWS).map((edge) => this._flow(model.onEdge(edge), model.source[edge], "from", model.shape(node, model.output[edge])));
     model.data.roots.forEach((root, i) => {
-      if (root.node === node) rows.push(element("li", {}, element("span", { class: "value", text: told(model.gradient(model.pass.seeds[i]), shapeOf(model.shape(node, root.output))) }), document.createTextNode(" given as gradient")));
+      if (root.node === node) rows.push(element("li", {}, element("span", { class: "value", text: told(model.seed(i), shapeOf(model.shape(node, root.output))) }), ` given as ${seedWords(model, i)}`));
     });
-    if (!rows.length) return null;
-    const shown = rows.slice(0, 200);
-    return element(
-      "section", { class: "flows" },
-      element("h3", { text: rows.length > 1 ? `sum of ${rows.length} contributions` : "arrives" }),
-      element("ul", {}, ...shown, rows.length > shown.length ? element("li", { text: `… ${count(rows.length - shown.length)} more` }) : null),
-    );
+    const total = rows.length + Math.max(model.incoming(node).length - MOST_FLOWS, 0);
+    if (!total) return null;
+    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) })) : null;
+    return flows(total > 1 ? `sum of ${count(total)} contributions` : "arrives", rows, total, sum);
   }
 
   _downstream(node) {
     const { model } = this;
     const edges = model.outgoing(node);
     if (!edges.length) return null;
-    const rows = edges.slice(0, 200).map((edge) => this._flow(model.onEdge(edge), model.target[edge], "to", model.shape(model.target[edge], model.output[edge])));
-    return element("section", { class: "flows" }, element("h3", { text: "passes on" }), element("ul", {}, ...rows));
+    const rows = edges.slice(0, MOST_FLOWS).map((edge) => this._flow(model.onEdge(edge), model.target[edge], "to", model.shape(model.target[edge], model.output[edge])));
+    return flows("passes on", rows, edges.length);
   }
 
   _flow(info, node, word, shape) {
-    const value = info ? told(info, shapeOf(shape)) : "";
-    return element("li", {}, element("span", { class: "value", text: value }), document.createTextNode(` ${word} `), this._link(node, this._name(node)));
+    return element("li", {}, element("span", { class: "value", text: info ? told(info, shapeOf(shape)) : "" }), ` ${word} `, this._link(node));
   }
 
-  _name(node) {
-    const { model } = this;
-    return visible(model.label(node) || model.title(node));
-  }
-
-  _link(node, text) {
-    return element("button", { class: "link", text, on: { click: () => this.go(node) } });
+  _link(node, text = nodeName(this.model, node)) {
+    return element("button", { class: "link", text, on: { click: () => this.viewer.reveal({ node }) } });
   }
 
   _accumulated(node) {
@@ -183,17 +232,49 @@ export class Panel {
     return this._facts(".grad", [["before", say(before)], ["new", say(now)], ["after", say(after)]]);
   }
 
-  _leaves(leaves) {
+  _leaves(head, leaves) {
     const { model } = this;
     if (!leaves.length || !model.pass) return null;
-    const size = (node) => Number(model.upstream(node).norm ?? 0);
-    const sorted = [...leaves].sort((a, b) => size(b) - size(a)).slice(0, 100);
-    const rows = sorted.map((node) => element("li", {}, element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), document.createTextNode(" "), this._link(node, this._name(node))));
-    return element("section", { class: "flows" }, element("h3", { text: "leaves inside, largest first" }), element("ul", {}, ...rows));
+    const size = (node) => Number(model.upstream(node).norm ?? -1);
+    const sorted = [...leaves].sort((a, b) => size(b) - size(a));
+    // Of many the largest and the smallest are of interest.
+    const shown = sorted.length > MOST_LEAVES ? [...sorted.slice(0, MOST_LEAVES / 2), null, ...sorted.slice(-MOST_LEAVES / 2)] : sorted;
+    const rows = shown.map((node) =>
+      node === null
+        ? element("li", { class: "faint", text: `… ${count(sorted.length - MOST_LEAVES)} between …` })
+        : element("li", {}, element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), " ", this._link(node)),
+    );
+    return flows(head, rows, rows.length);
   }
 
-  _path(path) {
-    if (!path?.length) return null;
-    return element("p", { class: "faint", text: `Marked: the way from the root along which the gradient stays strongest (${plural(path.length, "edge")}).` });
+  /** Where the rounds of a repeat get most and least. */
+  _rounds(g, kind) {
+    const { model } = this;
+    if (kind !== "repeat" || !model.pass) return null;
+    const rounds = model.rounds(g);
+    const size = (round) => Number(model.arriving(round)?.norm ?? 0);
+    const sorted = [...rounds].sort((a, b) => size(b) - size(a));
+    const name = (round) => (round.group === undefined ? nodeName(model, round.node) : groupWords(model, round.group).name);
+    const row = (word, round) => element("li", {}, `${word} `, element("span", { class: "value", text: told(model.arriving(round)) }), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
+    const rows = [["first", rounds[0]], ["last", rounds.at(-1)], ["largest", sorted[0]], ["smallest", sorted.at(-1)]].map(([word, round]) => row(word, round));
+    return flows(`${count(rounds.length)} rounds, in backward order`, rows, rows.length);
   }
+
+  _path(node, path) {
+    const { model } = this;
+    if (!path) {
+      if (!model.incoming(node).length) return null;
+      return element("p", {}, element("button", { text: "Mark the strongest way from the root", on: { click: () => this.viewer.markPath(node) } }));
+    }
+    if (!path.length) return null;
+    const rows = path.slice(-MOST_ON_PATH).map((edge) => this._flow(model.onEdge(edge), model.target[edge], "to", model.shape(model.target[edge], model.output[edge])));
+    const list = flows(`strongest way from the root, ${plural(path.length, "edge")}`, rows, path.length);
+    list.append(element("p", { class: "faint", text: "The way whose weakest edge is largest; it is marked in the graph." }));
+    return list;
+  }
+}
+
+function flows(head, rows, total, last = null) {
+  const rest = total > rows.length ? element("li", { class: "faint", text: `… ${count(total - rows.length)} more` }) : null;
+  return element("section", { class: "flows" }, element("h3", { text: head }), element("ul", {}, ...rows, rest), last);
 }

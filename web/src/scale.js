@@ -1,7 +1,7 @@
-// Colour and bar of a gradient's size: nine steps over log10 of the norm, relative to this file.
+// Colour and bar of a gradient's size: nine steps over log10 of the norm, relative to this file.  Neighbouring steps
+// differ by more than 10 (CIE76) also to people who lack one kind of cones; bars and numbers say the same.
 
 const STEPS = ["#0b4a8f", "#4b94d1", "#7db8dd", "#c3dff0", "#eef1f3", "#fbe3c4", "#f6b26b", "#e07b1f", "#a84b00"];
-export const MAGENTA = "#c2185b";
 
 export class Scale {
   /** From the 1st to the 99th percentile of the norms on the edges. */

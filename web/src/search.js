@@ -16,7 +16,7 @@ export class Search {
     const entries = [];
     for (let g = 1; g < model.parent.length; g++) {
       const { kind, title, type, label } = model.group(g);
-      entries.push({ group: g, text: `${title} ${type} ${label}`.toLowerCase(), shown: visible(title || label), kind });
+      entries.push({ group: g, text: `${title} ${type} ${label}`.toLowerCase(), shown: visible(kind === "repeat" && !type ? label || title : title || label), kind });
     }
     for (let node = 0; node < model.size; node++) {
       const origin = model.origin(node);

@@ -1,0 +1,87 @@
+"""How large the interactive page is and how long it takes, on graphs of real programs: the table in
+docs/page.md.
+
+    python -m benchmarks.page       all sizes, into the docs (make bench-page)
+
+Needs Node.js, the packages of web/ (make page) and Chromium, or another browser in CHROMIUM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent / "docs" / "page.md"
+BEGIN, END = "<!-- table: make bench-page -->\n", "<!-- end of table -->\n"
+
+SIZES = (1_000, 10_000, 100_000)
+KINDS = ("transformer", "lstm")
+HEAD = (
+    "program",
+    "nodes",
+    "file",
+    "bytes a node",
+    "first view",
+    "open a group",
+    "first search",
+    "next search",
+)
+
+
+def row(kind: str, size: int, folder: Path) -> list[str]:
+    """Make one page, load it and use it."""
+    page = folder / f"{kind}{size}.html"
+    program = str(HERE / "page_program.py")
+    command = [sys.executable, "-m", "gradscope", "backward", program, "-q", "-o", str(page)]
+    subprocess.run([*command, "--", kind, str(size)], check=True)
+    browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
+    done = subprocess.run(
+        ["node", str(HERE / "page.mjs"), str(page)],
+        env={**os.environ, "CHROMIUM": browser},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    total = page.stat().st_size
+    data = total - empty()
+    return [
+        kind,
+        f"{found['nodes']:,.0f}",
+        f"{total / 1e3:,.0f} kB",
+        f"{data / found['nodes']:.0f}",
+        *(f"{found[name]:,.0f} ms" for name in ("first", "expand", "search", "again")),
+    ]
+
+
+def empty() -> int:
+    """Bytes of the viewer, which every page holds."""
+    assets = HERE.parent / "gradscope" / "render" / "assets"
+    return sum((assets / name).stat().st_size for name in ("viewer.js", "viewer.css"))
+
+
+def table(rows: list[list[str]]) -> str:
+    """The rows as markdown, numbers to the right."""
+    rule = [":---", *["---:"] * (len(HEAD) - 1)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (HEAD, rule, *rows))
+
+
+def main() -> None:
+    """Measure, and write the table into the docs."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row(kind, size, Path(folder)) for kind in KINDS for size in SIZES]
+    text = DOCS.read_text("utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    DOCS.write_text(before + BEGIN + table(rows) + END + after, "utf-8")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

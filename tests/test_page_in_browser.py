@@ -1,0 +1,145 @@
+"""The interactive page in a real Chromium: ``web/test/page.test.mjs`` on pages that are made here.
+
+Needs Node.js, the packages of ``web/`` (``make page``) and Chromium.  Where one is missing the test
+is skipped and says which; where CI is set that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gradscope import storage
+from gradscope.observations import Finding, Location, NodeReference, Severity
+from gradscope.render import render
+from gradscope.report import Histogram, Node, Report
+from tests.conftest import ROOT
+from tests.program import Program
+from tests.reports import broken, chain, small, states, transformer
+
+WEB = ROOT / "web"
+HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
+
+
+def _browser() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+def _missing() -> str:
+    """What this test needs and this machine has not; "" when all is there."""
+    if shutil.which("node") is None:
+        return "Node.js is not installed"
+    if not (WEB / "node_modules" / "playwright-core").is_dir():
+        return "playwright-core is not installed: run make page"
+    return "" if _browser() else "no Chromium: install it, or name one in CHROMIUM"
+
+
+def hostile() -> Report:
+    program = Program(f"{HOSTILE}.py")
+    leaf = program.leaf(HOSTILE, data=(1.0, 2.0), shape=(2,))
+    program.enter(HOSTILE, HOSTILE)
+    y = program.op(HOSTILE, [(leaf, 2)], (2, 4), HOSTILE, HOSTILE, kind="custom")
+    program.exit()
+    return program.report((y, (1.0, 2.0)), labels=[HOSTILE], notes=[HOSTILE])
+
+
+def with_findings() -> Report:
+    """Two findings: the milder one comes first in backward order."""
+    report = transformer(3)
+    nodes = [node for node in report.graph.nodes if node.op == "GeluBackward0"]
+    found = (_finding("GS303", "warning", nodes[0]), _finding("GS102", "error", nodes[3]))
+    return msgspec.structs.replace(report, findings=found)
+
+
+def _finding(rule: str, severity: Severity, node: Node) -> Finding:
+    return Finding(
+        rule=rule,
+        name="a-name",
+        severity=severity,
+        message=f"{rule} was found",
+        location=Location("gpt.py", 24),
+        node=NodeReference(node.id, node.op),
+    )
+
+
+def several_passes() -> Report:
+    """The same graph after two backward calls, the second with another gradient."""
+    report = small()
+    (first,) = report.passes
+    doubled = tuple(
+        msgspec.structs.replace(
+            info,
+            norm=None if info.norm is None else 2 * float(info.norm),
+            values=None if info.values is None else tuple(2 * float(v) for v in info.values),
+        )
+        for info in first.gradients
+    )
+    passes = (
+        msgspec.structs.replace(first, number=1),
+        msgspec.structs.replace(first, number=2, gradients=doubled),
+    )
+    return msgspec.structs.replace(report, passes=passes)
+
+
+def with_histograms() -> Report:
+    report = small()
+    (backward,) = report.passes
+    bars = Histogram(1, -8, (1, 0, 1))
+    table = tuple(
+        msgspec.structs.replace(info, histogram=bars if info.state == "finite" else None)
+        for info in backward.gradients
+    )
+    changed = msgspec.structs.replace(backward, gradients=table)
+    return msgspec.structs.replace(report, passes=(changed,))
+
+
+def traced() -> Report:
+    return small(backward=False)
+
+
+def large() -> Report:
+    return chain(100_000, distinct=True)
+
+
+REPORTS: dict[str, Callable[[], Report]] = {
+    "small": small,
+    "traced": traced,
+    "transformer": transformer,
+    "broken": broken,
+    "states": states,
+    "hostile": hostile,
+    "findings": with_findings,
+    "passes": several_passes,
+    "histograms": with_histograms,
+    "large": large,
+}
+
+
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    missing = _missing()
+    if missing and os.environ.get("CI"):
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+    for name, make in REPORTS.items():
+        report = make()
+        (tmp_path / f"{name}.html").write_text(str(render(report, "html")), "utf-8")
+        if name != "large":
+            (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
+    environment = {**os.environ, "PAGES": str(tmp_path), "CHROMIUM": _browser() or ""}
+    done = subprocess.run(
+        ["node", "--test", "test/page.test.mjs"],
+        cwd=WEB,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

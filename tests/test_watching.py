@@ -1,0 +1,106 @@
+"""How closely gradients are watched: histograms of their elements, and several backward calls."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradscope.report import GradientInfo, Report
+from tests.looking import Session, leaf_named
+
+SIZES = """
+import torch
+x = torch.zeros(40, dtype={dtype}, requires_grad=True)
+small = torch.zeros(3, requires_grad=True)
+given = torch.tensor([0.0] * 5 + [1e-3] * 10 + [-0.5] * 20 + [{special}] * 5).to({dtype})
+loss = (x * given).sum() + small.sum()
+loss.backward()
+"""
+
+TRAINING = """
+import torch
+torch.manual_seed(0)
+w = torch.nn.Parameter(torch.randn(4, 30))
+for step in range(4):
+    w.grad = None
+    loss = (w @ torch.randn(30, 6)).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+other = w.sum() * 2
+other.backward()
+"""
+
+
+def gradient_of(report: Report, name: str, step: int = 0) -> GradientInfo:
+    return report.passes[step].at(leaf_named(report, name).node)
+
+
+@pytest.mark.parametrize("dtype", ["torch.float32", "torch.float64", "torch.bfloat16"])
+@pytest.mark.parametrize("special", ["1e30", "float('nan')", "float('inf')"])
+def test_a_histogram_counts_every_element_once(session: Session, dtype: str, special: str) -> None:
+    report = session.look(SIZES.format(dtype=dtype, special=special), "--histograms")
+    info = gradient_of(report, "x")
+    bars = info.histogram
+    assert bars is not None
+    assert bars.zeros == 5
+    assert bars.zeros + sum(bars.counts) + info.nan + info.inf == 40
+    found = {bars.first + i: count for i, count in enumerate(bars.counts) if count}
+    # 0.001 may lie on either side of its border; 0.5 is between 10^-0.5 and 10^-0.25.
+    assert found.get(-12, 0) + found.get(-13, 0) == 10
+    assert found[-2] == 20
+    assert (120 in found or 119 in found) == (special == "1e30")
+
+
+def test_no_histogram_where_values_are_kept_or_nobody_asked(session: Session) -> None:
+    text = SIZES.format(dtype="torch.float32", special="1.0")
+    asked = session.look(text, "--histograms")
+    assert gradient_of(asked, "small").histogram is None
+    assert gradient_of(asked, "small").values == (1, 1, 1)
+    assert gradient_of(session.look(text), "x").histogram is None
+
+
+def test_complex_gradients_are_counted_by_their_absolute_value(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        z = torch.zeros(30, dtype=torch.complex64, requires_grad=True)
+        (z * (3 + 4j)).sum().abs().backward()
+        """,
+        "--histograms",
+        "--root",
+        "z*(3+4j)",
+        "--gradient",
+        "torch.ones(30, dtype=torch.complex64)",
+    )
+    bars = gradient_of(report, "z").histogram
+    assert bars is not None and (bars.zeros, bars.first, bars.counts) == (0, 2, (30,))
+
+
+def test_steps_are_passes_of_one_report(session: Session) -> None:
+    report = session.look(TRAINING, "--steps", "3")
+    assert [one.number for one in report.passes] == [1, 2, 3]
+    torch.manual_seed(0)
+    w = torch.randn(4, 30, requires_grad=True)
+    for step in range(3):
+        (w @ torch.randn(30, 6)).pow(2).mean().backward()  # type: ignore[no-untyped-call]
+        assert w.grad is not None
+        seen = gradient_of(report, "w", step)
+        assert seen.norm == pytest.approx(float(w.grad.norm()), rel=1e-5)
+        w = (w - 0.1 * w.grad).detach().requires_grad_()
+
+
+def test_steps_begin_at_the_call_asked_for(session: Session) -> None:
+    report = session.look(TRAINING, "--steps", "2", "--call", "2")
+    assert [one.number for one in report.passes] == [2, 3]
+
+
+def test_a_step_over_another_graph_is_named(session: Session) -> None:
+    report = session.look(TRAINING, "--steps", "9")
+    assert [one.number for one in report.passes] == [1, 2, 3, 4]
+    assert any(note.startswith("backward call 5 walks another graph") for note in report.notes)
+
+
+def test_what_was_seen_before_the_program_failed_is_told(session: Session) -> None:
+    report = session.look(TRAINING.replace("other = ", "raise ValueError\n"), "--steps", "9")
+    assert len(report.passes) == 4

@@ -1,0 +1,109 @@
+// Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
+import dagre from "@dagrejs/dagre";
+import { IN, OUT } from "./level.js";
+import { LABEL_GAP, labelAt } from "./stretch.js";
+
+const GAP = { nodesep: 22, ranksep: 34 };
+const LABEL_HEIGHT = 12;
+
+/** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
+const MANY = 420;
+
+/** Boxes with x, y (their top left corner), bundles with points and the place of their label. */
+export function arrange(boxes, bundles) {
+  const rank = ranks(boxes, bundles);
+  const passed = bundles.reduce((sum, { from, to }) => sum + Math.abs((rank.get(to) ?? 0) - (rank.get(from) ?? 0)), boxes.length);
+  return passed > MANY ? inRows(boxes, bundles, rank) : withDagre(boxes, bundles);
+}
+
+function withDagre(boxes, bundles) {
+  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  graph.setGraph({ rankdir: "TB", ...GAP });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const { key, width, height } of boxes) graph.setNode(key, { width, height });
+  const crosses = (end) => bundles.some((bundle) => bundle.from === end || bundle.to === end);
+  for (const end of [IN, OUT]) if (crosses(end)) graph.setNode(end, { width: 2, height: 2 });
+  bundles.forEach((bundle, i) => {
+    const room = bundle.room ? { width: bundle.room, height: LABEL_HEIGHT, labelpos: "r", labeloffset: LABEL_GAP } : {};
+    graph.setEdge(bundle.from, bundle.to, { weight: bundle.from === IN || bundle.to === OUT ? 1 : 2, ...room }, String(i));
+  });
+  dagre.layout(graph);
+  return {
+    boxes: boxes.map((box) => {
+      const { x, y } = graph.node(box.key);
+      return { ...box, x: x - box.width / 2, y: y - box.height / 2 };
+    }),
+    bundles: bundles.map((bundle, i) => {
+      const { points, y } = graph.edge(bundle.from, bundle.to, String(i));
+      const line = points.map((point) => ({ x: point.x, y: point.y }));
+      return { ...bundle, label: bundle.room ? labelAt(line, y) : null, points: line };
+    }),
+  };
+}
+
+/** For every box how many lines lead to it from the top at most. */
+function ranks(boxes, bundles) {
+  const rank = new Map(boxes.map((box) => [box.key, 0]));
+  const waiting = new Map(boxes.map((box) => [box.key, 0]));
+  const after = new Map();
+  for (const { from, to } of bundles) {
+    if (!rank.has(from) || !rank.has(to)) continue;
+    append(after, from, to);
+    waiting.set(to, waiting.get(to) + 1);
+  }
+  const ready = [...rank.keys()].filter((key) => !waiting.get(key));
+  for (const key of ready) {
+    for (const next of after.get(key) ?? []) {
+      rank.set(next, Math.max(rank.get(next), rank.get(key) + 1));
+      waiting.set(next, waiting.get(next) - 1);
+      if (!waiting.get(next)) ready.push(next);
+    }
+  }
+  return rank;
+}
+
+/** Rows by rank, of bounded width, each in the order of the nodes. */
+function inRows(boxes, bundles, rank) {
+  const rows = new Map();
+  for (const box of boxes) append(rows, rank.get(box.key), box);
+  const placed = [];
+  let y = 0;
+  for (const number of [...rows.keys()].sort((a, b) => a - b)) {
+    const row = rows.get(number);
+    const wide = Math.max(12, Math.ceil(Math.sqrt(row.length)));
+    for (let start = 0; start < row.length; start += wide) y = putRow(row.slice(start, start + wide), y, placed);
+  }
+  const at = new Map(placed.map((box) => [box.key, box]));
+  const middle = (box, y) => ({ x: box.x + box.width / 2, y });
+  return {
+    boxes: placed,
+    bundles: bundles.map((bundle) => {
+      const [from, to] = [at.get(bundle.from) ?? at.get(bundle.to), at.get(bundle.to) ?? at.get(bundle.from)];
+      const start = middle(from, bundle.from === IN ? from.y : from.y + from.height);
+      const end = middle(to, bundle.to === OUT ? to.y + to.height : to.y);
+      const span = Math.abs(rank.get(to.key) - rank.get(from.key));
+      return { ...bundle, label: null, points: span > 1 ? [start, bow(start, end, span), end] : [start, end] };
+    }),
+  };
+}
+
+/** A line past several rows goes around them, the further the more there are. */
+const bow = (start, end, span) => ({ x: Math.max(start.x, end.x) + Math.min(90 + 15 * span, 300), y: (start.y + end.y) / 2 });
+
+/** Put boxes beside each other around x = 0; returns where the next row begins. */
+function putRow(row, y, placed) {
+  let x = -row.reduce((sum, { width }) => sum + width + GAP.nodesep, -GAP.nodesep) / 2;
+  let tallest = 0;
+  for (const box of row) {
+    placed.push({ ...box, x, y });
+    x += box.width + GAP.nodesep;
+    tallest = Math.max(tallest, box.height);
+  }
+  return y + tallest + GAP.ranksep;
+}
+
+function append(lists, key, value) {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}

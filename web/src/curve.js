@@ -1,0 +1,56 @@
+// The shape of a line between boxes: through the middles between its points, so that corners are round.
+
+const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
+
+/** @param path anything with the moveTo, lineTo and quadraticCurveTo of a canvas */
+export function trace(path, points) {
+  path.moveTo(points[0].x, points[0].y);
+  for (let i = 1; i < points.length - 1; i++) {
+    const next = middle(points[i], points[i + 1]);
+    path.quadraticCurveTo(points[i].x, points[i].y, next.x, next.y);
+  }
+  const last = points[points.length - 1];
+  path.lineTo(last.x, last.y);
+}
+
+export function arrow(context, points) {
+  const [before, end] = points.slice(-2);
+  const angle = Math.atan2(end.y - before.y, end.x - before.x);
+  context.beginPath();
+  context.moveTo(end.x, end.y);
+  for (const turn of [-0.42, 0.42]) context.lineTo(end.x - 8 * Math.cos(angle + turn), end.y - 8 * Math.sin(angle + turn));
+  context.closePath();
+  context.fill();
+}
+
+/** Where the curve is at a height: x of the first place that comes so far down, its rightmost near there. */
+export function crossing(points, y) {
+  const near = sampled(points).filter((point) => Math.abs(point.y - y) <= 7);
+  if (near.length) return Math.max(...near.map((point) => point.x));
+  return points[points.length >> 1].x;
+}
+
+function sampled(points) {
+  const found = [];
+  let from = points[0];
+  const bend = (control, to) => {
+    for (let i = 0; i <= 16; i++) {
+      const t = i / 16;
+      const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
+      found.push({ x: a * from.x + b * control.x + c * to.x, y: a * from.y + b * control.y + c * to.y });
+    }
+    from = to;
+  };
+  for (let i = 1; i < points.length - 1; i++) bend(points[i], middle(points[i], points[i + 1]));
+  const last = points[points.length - 1];
+  bend(middle(from, last), last);
+  return found;
+}
+
+/** A box around a line, with room for its width. */
+export function extent(points) {
+  const xs = points.map((point) => point.x);
+  const ys = points.map((point) => point.y);
+  const [x, y] = [Math.min(...xs), Math.min(...ys)];
+  return { x: x - 4, y: y - 4, width: Math.max(...xs) - x + 8, height: Math.max(...ys) - y + 8 };
+}

@@ -1,0 +1,12 @@
+// The one way in which the page makes elements: text is text, never markup.
+
+/** An element with text or children; attributes that are null are left out. */
+export function element(tag, options = {}, ...children) {
+  const made = document.createElement(tag);
+  const { text, on, ...attributes } = options;
+  if (text !== undefined) made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(name, value);
+  for (const [name, listener] of Object.entries(on ?? {})) made.addEventListener(name, listener);
+  made.append(...children.filter(Boolean));
+  return made;
+}

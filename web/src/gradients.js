@@ -1,0 +1,51 @@
+// What can be said of gradients without knowing how they are drawn: several as one, and the strongest way.
+
+const LOUDEST = ["non-finite", "finite", "zero", "none", "not reached"];
+
+/** Several gradients as one long vector, as reading.py does it; null for none. */
+export function combine(parts) {
+  if (parts.length < 2) return parts[0] ?? null;
+  const state = LOUDEST.find((one) => parts.some((part) => part.state === one));
+  const silent = state === "none" || state === "not reached";
+  const norms = parts.filter((part) => part.norm !== null).map((part) => Number(part.norm));
+  return {
+    state,
+    norm: silent || !norms.length ? null : hypot(norms),
+    absmax: null,
+    nan: parts.reduce((sum, part) => sum + part.nan, 0),
+    inf: parts.reduce((sum, part) => sum + part.inf, 0),
+    dtype: parts[0].dtype,
+    values: null,
+  };
+}
+
+// Math.hypot(...many) would put every number on the stack.
+function hypot(norms) {
+  const largest = norms.reduce((most, x) => (Number.isNaN(x) || x > most ? x : most), 0);
+  if (!(largest > 0) || !Number.isFinite(largest)) return largest;
+  return largest * Math.sqrt(norms.reduce((sum, x) => sum + (x / largest) ** 2, 0));
+}
+
+/**
+ * The way from a root to a node along which the gradient is strongest: the one whose weakest edge is largest.
+ * One pass over the nodes, whose ids are in the order of backward.  Returns edges, the first at the root.
+ */
+export function strongestPath(model, goal) {
+  const strength = new Float64Array(model.size).fill(-1);
+  const by = new Int32Array(model.size).fill(-1);
+  for (const root of model.rootNodes) strength[root] = Infinity;
+  for (let n = 0; n < goal; n++) {
+    if (strength[n] < 0) continue;
+    for (const edge of model.outgoing(n)) {
+      const norm = model.pass ? Number(model.onEdge(edge).norm ?? 0) : 1;
+      const through = Math.min(strength[n], Number.isNaN(norm) ? Infinity : norm);
+      if (through > strength[model.target[edge]]) {
+        strength[model.target[edge]] = through;
+        by[model.target[edge]] = edge;
+      }
+    }
+  }
+  const path = [];
+  for (let n = goal; by[n] >= 0; n = model.source[by[n]]) path.push(by[n]);
+  return path.reverse();
+}

@@ -1,0 +1,62 @@
+// The elements around the canvas.
+import { element } from "./element.js";
+import { Finder } from "./finder.js";
+import { count, plural, visible } from "./format.js";
+
+/** Build the page; returns the elements that a viewer fills, and `showTroubles`. */
+export function buildPage(viewer) {
+  const canvas = element("canvas", { tabindex: "0", role: "application", "aria-label": "Graph. Arrow keys follow it, Enter opens and closes, slash searches, L goes to the list." });
+  const list = element("ul", { class: "list", role: "tree", "aria-label": "What is drawn, as a list", id: "list" });
+  const said = element("div", { class: "said", "aria-live": "polite" });
+  const aside = element("aside", { "aria-label": "Details" });
+  const footer = element("footer", { "aria-label": "Legend" });
+  const passes = passSwitch(viewer);
+  const troubles = troubleButtons(viewer);
+  const finder = new Finder(viewer, canvas);
+  document.body.append(
+    element("header", {},
+      element("h1", { text: "gradscope" }),
+      element("span", { class: "about faint", text: about(viewer.model) }),
+      troubles.element, passes,
+      element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
+      element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
+      finder.element),
+    element("main", {}, canvas, list, said),
+    aside,
+    footer,
+  );
+  return { canvas, list, said, aside, footer, passes, finder, showTroubles: troubles.show };
+}
+
+function about({ data, size }) {
+  const direction = data.passes.length ? " · gradients flow down" : "";
+  return `${visible(data.meta.target)} · ${plural(size, "node")}${direction}`;
+}
+
+function toggleList(button, list) {
+  const shown = list.classList.toggle("shown");
+  button.setAttribute("aria-pressed", String(shown));
+}
+
+/** A switch between the backward passes of the report. */
+function passSwitch(viewer) {
+  const { passes } = viewer.model.data;
+  if (passes.length < 2) return null;
+  const options = passes.map((pass, i) => element("option", { value: i, text: `${pass.number ? `backward call ${pass.number}` : "gradscope's own pass"}${pass.error ? " ⚠" : ""}` }));
+  const change = (event) => viewer.choosePass(Number(event.target.value));
+  return element("select", { "aria-label": "Backward pass", title: "[ and ] go to the one before and after", on: { change } }, ...options);
+}
+
+/** `‹ ⚠ 2 of 3 findings ›`. */
+function troubleButtons(viewer) {
+  const words = element("span", {});
+  const step = (sign, by, name) => element("button", { class: "step", text: sign, "aria-label": name, title: name, on: { click: () => viewer.nextTrouble(by) } });
+  const all = element("span", { class: "alarm", role: "group", "aria-label": "Findings" }, step("‹", -1, "previous finding (P)"), words, step("›", 1, "next finding (N)"));
+  const show = () => {
+    const { places, findingsAt } = viewer.model.troubles;
+    all.hidden = !places.length;
+    const what = findingsAt.size ? ["finding"] : ["place where gradients stop being finite", "places where gradients stop being finite"];
+    words.textContent = `⚠ ${viewer.trouble >= 0 ? `${count(viewer.trouble + 1)} of ` : ""}${plural(places.length, ...what)}`;
+  };
+  return { element: all, show };
+}

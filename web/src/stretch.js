@@ -1,0 +1,68 @@
+// Room for boxes that were opened in a finished arrangement: everything else keeps its place beside them.
+// So opening costs little however many lines there are, and the reader finds again what was there.
+import { crossing } from "./curve.js";
+
+export const LABEL_GAP = 7;
+
+/** Points of a line from one rank to the next: nothing stands between them, so it keeps its shape. */
+const SHORT = 3;
+
+/**
+ * @param base boxes and bundles as they stand while all boxes are closed
+ * @param {Map<string, {width: number, height: number}>} inner the sizes of open boxes
+ */
+export function stretched(base, inner) {
+  const grown = base.boxes.filter((box) => inner.has(box.key));
+  const across = axis(grown.map((box) => ({ from: box.x, to: box.x + box.width, size: inner.get(box.key).width })));
+  const down = axis(grown.map((box) => ({ from: box.y, to: box.y + box.height, size: inner.get(box.key).height })));
+  const moved = new Map(base.boxes.map((box) => [box.key, movedBox(box, inner.get(box.key), across, down)]));
+  const was = new Map(base.boxes.map((box) => [box.key, box]));
+  return {
+    boxes: base.boxes.map((box) => moved.get(box.key)),
+    bundles: base.bundles.map((bundle) => {
+      const points = bundle.points.map(({ x, y }) => ({ x: across(x), y: down(y) }));
+      const [first, last] = [0, points.length - 1];
+      if (moved.has(bundle.from)) points[first] = attached(bundle.points[first], was.get(bundle.from), moved.get(bundle.from), bottom);
+      if (moved.has(bundle.to)) points[last] = attached(bundle.points[last], was.get(bundle.to), moved.get(bundle.to), top);
+      if (points.length === SHORT) points[1].x = bundle.points[1].x + (points[0].x - bundle.points[0].x + points[2].x - bundle.points[2].x) / 2;
+      return { ...bundle, points, label: bundle.label && labelAt(points, down(bundle.label.y)) };
+    }),
+  };
+}
+
+/** What is beside a line at a height. */
+export const labelAt = (points, y) => ({ x: crossing(points, y) + LABEL_GAP, y });
+
+function movedBox(box, size, across, down) {
+  const { width, height } = size ?? box;
+  const x = (across(box.x) + across(box.x + box.width) - width) / 2;
+  const y = (down(box.y) + down(box.y + box.height) - height) / 2;
+  return { ...box, x, y, width, height, open: size !== undefined };
+}
+
+/** Lines to and from open groups go on inside them in the middle, so they meet the border there. */
+function attached(point, was, box, side) {
+  if (box.open) return side(box);
+  return { x: point.x + box.x - was.x, y: point.y + box.y - was.y };
+}
+
+const top = (box) => ({ x: box.x + box.width / 2, y: box.y });
+const bottom = (box) => ({ x: box.x + box.width / 2, y: box.y + box.height });
+
+/** A map of one coordinate that keeps order, and makes each interval at least as long as its size. */
+function axis(intervals) {
+  const ends = [...new Set(intervals.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
+  const places = ends.slice(0, 1);
+  const factors = [];
+  for (let i = 1; i < ends.length; i++) {
+    const covering = intervals.filter(({ from, to }) => from <= ends[i - 1] && to >= ends[i]);
+    factors.push(Math.max(1, ...covering.map(({ from, to, size }) => size / (to - from))));
+    places.push(places[i - 1] + (ends[i] - ends[i - 1]) * factors[i - 1]);
+  }
+  return (value) => {
+    if (!ends.length || value <= ends[0]) return value;
+    const next = ends.findIndex((end) => end >= value);
+    if (next < 0) return places.at(-1) + value - ends.at(-1);
+    return places[next - 1] + (value - ends[next - 1]) * factors[next - 1];
+  };
+}

@@ -1,0 +1,68 @@
+// Where something is wrong: findings, and gradients that stop being finite.  Knows nothing of the screen.
+
+const GRAVITY = { error: 3, warning: 2, information: 1 };
+const LEVELS = ["", "information", "warning", "error"];
+
+export class Troubles {
+  /** For the pass that the model looks at now. */
+  constructor(model) {
+    this.findingsAt = new Map();
+    for (const finding of model.data.findings) {
+      if (finding.node) this.findingsAt.set(finding.node.id, [...this.findingsAt.get(finding.node.id) ?? [], finding]);
+    }
+    this.births = births(model);
+    this.gravity = this._nodes(model);
+    this.inGroup = enclosing(model, this.gravity);
+    this.places = this._places();
+  }
+
+  /** The worst severity at a node: "error", "warning", "information" or "". */
+  atNode(node) {
+    return LEVELS[this.gravity[node]];
+  }
+
+  /** The worst severity in a group at any depth. */
+  inside(group) {
+    return LEVELS[this.inGroup[group]];
+  }
+
+  _nodes(model) {
+    const gravity = new Uint8Array(model.size);
+    for (const node of this.births) gravity[node] = GRAVITY.error;
+    for (const [node, findings] of this.findingsAt) {
+      for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
+    }
+    return gravity;
+  }
+
+  /** Nodes to go to one after the other: the worst first, then in backward order. */
+  _places() {
+    const nodes = this.findingsAt.size ? [...this.findingsAt.keys()] : this.births;
+    return [...nodes].sort((a, b) => this.gravity[b] - this.gravity[a] || a - b);
+  }
+}
+
+/** Nodes that make a gradient that is not finite from one that is; where none does, those that were given one. */
+function births(model) {
+  const { pass } = model;
+  if (!pass?.state.includes(4)) return [];
+  const isBad = (entry) => pass.state[entry] === 4;
+  const [born, given] = [[], []];
+  for (let n = 0; n < model.size; n++) {
+    const receives = pass.upstream[n].some(isBad);
+    if (!receives && model.outgoing(n).some((edge) => isBad(pass.edges[edge]))) born.push(n);
+    else if (receives && model.rootNodes.has(n)) given.push(n);
+  }
+  return born.length ? born : given;
+}
+
+/** For every group the largest of the numbers of its nodes. */
+function enclosing(model, gravity) {
+  const found = new Uint8Array(model.parent.length);
+  gravity.forEach((value, node) => {
+    if (value > found[model.owner[node]]) found[model.owner[node]] = value;
+  });
+  // Parents come before their children.
+  for (let g = found.length - 1; g > 0; g--) found[model.parent[g]] = Math.max(found[model.parent[g]], found[g]);
+  return found;
+}

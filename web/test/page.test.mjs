@@ -1,0 +1,362 @@
+// The page in a real Chromium, loaded from a file.  tests/test_page_in_browser.py writes the pages that are looked at
+// here, each beside the JSON of the same report, and names their folder in PAGES and the browser in CHROMIUM.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const { PAGES, CHROMIUM } = process.env;
+
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
+});
+after(() => browser.close());
+
+const report = (name) => JSON.parse(readFileSync(`${PAGES}/${name}.json`, "utf8"));
+
+/** Opens a page; it fails the test if it complains or asks for anything but itself. */
+async function opened(name, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, offline: true, ...options });
+  const page = await context.newPage();
+  const complaints = [];
+  page.on("console", (message) => complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("request", (request) => {
+    if (!request.url().endsWith(`${name}.html`)) complaints.push(`asks for ${request.url()}`);
+  });
+  const { hash = "" } = options;
+  await page.goto(pathToFileURL(`${PAGES}/${name}.html`).href + hash);
+  await page.waitForFunction(() => window.gradscope);
+  page.closed = async () => {
+    assert.deepEqual(complaints, []);
+    await context.close();
+  };
+  return page;
+}
+
+/** Where the box of a node or group (n3, g2) is on the screen; canvases have no elements to ask. */
+const place = (page, key) =>
+  page.evaluate((wanted) => {
+    const { view, boxes, canvas } = window.gradscope;
+    const { left, top } = canvas.getBoundingClientRect();
+    const box = boxes.get(wanted);
+    return { x: left + (box.x - view.x + box.width / 2) * view.zoom, y: top + (box.y - view.y + 12) * view.zoom };
+  }, key);
+
+const click = async (page, key, times = 1) => {
+  const { x, y } = await place(page, key);
+  await page.mouse.click(x, y, { clickCount: times });
+};
+const heading = (page) => page.locator("aside h2").innerText();
+const panel = (page) => page.locator("aside").innerText();
+const drawn = (page) => page.evaluate(() => [...window.gradscope.boxes.keys()]);
+const nodeOf = ({ graph }, name) => graph.leaves.find((leaf) => leaf.names.includes(name)).node;
+const norm = (x) => Number(x).toPrecision(4);
+
+/** The facts of a section of the panel, by their names. */
+const facts = (page, head) =>
+  page.evaluate((wanted) => {
+    const section = [...document.querySelectorAll("aside section")].find((one) => one.querySelector("h3")?.textContent === wanted);
+    return Object.fromEntries([...section.querySelectorAll("dt")].map((name) => [name.textContent, name.nextElementSibling.textContent]));
+  }, head);
+
+test("numbers in the panel are those of the report", async () => {
+  const page = await opened("transformer");
+  const saved = report("transformer");
+  const [pass] = saved.passes;
+  for (const leaf of [saved.graph.leaves[0], saved.graph.leaves.at(-1)]) {
+    await page.evaluate((node) => window.gradscope.reveal({ node }), leaf.node);
+    assert.equal(await heading(page), leaf.names[0]);
+    const shown = await facts(page, "upstream gradient");
+    const known = pass.gradients[pass.upstream[leaf.node][0]];
+    assert.equal(norm(shown["‖g‖"]), norm(known.norm));
+    assert.equal(shown.state, known.state);
+  }
+  await page.closed();
+});
+
+test("what enters a group is what crosses its border", async () => {
+  const page = await opened("transformer");
+  const { graph, passes: [pass] } = report("transformer");
+  const groups = await page.evaluate(() => {
+    const { model } = window.gradscope;
+    return [...model.parent.keys()].map((group) => ({ nodes: model.inside(group), norm: model.entering(group).norm }));
+  });
+  assert.ok(groups.length > 50);
+  for (const { nodes, norm: shown } of groups) {
+    const inside = new Set(nodes);
+    const places = new Set(graph.edges.filter(([source, , target]) => inside.has(target) && !inside.has(source)).map(([, , target, output]) => `${target} ${output}`));
+    for (const { node, output } of graph.roots) if (inside.has(node)) places.add(`${node} ${output}`);
+    const norms = [...places].map((at) => at.split(" ").map(Number)).map(([node, output]) => pass.gradients[pass.upstream[node][output]].norm);
+    const known = Math.hypot(...norms);
+    assert.ok(Math.abs(shown - known) <= 1e-5 * known, `${shown} is not ${known}`);
+  }
+  await page.closed();
+});
+
+test("every contribution is listed, and their sum", async () => {
+  const page = await opened("small");
+  const saved = report("small");
+  await page.evaluate((node) => window.gradscope.reveal({ node }), nodeOf(saved, "b"));
+  const text = await panel(page);
+  assert.match(text, /sum of 2 contributions\n\[0\.3, 4, 0\.0005\] from 2\*b\*b|sum of 2 contributions\n\[0\.6, 8, 0\.001\] from/);
+  assert.match(text, /Σ \[1\.2, 16, 0\.002\]/);
+  await page.closed();
+});
+
+test("a node tells its formula, and a seed what was given", async () => {
+  const page = await opened("small");
+  await page.evaluate(() => window.gradscope.reveal({ node: 1 }));
+  await page.keyboard.press("ArrowUp");
+  await click(page, "s0");
+  assert.equal(await heading(page), "∂L/∂y");
+  assert.match(await panel(page), /\[0\.1, 1, 0\.0001\]/);
+  const log = report("small").graph.nodes.find((node) => node.op === "LogBackward0");
+  await page.evaluate((node) => window.gradscope.reveal({ node }), log.id);
+  assert.equal((await facts(page, "formula"))["∂/∂self"], "1/self");
+  await page.closed();
+});
+
+test("a closed box opens where it is, and closes again", async () => {
+  const page = await opened("transformer");
+  const key = await page.evaluate(() => window.gradscope.drawing.boxes.find((box) => box.group !== undefined && !box.open).key);
+  await click(page, key);
+  const [before, count] = [await place(page, key), (await drawn(page)).length];
+  await page.keyboard.press("Enter");
+  const expanded = await place(page, key);
+  assert.ok((await drawn(page)).length > count);
+  assert.ok(Math.abs(expanded.x - before.x) < 1 && Math.abs(expanded.y - before.y) < 1);
+  await click(page, key, 2);
+  assert.equal((await drawn(page)).length, count);
+  const closed = await place(page, key);
+  assert.ok(Math.abs(closed.x - before.x) < 1 && Math.abs(closed.y - before.y) < 1);
+  await page.closed();
+});
+
+test("every node can be reached by opening, and is drawn once", async () => {
+  const page = await opened("transformer");
+  const nodes = await page.evaluate(() => {
+    const viewer = window.gradscope;
+    for (let closed; (closed = viewer.drawing.boxes.find((box) => box.group !== undefined && !box.open)); ) viewer.toggle(closed.key);
+    return viewer.drawing.boxes.filter((box) => box.node !== undefined).map((box) => box.node).sort((a, b) => a - b);
+  });
+  assert.deepEqual(nodes, report("transformer").graph.nodes.map((node) => node.id));
+  await page.closed();
+});
+
+test("search finds a parameter and opens what it is in", async () => {
+  const page = await opened("transformer");
+  await page.keyboard.press("/");
+  await page.keyboard.type("h.3.attn.c_proj.weight");
+  await page.locator("[role=option]").first().waitFor();
+  await page.keyboard.press("Enter");
+  assert.equal(await heading(page), "gpt.h.3.attn.c_proj.weight");
+  const node = nodeOf(report("transformer"), "gpt.h.3.attn.c_proj.weight");
+  assert.ok((await drawn(page)).includes(`n${node}`));
+  await page.keyboard.press("/");
+  await page.keyboard.type("no such thing");
+  assert.match(await page.locator(".results").innerText(), /nothing found/);
+  await page.closed();
+});
+
+test("a leaf shows the strongest way from the root", async () => {
+  const page = await opened("small");
+  const saved = report("small");
+  await click(page, `n${nodeOf(saved, "b")}`);
+  const ends = await page.evaluate(() => window.gradscope.path.list.map((edge) => window.gradscope.model.target[edge]));
+  const words = ends.map((node) => saved.graph.origins[saved.graph.nodes[node].origin]?.expression ?? "leaf");
+  assert.deepEqual(words.slice(0, 2), ["3*a + 2*b*b", "2*b*b"]);
+  assert.equal(ends.at(-1), nodeOf(saved, "b"));
+  assert.match(await panel(page), /strongest way from the root, \d edges/);
+  await page.closed();
+});
+
+test("arrow keys follow the lines, and what they reach is said", async () => {
+  const page = await opened("small");
+  await page.locator("canvas").focus();
+  const said = () => page.locator("[aria-live]").innerText();
+  await page.keyboard.press("ArrowDown");
+  assert.match(await said(), /^y = 3\*a \+ 2\*b\*b \+ torch\.log\(c\), Add, gradient \[0\.1, 1, 0\.0001\]/);
+  const visited = [];
+  for (let i = 0; i < 3; i++) {
+    await page.keyboard.press("ArrowDown");
+    visited.push(await heading(page));
+  }
+  assert.ok(["a", "b", "c"].includes(visited.at(-1)) || visited.includes("c"), visited.join());
+  await page.keyboard.press("Escape");
+  assert.equal(await said(), "");
+  await page.closed();
+});
+
+test("the list can be walked and opened by keys alone", async () => {
+  const page = await opened("transformer");
+  await page.keyboard.press("l");
+  const row = () => page.evaluate(() => ({ text: document.activeElement.textContent, role: document.activeElement.getAttribute("role"), expanded: document.activeElement.getAttribute("aria-expanded") }));
+  assert.equal((await row()).role, "treeitem");
+  for (let i = 0; i < 60 && (await row()).expanded !== "false"; i++) await page.keyboard.press("ArrowDown");
+  const closed = await row();
+  const count = (await drawn(page)).length;
+  await page.keyboard.press("ArrowRight");
+  assert.equal((await row()).expanded, "true");
+  assert.ok((await drawn(page)).length > count);
+  await page.keyboard.press("ArrowLeft");
+  assert.deepEqual(await row(), closed);
+  await page.closed();
+});
+
+test("it opens at the worst finding, and goes to the next and back", async () => {
+  const page = await opened("findings");
+  const saved = report("findings");
+  const nodes = ["error", "warning"].flatMap((level) => saved.findings.filter((finding) => finding.severity === level && finding.node).map((finding) => finding.node.id));
+  const at = () => page.evaluate(() => window.gradscope.selected);
+  assert.equal(await at(), `n${nodes[0]}`);
+  assert.match(await panel(page), new RegExp(saved.findings.find((finding) => finding.node?.id === nodes[0]).rule));
+  await page.keyboard.press("n");
+  assert.equal(await at(), `n${nodes[1]}`);
+  assert.match(await page.locator(".alarm").innerText(), /2 of 2 findings/);
+  await page.keyboard.press("p");
+  assert.equal(await at(), `n${nodes[0]}`);
+  await page.getByRole("button", { name: "next finding" }).click();
+  assert.equal(await at(), `n${nodes[1]}`);
+  await page.closed();
+});
+
+test("closed groups show the findings inside them", async () => {
+  const page = await opened("findings");
+  const told = await page.evaluate(() => {
+    const viewer = window.gradscope;
+    const node = viewer.model.troubles.places[0];
+    return viewer.model.around(viewer.model.owner[node]).map((group) => viewer.model.troubles.inside(group));
+  });
+  assert.ok(told.length > 1 && told.every((severity) => severity === "error"), told.join());
+  await page.closed();
+});
+
+test("without findings it opens where gradients stop being finite", async () => {
+  const page = await opened("broken");
+  assert.equal(await heading(page), "torch.log(p)");
+  assert.match(await panel(page), /first nodes at which gradients stop being finite/);
+  await page.closed();
+});
+
+test("every state of a gradient is told apart", async () => {
+  const page = await opened("states");
+  const text = await page.locator(".list").evaluate((list) => list.textContent);
+  for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ⚠ 4096 NaN"]) assert.ok(text.includes(words), words);
+  await page.closed();
+});
+
+test("names cannot act", async () => {
+  const page = await opened("hostile");
+  await page.keyboard.press("/");
+  await page.keyboard.type("script");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => window.acted), undefined);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.equal(await page.locator("script").count(), 2);
+  assert.match(await panel(page), /<img src=x onerror=/);
+  await page.closed();
+});
+
+test("another backward pass has other numbers", async () => {
+  const page = await opened("passes");
+  const saved = report("passes");
+  const node = nodeOf(saved, "a");
+  await page.evaluate((n) => window.gradscope.reveal({ node: n }), node);
+  for (const [i, pass] of saved.passes.entries()) {
+    await page.getByLabel("Backward pass").selectOption(String(i));
+    const shown = await facts(page, "upstream gradient");
+    assert.equal(norm(shown["‖g‖"]), norm(pass.gradients[pass.upstream[node][0]].norm));
+  }
+  await page.keyboard.press("Escape");
+  await page.closed();
+});
+
+test("a histogram counts every element", async () => {
+  const page = await opened("histograms");
+  const saved = report("histograms");
+  const { node } = saved.graph.leaves[0];
+  await page.evaluate((n) => window.gradscope.reveal({ node: n }), node);
+  await page.locator("aside svg").first().waitFor();
+  const [pass] = saved.passes;
+  const [zeros, , counts] = pass.gradients[pass.upstream[node][0]].histogram;
+  assert.match(await page.locator("figcaption").first().innerText(), new RegExp(`${zeros} zeros? · 0 NaN · 0 Inf`));
+  const bars = await page.locator("aside svg").first().locator("rect title").allTextContents();
+  assert.deepEqual(bars.map((text) => Number(text.split(" ")[0].replaceAll(",", ""))), counts.filter(Boolean));
+  await page.closed();
+});
+
+test("the range of the colours can be moved by keys and pointer", async () => {
+  const page = await opened("transformer");
+  const [from, to] = await page.getByRole("slider").all();
+  const value = async (end) => Number(await end.getAttribute("aria-valuenow"));
+  const [low, high] = [await value(from), await value(to)];
+  await to.focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.ok((await value(to)) < high);
+  const { x, y } = await from.boundingBox();
+  await page.mouse.move(x + 5, y + 5);
+  await page.mouse.down();
+  await page.mouse.move(x - 40, y + 5);
+  await page.mouse.up();
+  assert.ok((await value(from)) < low);
+  await page.closed();
+});
+
+test("the address remembers what is selected", async () => {
+  const node = nodeOf(report("transformer"), "gpt.h.3.attn.c_proj.weight");
+  const page = await opened("transformer", { hash: `#at=n${node}` });
+  assert.equal(await heading(page), "gpt.h.3.attn.c_proj.weight");
+  await page.closed();
+});
+
+/** The colour of the canvas in its corner, read from a copy of it. */
+const corner = (page) =>
+  page.evaluate(() => {
+    const copy = document.createElement("canvas").getContext("2d");
+    copy.drawImage(window.gradscope.canvas, 0, 0);
+    return [...copy.getImageData(2, 2, 1, 1).data].slice(0, 3);
+  });
+
+test("it is dark where the reader's system is, and white on paper", async () => {
+  const page = await opened("small", { colorScheme: "dark" });
+  await page.waitForFunction(() => !window.gradscope.waiting);
+  assert.ok((await corner(page)).every((part) => part < 60));
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.deepEqual(await corner(page), [255, 255, 255]);
+  await page.emulateMedia({ media: "print" });
+  await page.setViewportSize({ width: 794, height: 1123 });
+  await page.waitForFunction(() => !window.gradscope.waiting);
+  assert.deepEqual(await corner(page), [255, 255, 255]);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector("aside")).color), "rgb(22, 24, 29)");
+  assert.equal(await page.locator("header input").isVisible(), false);
+  assert.equal(await page.locator("footer .scale").isVisible(), true);
+  await page.closed();
+});
+
+test("a graph without gradients is drawn without numbers", async () => {
+  const page = await opened("traced");
+  assert.match(await page.locator("footer").innerText(), /no gradients in this report/);
+  await click(page, "n0");
+  assert.doesNotMatch(await panel(page), /upstream gradient/);
+  await page.closed();
+});
+
+test("a hundred thousand nodes can be used", async () => {
+  const page = await opened("large");
+  const saved = await page.evaluate(() => window.gradscope.model.size);
+  assert.ok(saved >= 100_000, String(saved));
+  assert.ok((await drawn(page)).length < 200);
+  const key = await page.evaluate(() => window.gradscope.drawing.boxes.find((box) => box.group !== undefined && !box.open).key);
+  await click(page, key, 2);
+  assert.ok((await drawn(page)).length > 10);
+  await page.keyboard.press("/");
+  await page.keyboard.type("#77777");
+  await page.locator("[role=option]").first().waitFor();
+  await page.keyboard.press("Enter");
+  assert.match(await panel(page), /#77777\b/);
+  assert.ok((await drawn(page)).includes("n77777"));
+  await page.closed();
+});
