@@ -173,14 +173,12 @@ class Accumulation(Struct, frozen=True):
 
     All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
     ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
-    pass, which leaves ``.grad`` untouched).  ``zeros`` are the elements of what is new that are 0,
-    None where nobody counted.
+    pass, which leaves ``.grad`` untouched).
     """
 
     new: int
     before: int | None = None
     after: int | None = None
-    zeros: int | None = None
 
 
 class BackwardPass(Struct, frozen=True):

@@ -213,7 +213,7 @@ out.backward()
 
 
 def test_the_numbers_of_the_table_are_those_of_torch(session: Session) -> None:
-    report = session.look(PARAMETERS)
+    report = session.look(PARAMETERS, "--histograms")
     program = dict[str, torch.Tensor]()
     exec(PARAMETERS, program)
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(drawn(report, "csv")))}

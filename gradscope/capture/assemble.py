@@ -275,17 +275,11 @@ def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPas
         edges=tuple(flow.edges),
         upstream=tuple(tuple(outputs) for outputs in flow.upstream),
         seeds=tuple(seeds),
-        accumulations=tuple(_accumulation(flow, leaf.node) for leaf in graph.leaves),
+        accumulations=tuple(Accumulation(flow.upstream[leaf.node][0]) for leaf in graph.leaves),
     )
     # What arrived is not what the node received: only a hook of the program can do that.
     altered = sorted({node for node, _, _ in differences(graph, flowed)})
     return msgspec.structs.replace(flowed, altered=tuple(altered))
-
-
-def _accumulation(flow: Flow, leaf: int) -> Accumulation:
-    counted = flow.zeros.get(leaf)
-    zeros = None if counted is None else flow.meter.zeros[counted]
-    return Accumulation(flow.upstream[leaf][0], zeros=zeros)
 
 
 def _kind(live: LiveNode) -> Kind:

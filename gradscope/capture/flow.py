@@ -37,15 +37,13 @@ class Seen(NamedTuple):
 class Flow:
     """Collects one pass over a walked graph.
 
-    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table, and
-    ``zeros[n]`` of a leaf into its counts of zeros.
+    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
     """
 
     def __init__(self, walked: Walked, meter: Meter) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
         self.upstream = [[NOT_REACHED] * max(1, len(outputs_of(node))) for node in walked.nodes]
-        self.zeros: dict[int, int] = {}
         self._walked = walked
         self._sent: list[Seen | None] = [None] * len(walked.edges)
         self._arrived: list[list[Seen]] = [[] for _ in walked.nodes]
@@ -119,8 +117,6 @@ class Flow:
         seeded = (number, output) in self._seeded
         if gradient is None:
             return NONE if reached or seeded else NOT_REACHED
-        if is_leaf(self._walked.nodes[number]):
-            self.zeros[number] = self.meter.count_zeros(gradient)
         sent = self._sent[reached[0]] if len(reached) == 1 and not seeded else None
         # One gradient arrives as it was sent; otherwise it is a sum, or a hook of the program
         # put another one there.

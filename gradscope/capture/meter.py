@@ -25,7 +25,6 @@ from gradscope.capture.summary import (
     name_of,
     number,
     plain,
-    readable,
     state_of,
     unreadable,
 )
@@ -56,8 +55,7 @@ class Meter:
         limit: and at most so many values in all.
         histograms: count the elements by size of each gradient whose values are not kept.
 
-    ``fault`` is the first reason for which a gradient could not be read, if any.  ``zeros`` are the
-    counts of :meth:`count_zeros`, finished with the table.
+    ``fault`` is the first reason for which a gradient could not be read, if any.
     """
 
     def __init__(
@@ -67,10 +65,8 @@ class Meter:
         self._keep = keep
         self._left = limit
         self._histograms = histograms
-        self.zeros: list[int | None] = []
         self.fault: Exception | None = None
         self._pending: list[_Pending] = []
-        self._counts: list[tuple[int, torch.Tensor]] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
 
@@ -83,21 +79,6 @@ class Meter:
             self._left -= len(info.values or ())
             self._table.append(info)
             return len(self._table) - 1
-
-    def count_zeros(self, gradient: torch.Tensor) -> int:
-        """Count the elements that are 0 and return the index of that count in ``zeros``; what
-        cannot be read has none."""
-        with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
-            position = len(self.zeros)
-            self.zeros.append(None)
-            try:
-                if readable(gradient):
-                    amount = gradient.numel() - gradient.detach().count_nonzero()
-                    self._keep_count(position, amount)
-            except Exception as error:
-                # As in _read: the program's backward goes on.
-                self.fault = self.fault or error
-            return position
 
     def _read(self, gradient: torch.Tensor) -> GradientInfo:
         try:
@@ -124,24 +105,7 @@ class Meter:
                 info = _filled(self._table[pending.entry], row, pending.values)
                 self._table[pending.entry] = _counted(info, pending.bars, pending.elements)
         self._pending.clear()
-        self._finish_counts()
         return tuple(self._table)
-
-    def _keep_count(self, position: int, amount: torch.Tensor) -> None:
-        if amount.device.type == "cpu":
-            self.zeros[position] = int(amount)
-        else:
-            self._counts.append((position, amount))
-
-    def _finish_counts(self) -> None:
-        by_device: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
-        for position, amount in self._counts:
-            by_device.setdefault(amount.device, []).append((position, amount))
-        for entries in by_device.values():
-            amounts = torch.stack([amount for _, amount in entries]).tolist()
-            for (position, _), amount in zip(entries, amounts, strict=True):
-                self.zeros[position] = amount
-        self._counts.clear()
 
     def _with_histogram(self, gradient: torch.Tensor, info: GradientInfo) -> GradientInfo:
         still = dense(gradient.detach())

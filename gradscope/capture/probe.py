@@ -235,7 +235,7 @@ class Probe:
         if not accumulates:
             return flowed.accumulations
         return tuple(
-            msgspec.structs.replace(seen, before=old, after=self._grad_of(leaf.node))
+            Accumulation(seen.new, old, self._grad_of(leaf.node))
             for seen, old, leaf in zip(flowed.accumulations, before, self.graph.leaves, strict=True)
         )
 

@@ -17,5 +17,5 @@ steps_option = click.option(
 histograms_option = click.option(
     "--histograms",
     is_flag=True,
-    help="Count the elements of large gradients by size, for -o FILE.html and .json.",
+    help="Count the elements of large gradients by size, for -o FILE.html and .json; tables do.",
 )

@@ -91,6 +91,11 @@ class Output:
         """Whether stdout must carry nothing but our result."""
         return self.to_stdout and not self.is_text
 
+    @property
+    def is_of_parameters(self) -> bool:
+        """Whether parameters are listed, with a count of their gradients' zeros."""
+        return self.format in PARAMETERS
+
     def write(self, report: Report | Comparison) -> None:
         """Draw the report and write it.
 

@@ -66,6 +66,8 @@ def run_command(
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
     memory.remember(target)
+    if output.is_of_parameters:
+        options["histograms"] = True  # they hold the zeros, which the table counts
     request = requests.Request(gradients=gradients, study=study, **options)
     with terminal.stdout_reserved(output.is_machine_readable):
         outcome = run(target, program, request)

@@ -70,13 +70,11 @@ def _parameter(scene: Scene, position: int, leaf: Leaf) -> Parameter:
 
 
 def _zeros(scene: Scene, position: int, info: GradientInfo) -> int | None:
-    backward = scene.backward
-    counted = backward.accumulations[position].zeros if backward else None
-    if counted is None and info.state == "zero":
+    if info.state == "zero":
         return math.prod(scene.graph.leaves[position].tensor.shape)
-    if counted is None and info.values is not None and not info.dtype.startswith("complex"):
+    if info.values is not None and not info.dtype.startswith("complex"):
         return sum(value == 0 for value in info.values)
-    return counted
+    return info.histogram.zeros if info.histogram else None
 
 
 def _ratio(gradient: Number | None, weight: Number | None) -> Number | None:
