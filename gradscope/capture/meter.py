@@ -1,4 +1,4 @@
-"""A growing table of measured gradients, each tensor read once and none of them kept.
+"""A growing table of measured gradients, each read once and none of them kept.
 
 On the CPU a gradient is reduced at once, while it is still in the cache.  On other devices the
 reductions are queued and read back together at the end, so that no node waits for the device.
@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import threading
 
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
 import msgspec
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradscope.capture.quiet import dispatch_unseen
 from gradscope.capture.summary import (
     SMALL,
+    all_plain,
     flat_values,
+    is_ordinary,
     is_plain,
-    measure,
     name_of,
     number,
-    plain,
+    read,
     state_of,
     unreadable,
 )
@@ -31,6 +36,22 @@ NOT_REACHED, NONE = 0, 1
 
 MAX_VALUES = 65_536
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
+
+
+WORTH_KNOWING = 4_096
+"""Of a gradient with so many elements it is remembered that it was read: reading one that is
+smaller takes no longer than finding it."""
+
+MAX_KNOWN = 1_024
+"""Gradients of which that is remembered; the oldest are forgotten first."""
+
+
+class _Queued(NamedTuple):
+    """Reductions that a device has been asked for, and the small tensor whose values are kept."""
+
+    entry: int
+    statistics: torch.Tensor
+    values: torch.Tensor | None
 
 
 class Meter:
@@ -48,46 +69,76 @@ class Meter:
         self._keep = keep
         self._left = limit
         self.fault: Exception | None = None
-        self._pending: list[tuple[int, torch.Tensor, torch.Tensor | None]] = []
+        self._known: dict[Hashable, int] = {}
+        self._values: dict[int, Sequence[float]] = {}
+        self._pending: list[_Queued] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
 
     def add(self, gradient: torch.Tensor | None) -> int:
-        """Measure one gradient and return its index in the table."""
+        """Measure one gradient, unless that has been done, and return its index in the table."""
         if gradient is None:
             return NONE
         with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
-            info = self._read(gradient)
-            self._left -= len(info.values or ())
-            self._table.append(info)
-            return len(self._table) - 1
+            try:
+                if not _is_worth_knowing(gradient):
+                    return self._read(gradient)
+                elements = _elements(gradient)
+                if elements not in self._known:
+                    self._remember(elements, self._read(gradient))
+                return self._known[elements]
+            except Exception as error:
+                # This runs inside the program's backward, which must not fail because of us.
+                self.fault = self.fault or error
+                return self._enter(unreadable(gradient))
 
-    def _read(self, gradient: torch.Tensor) -> GradientInfo:
-        try:
-            keep = self._keep if gradient.numel() <= self._left else 0
-            # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
-            if gradient.device.type in ("cpu", "meta") or not is_plain(gradient):
-                return measure(gradient, keep)
+    def _remember(self, elements: Hashable, entry: int) -> None:
+        self._known[elements] = entry
+        if len(self._known) > MAX_KNOWN:
+            # Dictionaries keep their order, so the first key is the oldest.
+            del self._known[next(iter(self._known))]
+
+    def _enter(self, info: GradientInfo) -> int:
+        self._table.append(info)
+        return len(self._table) - 1
+
+    def _read(self, gradient: torch.Tensor) -> int:
+        keep = self._keep if gradient.numel() <= self._left else 0
+        # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
+        if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient):
             return self._queue(gradient, keep)
-        except Exception as error:
-            # This runs inside the program's backward, which must not fail because of us.
-            self.fault = self.fault or error
-            return unreadable(gradient)
+        info, values = read(gradient, keep)
+        entry = self._enter(info)
+        if values is not None:
+            self._left -= len(values)
+            self._values[entry] = values
+        return entry
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
-        by_device: dict[torch.device, list[tuple[int, torch.Tensor, torch.Tensor | None]]] = {}
-        for entry in self._pending:
-            by_device.setdefault(entry[1].device, []).append(entry)
-        for entries in by_device.values():
-            # One stack and one read a device, however many gradients it has.
-            rows = torch.stack([statistics for _, statistics, _ in entries]).tolist()
-            for (index, _, values), row in zip(entries, rows, strict=True):
-                self._table[index] = _filled(self._table[index], row, values)
-        self._pending.clear()
+        self._read_back()
+        for single in (True, False):
+            entries = [at for at in self._values if (self._table[at].dtype == "float32") is single]
+            rows = all_plain([self._values[entry] for entry in entries], single)
+            for entry, values in zip(entries, rows, strict=True):
+                self._table[entry] = msgspec.structs.replace(self._table[entry], values=values)
+        self._values.clear()
         return tuple(self._table)
 
-    def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
+    def _read_back(self) -> None:
+        by_device: dict[torch.device, list[_Queued]] = {}
+        for queued in self._pending:
+            by_device.setdefault(queued.statistics.device, []).append(queued)
+        for waiting in by_device.values():
+            # One stack and one read a device, however many gradients it has.
+            rows = torch.stack([queued.statistics for queued in waiting]).tolist()
+            for queued, row in zip(waiting, rows, strict=True):
+                self._table[queued.entry] = _filled(self._table[queued.entry], row)
+                if queued.values is not None:
+                    self._values[queued.entry] = flat_values(queued.values)
+        self._pending.clear()
+
+    def _queue(self, gradient: torch.Tensor, keep: int) -> int:
         still = gradient.detach()
         # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
@@ -100,16 +151,15 @@ class Meter:
             ]
         )
         values = still.clone() if 0 < still.numel() <= keep else None
-        self._pending.append((len(self._table), statistics, values))
         self._left -= 0 if values is None else values.numel()
-        return GradientInfo("finite", dtype=name_of(still.dtype), layout=name_of(still.layout))
+        layout = name_of(still.layout)
+        entry = self._enter(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
+        self._pending.append(_Queued(entry, statistics, values))
+        return entry
 
 
-def _filled(info: GradientInfo, row: list[float], values: torch.Tensor | None) -> GradientInfo:
+def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
     norm, absmax, nan, infinite = row
-    kept = None
-    if values is not None:
-        kept = plain(flat_values(values), values.dtype is torch.float32)
     return msgspec.structs.replace(
         info,
         state=state_of(absmax),
@@ -117,5 +167,28 @@ def _filled(info: GradientInfo, row: list[float], values: torch.Tensor | None) -
         absmax=number(absmax),
         nan=int(nan),
         inf=int(infinite),
-        values=kept,
     )
+
+
+def _is_worth_knowing(gradient: torch.Tensor) -> bool:
+    # An inference tensor has no version that would tell whether it was changed since.
+    is_large = gradient.numel() >= WORTH_KNOWING
+    return is_large and is_ordinary(gradient) and not gradient.is_inference()
+
+
+def _elements(gradient: torch.Tensor) -> Hashable:
+    """Which elements of which storage these are, and at which version of it.
+
+    Equal for tensors that show the same elements in another shape or order: a view, a transposed
+    tensor, the ``.grad`` that took a gradient over.  The weak reference keeps the identity of the
+    storage from being given to another one.
+    """
+    runs: list[tuple[int, int]] = []
+    for stride, size in sorted(zip(gradient.stride(), gradient.shape, strict=True)):
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = runs[-1][0], runs[-1][1] * size
+        elif size != 1:
+            runs.append((stride, size))
+    storage = StorageWeakRef(gradient.untyped_storage())
+    offset = gradient.storage_offset()
+    return storage, gradient._version, offset, gradient.dtype, tuple(runs)
