@@ -254,7 +254,11 @@ class Failure(Struct, frozen=True):
 
 
 class Observations(Struct, frozen=True):
-    """What was seen besides the graph, where a diagnosis was asked for."""
+    """What was seen besides the graph, where a diagnosis was asked for.
+
+    Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
+    calls that were looked at, ``glanced`` those of them that were looked at only briefly.
+    """
 
     learners: tuple[Learner, ...] = ()
     cuts: tuple[Cut, ...] = ()
@@ -270,3 +274,10 @@ class Observations(Struct, frozen=True):
     empty_steps: tuple[EmptyStep, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     failure: Failure | None = None
+    watched: int = 0
+    glanced: int = 0
+
+    @property
+    def calls(self) -> int:
+        """How many backward calls were looked at."""
+        return max(self.watched, len(self.steps))

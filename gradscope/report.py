@@ -36,7 +36,8 @@ class GradientInfo(Struct, frozen=True):
     """One gradient tensor as it flowed: exactly one state, and its size.
 
     ``norm`` is the 2-norm over all elements (for complex, of the absolute values); it is None for
-    the states "not reached" and "none", and for meta tensors, which have no data.  ``absmax`` is
+    the states "not reached" and "none", and for gradients of which nobody read the elements: those
+    of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
     the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
     ``values`` as in :class:`TensorInfo`.
     """
@@ -49,6 +50,11 @@ class GradientInfo(Struct, frozen=True):
     dtype: str = "float32"
     layout: str = "strided"
     values: tuple[Number, ...] | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it arrived, but nobody read its elements: "finite" is then taken on trust."""
+        return self.state == "finite" and self.norm is None
 
 
 class Origin(Struct, frozen=True):

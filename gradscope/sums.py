@@ -80,6 +80,8 @@ def _mismatch(found: list[GradientInfo], total: GradientInfo, silent: bool, fail
         return "" if total.state in expected else f"is {total.state}, but no gradient arrived"
     if total.state == "not reached" and failed:
         return ""  # the pass stopped before this node ran
+    if total.state not in _SILENT and any(info.is_unread for info in (*parts, total)):
+        return ""
     return _wrong_state(parts, total) or _wrong_size(parts, total)
 
 
@@ -124,7 +126,7 @@ def _wrong_values(
 def _wrong_norm(parts: list[GradientInfo], total: GradientInfo, slack: float, floor: float) -> str:
     """The triangle inequality, both ways; for a single part it says that the norms are equal."""
     if total.norm is None or any(part.norm is None for part in parts):
-        return ""  # meta tensors have no numbers
+        return ""
     norms = [float(part.norm or 0) for part in parts]
     whole, most = float(total.norm), sum(norms)
     if most == float("inf") or whole == float("inf"):

@@ -427,10 +427,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "an error of the program's own": ({"failure": Failure("ValueError", "no such file", A)}, []),
     "piling up": (
-        {"steps": (Step(1, origin=A), Step(2, stepped=True, kept=3, reused=3, origin=A))},
+        {"steps": (Step(1, origin=A), Step(2, kept=3, reused=3, origin=A))},
         [("GS501", "warning", 7)],
     ),
-    "two optimizers": ({"steps": (Step(1), Step(2, stepped=True, kept=3), Step(3))}, []),
+    "two optimizers": ({"steps": (Step(1), Step(2, kept=3), Step(3))}, []),
     "carried": ({"carried": (Carried(B, "add", 3, "total"),)}, [("GS502", "warning", 8)]),
     "carried once": ({"carried": (Carried(B, "add", 1, "total"),)}, []),
     "growing": (

@@ -69,11 +69,17 @@ class Events:
         """Remember the tensors that a call has changed."""
         # By torch's convention a function whose name ends in _ changes its first argument.
         changed = (kwargs["out"],) if kwargs.get("out") is not None else args[:1]
+        self.note_changed(tensors_in(changed), _name(func), site)
+
+    def note_changed(
+        self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
+    ) -> None:
+        """Remember that these tensors have just been changed."""
         now = _sequence()
-        for tensor in tensors_in(changed):
+        for tensor in tensors:
             storage = storage_of(tensor)
             if storage:
-                self.in_place.append(InPlace(storage, now, _name(func), site))
+                self.in_place.append(InPlace(storage, now, function, site))
 
     def note_result(
         self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]

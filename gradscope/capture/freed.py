@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.source import Site
 
 MAX_NODES = 20_000
-"""Nodes looked at in one call.  Touching many more of a chain would make it unsafe to drop."""
+"""Nodes remembered of one call.  Touching many more of a chain would make it unsafe to drop."""
 
 MAX_CALLS = 100
 """Calls remembered."""
@@ -28,10 +28,11 @@ class Freed:
     def __init__(self) -> None:
         self._calls: deque[tuple[Site | None, array[int]]] = deque(maxlen=MAX_CALLS)
 
-    def note(self, site: Site | None, roots: Iterable[LiveNode]) -> None:
-        """Remember that the call at this place is about to free all nodes below these roots."""
+    def note(self, site: Site | None, nodes: Sequence[LiveNode]) -> None:
+        """Remember that the call at this place is about to free these nodes, nearest first."""
         # Unsigned, because an AccumulateGrad carries the largest number there is.
-        self._calls.append((site, array("Q", _sequences(roots))))
+        numbers = array("Q", [node._sequence_nr() for node in nodes[:MAX_NODES]])
+        self._calls.append((site, numbers))
 
     def by(self, sequence: int) -> Site | None:
         """Where the node with this sequence number was first freed, or None when not seen."""
@@ -40,16 +41,3 @@ class Freed:
     def before_the_last(self) -> set[int]:
         """The sequence numbers of all nodes freed by calls before the last one."""
         return {number for _, numbers in list(self._calls)[:-1] for number in numbers}
-
-
-def _sequences(roots: Iterable[LiveNode]) -> Iterable[int]:
-    """Sequence numbers of the nodes nearest to the roots."""
-    # Breadth first, so that where the limit bites it is the far end that stays unknown.
-    seen = dict.fromkeys(roots)
-    queue = deque(seen)
-    while queue and len(seen) < MAX_NODES:
-        for target, _ in queue.popleft().next_functions:
-            if target is not None and target not in seen:
-                seen[target] = None
-                queue.append(target)
-    return [node._sequence_nr() for node in seen]

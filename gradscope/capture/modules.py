@@ -178,14 +178,18 @@ class ModuleTracker:
         self._changes.append(_sequence())
         self._changed_to.append(call)
         if len(self._call_places) > MAX_CALLS:
-            self._forget_half()
+            self.keep_last(MAX_CALLS // 2)
 
-    def _forget_half(self) -> None:
-        half = len(self._call_places) // 2
-        del self._call_places[:half]
-        del self._parents[:half]
-        self._first_call += half
-        changes = len(self._changes) // 2
+    def keep_last(self, count: int) -> None:
+        """Forget all but so many calls, once there are twice as many."""
+        old = len(self._call_places) - count
+        if old < count:
+            return
+        del self._call_places[:old]
+        del self._parents[:old]
+        self._first_call += old
+        # Every call changed the stack twice.
+        changes = max(0, len(self._changes) - 2 * count)
         del self._changes[:changes]
         del self._changed_to[:changes]
 

@@ -34,6 +34,13 @@ def take_out(mode: TorchFunctionMode) -> list[TorchFunctionMode] | None:
     return above
 
 
+def put_back(mode: TorchFunctionMode, above: list[TorchFunctionMode] | None) -> None:
+    """Undo :func:`take_out`, which returned ``above``."""
+    if above is not None:
+        _pop(len(above))
+        _push([mode, *above])
+
+
 @contextmanager
 def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
     """While the block runs, this mode does not see torch calls; others still do."""
@@ -41,9 +48,7 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
     try:
         yield
     finally:
-        if above is not None:
-            _pop(len(above))
-            _push([mode, *above])
+        put_back(mode, above)
 
 
 @contextmanager

@@ -18,22 +18,26 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
 from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.derived import watched_nodes
 from gradscope.capture.events import Events, tensors_in
-from gradscope.capture.freed import Freed
+from gradscope.capture.freed import MAX_NODES, Freed
 from gradscope.capture.modules import ModuleTracker
 from gradscope.capture.places import Places
 from gradscope.capture.quiet import mode_removed, mode_stack, push_mode, take_out
 from gradscope.capture.remembered import LeafNames, Values
+from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site, Sources
 from gradscope.capture.spans import Span, Spans
 from gradscope.capture.summary import SMALL
+from gradscope.capture.walk import nearest
 from gradscope.capture.warned import WarningPlaces
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+is_traced: Callable[[], Any] = torch._C._get_tracing_state
 _unseen = torch._C.DisableTorchFunction
 """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""
 
@@ -136,15 +140,16 @@ class Recorder(TorchFunctionMode):
         """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
-        if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        if torch.compiler.is_compiling() or is_traced():
             return func(*args, **kwargs)
+        frame = sys._getframe(1)
         if func in self._backward_functions:
-            return self._backward(func, args, kwargs, sys._getframe(1))
+            return self._backward(func, args, kwargs, frame)
         before = _sequence()
         out = func(*args, **kwargs)
-        after = _sequence()
+        made = (before, _sequence())
         with _unseen():
-            self._note(func, (before, after), args, kwargs, out)
+            self._note(Seen(func, args, kwargs, made, out, frame, self.places))
         return out
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -154,9 +159,9 @@ class Recorder(TorchFunctionMode):
             return original(*args, **kwargs)
         before = _sequence()
         out = original(*args, **kwargs)
-        after = _sequence()
+        made = (before, _sequence())
         with _unseen():
-            self._note(original, (before, after), args, kwargs, out)
+            self._note(Seen(original, args, kwargs, made, out, sys._getframe(1), self.places))
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
@@ -207,46 +212,53 @@ class Recorder(TorchFunctionMode):
         finally:
             self._spans.add(start, _sequence(), place, is_backward=True)
 
-    def let_run(self, call: BackwardCall, retain_graph: bool | None = None) -> Any:
-        """Make a backward call as the program meant it, and remember what it frees."""
+    def let_run(
+        self,
+        call: BackwardCall,
+        retain_graph: bool | None = None,
+        nodes: Sequence[LiveNode] | None = None,
+    ) -> Any:
+        """Make a backward call as the program meant it, and remember what it frees.
+
+        Args:
+            call: the call.
+            retain_graph: keep the graph although the program did not say so.
+            nodes: the nodes below its roots, nearest first, where they are known.
+        """
         if not (retain_graph or call.retain_graph):
-            roots = [edge_of(root)[0] for root in call.roots]
-            self.freed.note(self.places.site_of(call.frame), roots)
+            if nodes is None:
+                nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
+            self.freed.note(self.places.site_of(call.frame), nodes)
         return call.run(retain_graph)
 
     # ------------------------------------------------------------------ what is remembered
 
-    def _note(
-        self,
-        func: Any,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        frame = sys._getframe(2)
+    def _note(self, seen: Seen) -> None:
         try:
-            if made[0] != made[1]:
-                self._made(made, frame, args, out)
-            elif not self.events.changes(func, kwargs):
-                self.events.note_result(func, args, out, lambda: self.places.site_of(frame))
-            if self.events.changes(func, kwargs):
-                self.events.note_change(func, args, kwargs, self.places.site_of(frame))
+            self._remember(seen)
         except Exception as error:
             # Whatever is wrong with our looking, the program's call itself has succeeded.
             self.fault = self.fault or error
 
-    def _made(
-        self, made: tuple[int, int], frame: FrameType, args: tuple[Any, ...], out: Any
-    ) -> None:
-        user = self.places.user_frame(frame)
-        place = -1 if user is None else self.places.number(user)
-        self._spans.add(*made, place)
-        if user is not None:
-            self.leaf_names.note(place, self.places, user, args)
-        if out is not None:
-            self.last = out
-            self.values.note(made[1] - 1, out)
+    def _remember(self, seen: Seen) -> None:
+        events, in_place = self.events, self.events.changes(seen.func, seen.kwargs)
+        if seen.in_graph:
+            self._made(seen)
+        elif not in_place:
+            events.note_result(
+                seen.func, seen.args, seen.out, lambda: self.places.site_of(seen.frame)
+            )
+        if in_place:
+            site = self.places.site_of(seen.frame)
+            events.note_change(seen.func, seen.args, seen.kwargs, site)
+
+    def _made(self, seen: Seen) -> None:
+        self._spans.add(*seen.made, seen.place)
+        if seen.user is not None:
+            self.leaf_names.note(seen.place, self.places, seen.user, seen.args)
+        if seen.out is not None:
+            self.last = seen.out
+            self.values.note(seen.made[1] - 1, seen.out)
 
     # ------------------------------------------------------------------ looking it up
 

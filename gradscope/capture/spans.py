@@ -56,7 +56,7 @@ class Spans:
         if is_backward:
             self._backward[first] = forward
         if len(self._firsts) > MAX_SPANS:
-            self._forget_half()
+            self._forget(MAX_SPANS // 2)
 
     def of(self, sequence: int) -> Span | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
@@ -67,9 +67,14 @@ class Spans:
         span = Span(first, self._ends[position], self._places[position], first in self._backward)
         return span._replace(forward=self._backward[first]) if span.is_backward else span
 
-    def _forget_half(self) -> None:
+    def keep_last(self, count: int) -> None:
+        """Forget all but so many calls, once there are twice as many."""
+        if len(self._firsts) > 2 * count:
+            self._forget(len(self._firsts) - count)
+
+    def _forget(self, count: int) -> None:
         for memory in (self._firsts, self._ends, self._places):
-            del memory[: MAX_SPANS // 2]
+            del memory[:count]
         self._backward = {
             first: forward for first, forward in self._backward.items() if first >= self._firsts[0]
         }

@@ -101,7 +101,7 @@ def readable(tensor: torch.Tensor) -> bool:
     not computed by a class or mode of the program."""
     return (
         is_plain(tensor)
-        and tensor.device.type != "meta"
+        and not tensor.is_meta
         and not torch._C._len_torch_dispatch_stack()
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     )

@@ -45,8 +45,7 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     depth-first search instead.
     """
     roots = list(dict.fromkeys(roots))
-    found = _reachable(roots)
-    walked = _numbered(_by_creation(found))
+    walked = _numbered(_by_creation(nearest(roots)))
     if any(source >= target for source, _, target, _ in walked.edges):
         walked = _numbered(_postorder(roots)[::-1])
     depth = [1] * len(walked.nodes)
@@ -56,20 +55,7 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     return walked
 
 
-def _reachable(roots: list[LiveNode]) -> dict[LiveNode, None]:
-    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; the result
-    # holds each wrapper, or two nodes could share an id and be taken for one.
-    found = dict.fromkeys(roots)
-    waiting = list(roots)
-    for node in waiting:
-        for target, _ in node.next_functions:
-            if target is not None and target not in found:
-                found[target] = None
-                waiting.append(target)
-    return found
-
-
-def _by_creation(found: dict[LiveNode, None]) -> list[LiveNode]:
+def _by_creation(found: list[LiveNode]) -> list[LiveNode]:
     numbers = {node: node._sequence_nr() for node in found}
     made = [node for node in found if numbers[node] < NO_SEQUENCE]
     made.sort(key=numbers.__getitem__, reverse=True)
@@ -118,6 +104,26 @@ def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
             if target is not None and target not in seen:
                 stack.append((target, False))
     return finished
+
+
+def nearest(roots: Iterable[LiveNode], limit: int | None = None) -> list[LiveNode]:
+    """The nodes below some roots, nearest first, at most ``limit`` of them.
+
+    A third of the cost of :func:`walk`, for those who need neither edges nor order.
+    """
+    # ``next_functions`` makes a new Python wrapper for a C++ node whose old one is gone; the result
+    # holds each wrapper, or two nodes could share an id and be taken for one.
+    found = list(dict.fromkeys(roots))
+    seen = set(found)
+    # The list grows while it is read: it is its own queue.
+    for node in found:
+        if limit is not None and len(found) >= limit:
+            break
+        for target, _ in node.next_functions:
+            if target is not None and target not in seen:
+                seen.add(target)
+                found.append(target)
+    return found
 
 
 class _Release:

@@ -142,6 +142,7 @@ def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Resu
             steps=options["steps"],
             keep_going=options["keep_going"],
             check_all=options["check"],
+            thorough=options["thorough"],
             serious=is_serious,
             graver=is_graver,
             on_step=tell,

@@ -232,6 +232,12 @@ doctor_options = _all_of(
     ),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(
+        "--thorough",
+        is_flag=True,
+        help="Look at every backward call in full. By default only the first ones are, then "
+        "ever fewer, and those where something turned up.",
+    ),
+    click.option(
         "--check",
         is_flag=True,
         help="Compare every custom Function with finite differences, not only those with few "

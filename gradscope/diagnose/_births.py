@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gradscope.diagnose._advice import FORWARD
 from gradscope.diagnose._facts import HALVES, Facts
-from gradscope.diagnose._ops import FILLS, GROWING, MASKABLE, MOVING
+from gradscope.diagnose._ops import FILLS, GROWING, MOVING, is_maskable
 from gradscope.observations import Intake
 
 MOST = 5
@@ -69,9 +69,7 @@ class Forward:
                 continue
             sources = self.sources(node)
             op = facts.op(node)
-            masks = op.startswith(MASKABLE) and not any(
-                intake.nan for intake in self.intakes.get(node, ())
-            )
+            masks = is_maskable(op) and not any(intake.nan for intake in self.intakes.get(node, ()))
             meant[node] = (op in FILLS and not self._inner(node)) or (
                 all(meant[source] for source in sources)
                 and bool(sources or (masks and node in self.intakes))
@@ -146,7 +144,7 @@ class Forward:
             causes = [
                 source for source in self.sources(node) if not (masks_pass and self.meant[source])
             ]
-            is_mask = masks_pass and self.facts.op(node).startswith(MASKABLE)
+            is_mask = masks_pass and is_maskable(self.facts.op(node))
             taken = [i for i in self.intakes.get(node, ()) if i.nan or not is_mask]
             if self.facts.graph.nodes[node].kind == "leaf":
                 self.leaves.append(node)
@@ -162,23 +160,33 @@ class Forward:
 
 
 class Backward:
-    """The births in the backward pass that reach a leaf, in backward order."""
+    """The births in the backward pass that reach a leaf, in backward order.
+
+    ``born_unseen`` are the leaves that were spoilt where nobody looked.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.born: list[int] = []
         self.spoilt: dict[int, list[str]] = {}
+        self.born_unseen: list[str] = []
         if facts.backward is None:
             return
         bad = [info.state == "non-finite" for info in facts.backward.gradients]
         if not any(bad):
             return
         self._bad_edge = [bad[entry] for entry in facts.backward.edges]
+        unread = [info.is_unread for info in facts.backward.gradients]
+        self._open_edge = [bad[entry] or unread[entry] for entry in facts.backward.edges]
         upstream = facts.backward.upstream
         for node, row in enumerate(upstream):
             sends = any(self._bad_edge[index] for index in facts.outgoing[node])
             if sends and not any(bad[entry] for entry in row):
                 self._consider(node)
+        if not self.born and any(unread) and not any(bad[e] for e in facts.backward.seeds):
+            self.born_unseen = [
+                name for node, name in facts.leaf_names.items() if self._ends_at(node)
+            ]
 
     def _consider(self, node: int) -> None:
         names = self._leaves_below(node)
@@ -189,18 +197,22 @@ class Backward:
     def _leaves_below(self, node: int) -> list[str]:
         """The leaves that a birth spoils; a hook of the program may have mended what arrives."""
         facts = self.facts
-        seen, pending = {node}, [node]
+        edges = facts.graph.edges
+        seen = {edges[index].target for index in facts.outgoing[node] if self._bad_edge[index]}
+        pending = list(seen)
         while pending:
             for index in facts.outgoing[pending.pop()]:
-                target = facts.graph.edges[index].target
-                if self._bad_edge[index] and target not in seen:
+                target = edges[index].target
+                if self._open_edge[index] and target not in seen:
                     seen.add(target)
                     pending.append(target)
         return [
-            name
-            for leaf, name in facts.leaf_names.items()
-            if leaf in seen and facts.received(leaf)[0].state == "non-finite"
+            name for leaf, name in facts.leaf_names.items() if leaf in seen and self._ends_at(leaf)
         ]
+
+    def _ends_at(self, leaf: int) -> bool:
+        """Whether what arrived at a leaf is not finite."""
+        return self.facts.received(leaf)[0].state == "non-finite"
 
 
 def half_of(facts: Facts, node: int) -> str:

@@ -13,8 +13,13 @@ FILLS = _family(
 )
 """They write numbers which the program chose; infinity there is meant as a mask."""
 
-MASKABLE = ("Add", "Sub", "Baddbmm", "ScaledDotProduct")
-"""They take such a mask as an operand; beginnings of names."""
+_MASKABLE = _family("Add Sub Baddbmm")
+
+
+def is_maskable(op: str) -> bool:
+    """Whether an operation takes such a mask as an operand."""
+    return op in _MASKABLE or op.startswith("ScaledDotProduct")
+
 
 GROWING = _family(
     "Mul Mm Addmm Bmm Baddbmm Pow Exp Sum Add Sub Convolution Square Cumsum Prod Linear Matmul Mv "

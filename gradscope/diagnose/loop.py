@@ -16,6 +16,9 @@ from gradscope.observations import Alteration, Broadcast, Carried, Finding, Loca
 FEWEST_GROWTHS = 3
 """Steps in a row that a graph grows by the same amount, before it is called growing."""
 
+MOST_NORMS = 8
+"""Steps whose gradient norm is written out."""
+
 FEWEST_EMPTY = 2
 """Steps without a gradient before they are called a mistake."""
 
@@ -54,7 +57,8 @@ def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
 def _norms(steps: Sequence[Step]) -> Iterable[str]:
     norms = [short(step.norm) for step in steps if step.norm is not None]
     if len(norms) > 1:
-        yield f"‖g‖ of the new gradients: {', '.join(norms)}"
+        more = f" and {len(norms) - MOST_NORMS:,} more" * (len(norms) > MOST_NORMS)
+        yield f"‖g‖ of the new gradients: {', '.join(norms[:MOST_NORMS])}{more}"
 
 
 def growing_graph(facts: Facts) -> Iterable[Finding]:

@@ -235,7 +235,7 @@ def _idle(
         subject=path,
         evidence=(
             f"{plural(len(names), 'parameter')} without a gradient: {listed(names)}",
-            f"{plural(len(facts.seen.steps), 'backward call')} watched",
+            f"{plural(facts.seen.calls, 'backward call')} watched",
         ),
         why=why,
         remedy=remedy,

@@ -145,6 +145,8 @@ def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
     groups = facts.by_place(others)
     for nodes in list(groups.values())[:MOST]:
         yield _backward_finding(facts, backward, nodes)
+    if backward.born_unseen:
+        yield _unseen_finding(facts, backward.born_unseen)
 
 
 def _left_out_finding(facts: Facts, forward: Forward, nodes: list[int], taker: int) -> Finding:
@@ -194,6 +196,21 @@ def _backward_finding(facts: Facts, backward: Backward, nodes: list[int]) -> Fin
         ),
         why=why,
         remedy=remedy,
+    )
+
+
+def _unseen_finding(facts: Facts, spoilt: list[str]) -> Finding:
+    many = plural(len(spoilt), "leaf").replace("leafs", "leaves")
+    return Finding(
+        rule="",
+        name="",
+        severity="error",
+        message="Backward makes NaN or infinity; at which operation was not seen.",
+        location=facts.location(facts.backward.origin if facts.backward else None),
+        evidence=(f"{many} with such a gradient: {listed(spoilt)}",),
+        why="This call was looked at only briefly, and none of the operations that usually do it "
+        "is to blame: a gradient grew too large for its dtype.",
+        remedy="Run it again with `--thorough`, which looks at every operation.",
     )
 
 

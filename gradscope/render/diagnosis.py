@@ -80,10 +80,11 @@ def _told(finding: Finding) -> str:
 
 def _last_line(report: Report) -> str:
     seen = report.observations
-    watched = len(seen.steps) if seen else 0
+    watched = seen.calls if seen else 0
     words = [counted(report.findings)]
-    if watched:
-        words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched")
+    if seen and watched:
+        briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
+        words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched{briefly}")
         step = report.passes[0].number if report.passes else 0
         if report.findings and step > 1:
             words.append(f"these were seen in call {step:,}")

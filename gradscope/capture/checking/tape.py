@@ -6,11 +6,12 @@ costs little more memory than the graph itself.  Knows nothing of derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
 import torch
+from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
 from gradscope.capture.calls import BackwardCall, edge_of
@@ -18,6 +19,7 @@ from gradscope.capture.checking.call import HOOKED, Call, is_tensor, problem_of
 from gradscope.capture.checking.slots import Given, Slot, Slots, is_usable, memory_of
 from gradscope.capture.quiet import dispatch_unseen
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.seen import Seen
 from gradscope.capture.walk import make_release_safe, walk
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -87,7 +89,12 @@ class Tape(Recorder):
                 self._tape((before, _sequence()), args, kwargs, out)
         return out
 
-    def let_run(self, call: BackwardCall, retain_graph: bool | None = None) -> Any:
+    def let_run(
+        self,
+        call: BackwardCall,
+        retain_graph: bool | None = None,
+        nodes: Sequence[LiveNode] | None = None,
+    ) -> Any:
         """Make a backward call; what it frees can never be checked any more."""
         if not (retain_graph or call.retain_graph or self._is_closed):
             walked = walk(edge_of(root)[0] for root in call.roots)
@@ -95,22 +102,15 @@ class Tape(Recorder):
             freed = {node._sequence_nr() for node in walked.nodes}
             self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
             self._recount()
-        return super().let_run(call, retain_graph)
+        return super().let_run(call, retain_graph, nodes)
 
     def _taping(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Opened:
         return _Opened(self, func, args, kwargs)
 
-    def _note(
-        self,
-        func: Any,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        super()._note(func, made, args, kwargs, out)
-        self.has_hooks |= getattr(func, "__name__", "") == "register_hook"
-        self._tape(made, args, kwargs, out)
+    def _note(self, seen: Seen) -> None:
+        super()._note(seen)
+        self.has_hooks |= getattr(seen.func, "__name__", "") == "register_hook"
+        self._tape(seen.made, seen.args, seen.kwargs, seen.out)
 
     # ------------------------------------------------------------------ what is kept
 

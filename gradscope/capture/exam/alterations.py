@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.capture.exam.seen import Seen
 from gradscope.capture.names import locals_of
 from gradscope.capture.places import Places
+from gradscope.capture.seen import Seen
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""

@@ -11,9 +11,9 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.events import storage_of
-from gradscope.capture.exam.seen import Seen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import saved_tensors
+from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site
 from gradscope.capture.walk import NO_SEQUENCE, Walked
 
@@ -52,13 +52,13 @@ class Changes:
         self._edits: deque[Edit] = deque(maxlen=MAX_EDITS)
         self._statistics: set[int] = set()
 
-    def note(self, seen: Seen, args: tuple[Any, ...]) -> None:
+    def note(self, seen: Seen) -> None:
         """A call that changes its first operand."""
         for tensor in seen.operands[:1]:
             storage = storage_of(tensor)
             if storage:
                 start, end = _range_of(
-                    _part(tensor, args) if seen.function == "setitem" else tensor
+                    _part(tensor, seen.args) if seen.function == "setitem" else tensor
                 )
                 self._edits.append(
                     Edit(storage, start, end, seen.made[1], seen.function, seen.place)

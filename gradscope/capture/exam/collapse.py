@@ -15,8 +15,11 @@ import torch
 COLLAPSED = 1e-5
 """The gradient of a leaf by the first that it got, below which it has all but gone."""
 
-MAX_LOOKS = 3
+MAX_LOOKS = 4
 """How often in a run this is worth a closer look."""
+
+MAX_LEAVES = 200_000
+"""Leaves that are remembered."""
 
 
 @dataclass
@@ -32,7 +35,8 @@ class Collapse:
         for leaf, norm in norms:
             known = self._first.get(id(leaf))
             if known is None or known[0]() is not leaf:
-                self._first[id(leaf)] = (weakref.ref(leaf), norm)
+                if len(self._first) < MAX_LEAVES:
+                    self._first[id(leaf)] = (weakref.ref(leaf), norm)
             else:
                 collapsed |= norm < COLLAPSED * known[1]
         self._left -= collapsed

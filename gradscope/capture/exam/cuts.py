@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.exam.ancestry import leaves_behind, terms_of
-from gradscope.capture.exam.seen import Seen, flat_tensors
+from gradscope.capture.seen import Seen
 from gradscope.observations import CutReason
 
 MAX_CUTS = 2_000
@@ -149,16 +149,16 @@ class Cuts:
             for cut in self._cuts_of(tensor):
                 cut.fed = True
 
-    def mark(self, sequences: set[int], roots: Iterable[Any]) -> None:
+    def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
-        terms = terms_of(roots) if any(cut.added for cut in self.known.values()) else set()
-        for cut in self.known.values():
-            if cut.takers and not cut.fed:
-                cut.fed = not cut.takers.isdisjoint(sequences)
-                cut.takers.clear()
-            if cut.added:
-                cut.summand = cut.summand or not cut.added.isdisjoint(terms)
-                cut.added.clear()
+        waiting = [cut for cut in self.known.values() if cut.takers or cut.added]
+        walked = set(sequences) if waiting else set()
+        terms = terms_of(roots) if any(cut.added for cut in waiting) else set()
+        for cut in waiting:
+            cut.fed = cut.fed or not cut.takers.isdisjoint(walked)
+            cut.summand = cut.summand or not cut.added.isdisjoint(terms)
+            cut.takers.clear()
+            cut.added.clear()
 
     def start_step(self) -> None:
         """Forget results that have died."""
@@ -244,8 +244,3 @@ def _gives_values(seen: Seen) -> bool:
         tensor.requires_grad and (id(tensor) in operands or not tensor.is_leaf)
         for tensor in seen.results
     )
-
-
-def results_of(out: Any) -> list[torch.Tensor]:
-    """The tensors that a call returned."""
-    return [out] if isinstance(out, torch.Tensor) else flat_tensors(out)

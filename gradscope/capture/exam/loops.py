@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.exam.seen import Seen
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.seen import Seen
 
 MAX_WALKED = 400
 """Nodes behind an operand that are searched for the result of the same call."""
@@ -97,7 +97,7 @@ class Carries:
         return False
 
     def _name(self, tensor: torch.Tensor, seen: Seen) -> str:
-        site, user = seen.places.site(seen.place), seen.places.user_frame(seen.frame)
+        site, user = seen.places.site(seen.place), seen.user
         if site is None or user is None:
             return ""
         return name_in_frame(tensor, self._recorder.sources.operands(site), user)
@@ -110,7 +110,7 @@ class _Held:
 
     tensor: weakref.ref[torch.Tensor]
     version: int
-    mixed: bool
+    mixed: bool = False
 
 
 @dataclass
@@ -144,13 +144,12 @@ class Accumulating:
             held = self._of(leaf)
             if held is None:
                 continue
-            is_changed = leaf._version != held.version or storage(leaf) in edited
+            is_changed = _is_changed(leaf, held, edited)
             if not is_changed:
                 unchanged.append(leaf)
-            still = is_changed and _is_there(leaf.grad)
+            held.mixed = is_changed and _is_there(leaf.grad)
             changed += is_changed
-            kept += still
-            held.mixed = still
+            kept += held.mixed
         # One gradient that is still there means that they are being gathered.
         if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
@@ -159,7 +158,7 @@ class Accumulating:
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed with a gradient that held one used before."""
         return sum(
-            leaf._version != held.version or storage(leaf) in edited
+            _is_changed(leaf, held, edited)
             for held in self._held.values()
             if held.mixed and (leaf := held.tensor()) is not None
         )
@@ -168,12 +167,18 @@ class Accumulating:
         """Remember how the call left the leaves."""
         for leaf in leaves:
             held = self._of(leaf)
-            mixed = held is not None and held.mixed
-            self._held[id(leaf)] = _Held(weakref.ref(leaf), leaf._version, mixed)
+            if held is None:
+                self._held[id(leaf)] = _Held(weakref.ref(leaf), leaf._version)
+            else:
+                held.version = leaf._version
 
     def _of(self, leaf: torch.Tensor) -> _Held | None:
         held = self._held.get(id(leaf))
         return held if held is not None and held.tensor() is leaf else None
+
+
+def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
+    return leaf._version != held.version or (bool(edited) and storage(leaf) in edited)
 
 
 def storage(tensor: torch.Tensor) -> int:
@@ -184,6 +189,6 @@ def storage(tensor: torch.Tensor) -> int:
 def _is_there(gradient: torch.Tensor | None) -> bool:
     if gradient is None:
         return False
-    if gradient.layout is not torch.strided or gradient.device.type == "meta":
+    if gradient.layout is not torch.strided or gradient.is_meta:
         return True
     return bool(gradient.detach().any())

@@ -49,7 +49,7 @@ def observations(
         steps=tuple(steps),
         empty_steps=tuple(
             EmptyStep(case.origins.of_place(place), times)
-            for place, times in tap.learners.empty_steps.items()
+            for place, times in tap.learners.optimizers.empty_steps.items()
         ),
         mismatches=case.mismatches,
         failure=failure,
@@ -125,7 +125,7 @@ def _learner(
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
         reached=known.is_reached(tensor),
-        waiting=held is not None and not held[1] and known.any_stepped,
+        waiting=held is not None and not held[1] and known.optimizers.any_stepped,
         loose=owner.loose if owner is not None else _is_stray(tap, tensor),
         wanted=tap.reads.is_wanted(tensor),
     )

@@ -12,9 +12,9 @@ from types import FrameType
 
 import torch
 
-from gradscope.capture.exam.seen import Seen
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.seen import Seen
 
 MAX_READS = 100
 """Tensors that are no leaves and whose ``.grad`` was read, or asked for."""

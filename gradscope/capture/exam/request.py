@@ -18,7 +18,8 @@ class Examination:
 
     ``steps`` backward calls are watched, then the program is stopped; None watches all of them and
     lets the program end by itself.  A program is also stopped where something serious turned up,
-    unless ``keep_going``.  ``serious`` judges the report of a step in which gradients are not
+    unless ``keep_going``.  ``thorough`` looks at every call in full, not only at the first ones and
+    where something turned up.  ``serious`` judges the report of a step in which gradients are not
     finite; without it every such report is serious.  ``graver`` judges whether the report of a
     later step tells of something worse than the one kept so far, and not of its consequence.
     ``check_all`` compares custom Functions with finite differences whatever their size.
@@ -28,6 +29,12 @@ class Examination:
     steps: int | None = HANDFUL
     keep_going: bool = False
     check_all: bool = False
+    thorough: bool = False
     serious: Callable[[Report], bool] | None = None
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
+
+    @property
+    def is_close(self) -> bool:
+        """Whether every call is looked at in full, because there are few, or because asked to."""
+        return self.thorough or (self.steps is not None and self.steps <= HANDFUL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.capture.exam.seen import Seen
+from gradscope.capture.seen import Seen
 
 MAX_PLACES = 1_000
 """Places that are remembered."""

@@ -1,9 +1,14 @@
-"""Every torch call of the program, handed to the parts of the examination that it concerns."""
+"""Every torch call of the program, handed to the parts of the examination that it concerns.
+
+While ``light``, a call at a place that is known is only asked whether its result is finite.  The
+first call at a place that is not known ends that.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Literal
 
@@ -11,26 +16,25 @@ import torch
 
 from gradscope.capture.exam.alterations import Alterations
 from gradscope.capture.exam.changes import Changes
-from gradscope.capture.exam.cuts import Cuts, results_of
+from gradscope.capture.exam.cuts import Cuts
 from gradscope.capture.exam.derivatives import Derivatives
 from gradscope.capture.exam.kept import Kept
 from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
 from gradscope.capture.exam.parameters import Parameters
 from gradscope.capture.exam.reads import Reads
-from gradscope.capture.exam.seen import Seen, flat_tensors, name_of_call
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
-from gradscope.capture.exam.watch import Watch
-from gradscope.capture.recorder import BackwardHandler, Recorder
+from gradscope.capture.recorder import BackwardHandler, Recorder, is_traced
+from gradscope.capture.seen import Seen, name_of_call
 from gradscope.capture.source import Sources
-from gradscope.capture.watcher import frames_from
 
-Sort = Literal["none", "event", "call", "grad", "switch", "hook"]
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_unseen = torch._C.DisableTorchFunction
 
-_SET_DATA = (torch.Tensor.data.__set__,)  # type: ignore[attr-defined]
+Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
 
-_NOT_REACHED = "appears to not have been used in the graph"
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 _READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
 """Properties that give a tensor; of the others only ``grad`` matters."""
@@ -60,8 +64,25 @@ _NEVER = frozenset(
 )
 
 
+MAX_OLD = 100_000
+"""Calls of torch and of modules that are remembered from one step to the next."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    """What is known of a torch function: how its calls are taken, and the places that make any."""
+
+    sort: Sort
+    name: str
+    is_brief: bool
+    places: set[int] = field(default_factory=set)
+
+
 class Tap(Recorder):
     """A recorder that also shows each call to the doctor.
+
+    While ``light`` only what is new is looked at closely; ``has_news``: since the last backward
+    call the program has come to a place where it never was.
 
     Args:
         on_refused: told of a backward call that raised, also before it began: exception, arguments,
@@ -77,6 +98,8 @@ class Tap(Recorder):
         check_all: bool = False,
     ) -> None:
         super().__init__(sources, on_backward, keep=0)
+        self.light = False
+        self.has_news = False
         self.values_seen = Values()
         self.cuts = Cuts()
         self.broadcasts = Broadcasts()
@@ -89,8 +112,7 @@ class Tap(Recorder):
         self.changes = Changes(self)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
-        self._sorts: dict[Any, Sort] = {}
-        self._names: dict[Any, str] = {}
+        self._kinds: dict[Any, _Kind] = {}
         self._functions: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
@@ -110,23 +132,16 @@ class Tap(Recorder):
         self.learners.stop()
         super().stop()
 
-    def note_gradients(self, watch: Watch) -> None:
-        """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
-        if watch.failure is None:
-            place = self.places.number(watch.call.frame)
-            self.cuts.note_gradients(place, watch.leaves, watch.result)
-            if any(getattr(gradient, "requires_grad", False) for gradient in watch.result):
-                # A loss of gradients goes through all of that graph, also where a derivative is
-                # a constant, as by a bias.
-                self.learners.note_reached(watch.leaves)
-        elif _NOT_REACHED in str(watch.failure):
-            self.reads.note_wanted(watch.outside())
+    def rest(self, light: bool) -> None:
+        """A backward call has been made: whether what comes is looked at lightly."""
+        self.light, self.has_news = light, False
+        if light:
+            self.last = None  # nobody asks for it once there was a backward call
 
-    def note_kept(self, watch: Watch, last_sequence: int) -> None:
-        """The parameters were changed after the call before: what is kept of such steps?"""
-        self.kept.end_step(last_sequence)
-        if self.kept.is_time():
-            self.kept.look(frames_from(watch.call.frame, self.places), self.sources)
+    def forget_old(self) -> None:
+        """Between two steps: forget where the nodes of much older steps were made."""
+        self._spans.keep_last(MAX_OLD)
+        self.modules.keep_last(MAX_OLD)
 
     # ------------------------------------------------------------------ the calls
 
@@ -137,26 +152,37 @@ class Tap(Recorder):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """One torch call; most ask for a shape or belong to an optimizer, and cost next to
-        nothing."""
+        """One torch call of the program; what tells nothing costs next to nothing."""
+        kwargs = kwargs or {}
         if torch.compiler.is_compiling():
-            return func(*args, **(kwargs or {}))
-        sort = self._sorts.get(func)
-        if sort is None:
-            sort = self._sorts[func] = _sort_of(func)
-            self._names[func] = name_of_call(func)
-        if sort == "none" or (self.learners.in_optimizer_step and not self._edits(func, args)):
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
+        kind = self._kinds.get(func) or self._new_kind(func)
+        # What torch's own code does with a gradient is not the program's reading it.
+        if kind.sort == "none" or (
+            kind.sort == "grad" and self.places.is_foreign(sys._getframe(1).f_code)
+        ):
+            return func(*args, **kwargs)
+        if self.light and kind.is_brief and not is_traced():
+            return self._briefly(func, args, kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _edits(self, func: Any, args: tuple[Any, ...]) -> bool:
-        """Whether an optimizer's call changes a parameter, not only what it remembers itself."""
-        if func in self._backward_functions:
-            return True
-        if not args or not self.events.changes(func, {}):
-            return False
-        first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else args[0]
-        return isinstance(first, torch.Tensor) and first.requires_grad
+    def _briefly(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        before = _sequence()
+        out = func(*args, **kwargs)
+        after = _sequence()
+        if before == after and args and out is args[0]:
+            return out
+        with _unseen():
+            made = (before, after)
+            self._note(Seen(func, args, kwargs, made, out, sys._getframe(2), self.places))
+        return out
+
+    def _new_kind(self, func: Any) -> _Kind:
+        sort = _sort_of(func)
+        brief = sort == "call" and not self.events.changes(func, {})
+        brief = brief and func not in self._backward_functions
+        kind = self._kinds[func] = _Kind(sort, name_of_call(func), brief)
+        return kind
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         self._functions.append(cls)
@@ -164,6 +190,10 @@ class Tap(Recorder):
             return super()._apply(cls, *args, **kwargs)
         finally:
             self._functions.pop()
+
+    def _is_watching(self) -> bool:
+        self.learners.optimizers.end_steps()
+        return super()._is_watching()
 
     def _backward(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
@@ -174,66 +204,62 @@ class Tap(Recorder):
             self._on_refused(error, args, self.places.user_frame(frame) or frame)
             raise
 
-    def _note(
-        self,
-        func: Any,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        super()._note(func, made, args, kwargs, out)
-        if func not in self._sorts:  # the apply of custom Functions comes past the mode
-            self._sorts[func], self._names[func] = "call", name_of_call(func)
-        sort = self._sorts[func]
-        if self.learners.in_optimizer_step or (sort == "event" and func not in _SET_DATA):
+    def _remember(self, seen: Seen) -> None:
+        kind = self._kinds.get(seen.func) or self._new_kind(seen.func)
+        seen.function = kind.name
+        if seen.place not in kind.places:
+            self.light, self.has_news = False, True
+        if self.light and kind.is_brief and not self.events.changes(seen.func, seen.kwargs):
+            self._remember_known(seen)
             return
-        try:
-            self._show(func, sort, made, args, kwargs, out)
-        except Exception as error:
-            # Whatever is wrong with our looking, the program's call itself has succeeded.
-            self.fault = self.fault or error
+        super()._remember(seen)
+        if kind.sort != "event":
+            self._show(seen, kind.sort)
+        kind.places.add(seen.place)
 
-    def _show(
-        self,
-        func: Any,
-        sort: Sort,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        name = self._names[func]
-        is_function = name == "apply" and bool(self._functions)
+    def _remember_known(self, seen: Seen) -> None:
+        """A call as many were before it: where it was, and whether its result is finite."""
+        if seen.in_graph:
+            self._spans.add(*seen.made, seen.place)
+        else:
+            self.events.note_result(
+                seen.func, seen.args, seen.out, lambda: self.places.site(seen.place)
+            )
+        if not self._is_inside(seen):
+            self.values_seen.note(seen)
+
+    def _is_inside(self, seen: Seen) -> bool:
+        """Whether a call is made by a custom Function, and is not that Function's own."""
+        return len(self._functions) > (seen.function == "apply")
+
+    def _show(self, seen: Seen, sort: Sort) -> None:
+        is_inside = self._is_inside(seen)
+        is_function = seen.function == "apply" and bool(self._functions)
         if is_function:
-            name = self._functions[-1].__name__
-        operands = flat_tensors(args, kwargs) if kwargs else flat_tensors(args)
-        frame = sys._getframe(3)
-        results = results_of(out)
-        if is_function and not any(tensor.requires_grad for tensor in results):
-            made = (made[1], made[1])  # torch makes its node before it knows that nobody needs it
-        seen = Seen(name, made, operands, results, out, frame, self.places)
-        if len(self._functions) > is_function:
+            seen.function = self._functions[-1].__name__
+            if not any(tensor.requires_grad for tensor in seen.results):
+                # torch makes its node before it knows that nobody needs it.
+                seen.made = (seen.made[1], seen.made[1])
+        if is_inside:
             self.learners.note_use(seen)
-            self.cuts.note_inside(operands)
-        elif sort == "event":
+            self.cuts.note_inside(seen.operands)
+        elif sort == "data":
             self.cuts.note_data_set(seen)
         elif sort == "switch":
-            self.cuts.note_switch(args[0] if args else True, seen.place)
+            self.cuts.note_switch(seen.args[0] if seen.args else True, seen.place)
         elif sort == "grad":
             self.reads.note(seen)
         elif sort == "hook":
             self.alterations.note_hook(seen)
         else:
-            if name == "batch_norm" and kwargs.get("training"):
-                self.changes.note_statistics(seen)
-            self._note_call(seen, args, is_function, self.events.changes(func, kwargs))
+            self._note_call(seen, is_function)
 
-    def _note_call(
-        self, seen: Seen, args: tuple[Any, ...], is_function: bool, in_place: bool
-    ) -> None:
+    def _note_call(self, seen: Seen, is_function: bool) -> None:
+        in_place = self.events.changes(seen.func, seen.kwargs)
+        if seen.function == "batch_norm" and seen.kwargs.get("training"):
+            self.changes.note_statistics(seen)
         if in_place:
-            self.changes.note(seen, args)
+            self.changes.note(seen)
             self.alterations.note_clip(seen)
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if seen.in_graph or (self.modules.is_running and not in_place):
@@ -243,25 +269,25 @@ class Tap(Recorder):
             self.carries.note(seen)
             if seen.function in WATCHED:
                 self.broadcasts.note(seen)
-        if is_function:
-            self.cuts.note_function(seen)
-            if seen.in_graph:
-                last = seen.made[1] - 1
-                self.derivatives.note(self._functions[-1], args, seen.place, last)
-        else:
+        if not is_function:
             self.cuts.note(seen)
+            return
+        self.cuts.note_function(seen)
+        if seen.in_graph:
+            last = seen.made[1] - 1
+            self.derivatives.note(self._functions[-1], seen.args, seen.place, last)
 
 
 def _sort_of(func: Any) -> Sort:
     name = str(getattr(func, "__name__", func))
-    if name == "__get__":
-        read = name_of_call(func)
-        if read == "grad":
-            return "grad"
-        return "call" if read in _READ else "none"
-    if name == "__set__":
-        return "event"
-    if name in _NEVER:
+    if name in ("__get__", "__set__"):
+        accessed = name_of_call(func)
+        if accessed == "grad":
+            return "grad" if name == "__get__" else "none"
+        if name == "__set__":
+            return "data" if func == _SET_DATA else "event"
+        return "call" if accessed in _READ else "none"
+    if name in _NEVER or name.startswith("_record_function_exit"):
         return "none"
     if func is torch._C._set_grad_enabled:
         return "switch"

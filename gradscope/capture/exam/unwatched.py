@@ -47,7 +47,7 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
         for position, node in enumerate(walked.nodes)
         if not is_leaf(node)
     }
-    tap.cuts.mark(set(sequences), [root])
+    tap.cuts.mark(sequences, [root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, tap.modules)
     return Case(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import weakref
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
-from gradscope.capture.exam.seen import Seen
+from gradscope.capture.seen import Seen
 from gradscope.capture.summary import readable
 
 MAX_PLAIN = 2_000
@@ -21,18 +22,27 @@ MAX_PLAIN = 2_000
 MAX_KEPT = 20_000
 """Results that are remembered."""
 
-MAX_OPERANDS = 16
-"""Operands of one call that are looked at for where a NaN came from."""
+MAX_FINE = 200_000
+"""Nodes that are remembered for having a finite result."""
+
+MAX_TENSORS = 16
+"""Results of one call that are checked, and operands that are looked at for where a NaN came
+from."""
 
 _MOVING = """cat concat stack gather index_select index getitem embedding pad repeat expand clone
     contiguous detach flip roll chunk split unbind transpose permute reshape view unsqueeze squeeze
     flatten tril triu T float double where masked_fill masked_fill_"""
-_BOUNDED = (
-    "relu leaky_relu hardtanh clamp clamp_min clamp_max maximum minimum max min neg abs dropout"
-)
+_BOUNDED = """relu relu6 leaky_relu elu gelu silu mish softplus sigmoid logsigmoid tanh hardtanh
+    hardsigmoid hardswish clamp clamp_min clamp_max maximum minimum max min neg abs dropout"""
 _PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
+
+_DIVISIONS = ("div", "truediv")
+_PRODUCTS = ("mul", "rmul")
+
+MAX_BEHIND = 1_000
+"""Nodes behind an operand that are searched for where its NaN came from."""
 
 Counts = tuple[int, int]
 
@@ -51,25 +61,33 @@ class Taken:
 
 @dataclass
 class Values:
-    """What is known of non-finite values since the last backward call."""
+    """What is known of non-finite values since the last backward call.
+
+    ``half``: some result was float16.
+    """
 
     counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
     taken: list[Taken] = field(default_factory=list)
+    half: bool = False
     _plain: dict[int, tuple[weakref.ref[torch.Tensor], int, Counts]] = field(default_factory=dict)
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
+    _fine: set[int] = field(default_factory=set)
     _left: int = MAX_PLAIN
 
     def note(self, seen: Seen) -> None:
         """Check the results of a call."""
-        if seen.function in _PASSING and not self.counts and not self._plain:
+        if not self.counts and not self._plain and _passes(seen):
             return
-        for out in seen.results:
-            if not (out.is_floating_point() or out.is_complex()):
+        for out in seen.results[:MAX_TENSORS]:
+            dtype = out.dtype
+            if not (dtype.is_floating_point or dtype.is_complex):
                 continue
-            if out.requires_grad and seen.in_graph:
+            if not out.requires_grad:
+                if self._left > 0:
+                    self._note_plain(seen, out)
+            elif seen.in_graph:
+                self.half |= dtype is torch.float16
                 self._note_made(seen, out)
-            elif self._left > 0 and not out.requires_grad:
-                self._note_plain(seen, out)
 
     def resolve(self) -> None:
         """Read what waits on other devices; one wait in all."""
@@ -85,6 +103,8 @@ class Values:
         """A backward call has been made: forget the step, keep what the data held before it."""
         self.counts.clear()
         self.taken.clear()
+        self._fine.clear()
+        self.half = False
         self._waiting.clear()
         self._left = MAX_PLAIN
         self._plain = {key: kept for key, kept in self._plain.items() if kept[0]() is not None}
@@ -93,51 +113,62 @@ class Values:
         # A view holds what was checked when it was made; it matters only on the way of a NaN.
         if out._is_view() and not self.counts:
             return
-        if out.device.type != "cpu":
+        if not out.is_cpu:
             self._wait(out)
             return
         counts = count(out)
-        if counts is None or len(self.counts) >= MAX_KEPT:
-            return
+        if counts is None and len(self._fine) < MAX_FINE:
+            self._fine.add(seen.made[1] - 1)
         node = out.grad_fn
-        if node is None:
+        if counts is None or node is None or len(self.counts) >= MAX_KEPT:
             return
         sequence = node._sequence_nr()
         self.counts[sequence, out.output_nr] = counts
         self._note_operands(seen, sequence)
 
     def _wait(self, out: torch.Tensor) -> None:
-        if out.device.type == "meta" or out.grad_fn is None or not readable(out):
+        if out.is_meta or out.grad_fn is None or not readable(out):
             return
         if len(self._waiting) < MAX_KEPT:
             sequence = out.grad_fn._sequence_nr()
             self._waiting.append((sequence, out.output_nr, out.detach().sum()))
 
     def _note_operands(self, seen: Seen, sequence: int) -> None:
-        for tensor in seen.operands[:MAX_OPERANDS]:
-            if not tensor.is_floating_point():
-                continue
-            counts = count(tensor)
-            if counts is None or len(self.taken) >= MAX_KEPT:
-                continue
-            node = tensor.grad_fn
-            if node is not None:  # it only moved, and was not looked at
-                self.counts.setdefault((node._sequence_nr(), tensor.output_nr), counts)
-            else:
-                made = self._source(tensor)
-                self.taken.append(
-                    Taken(
-                        sequence,
-                        seen.place,
-                        weakref.ref(tensor),
-                        -1 if made is None else made,
-                        counts,
-                        tensor.numel(),
-                    )
-                )
+        for tensor in seen.operands:
+            counts = count(tensor) if tensor.is_floating_point() else None
+            if counts is not None and tensor.grad_fn is None:
+                self._take(tensor, counts, sequence, seen.place)
+            elif counts is not None:
+                self._look_behind(tensor, counts, seen.place)
+
+    def _take(self, tensor: torch.Tensor, counts: Counts, sequence: int, place: int) -> None:
+        if len(self.taken) < MAX_KEPT:
+            source = self._source(tensor)
+            made = -1 if source is None else source
+            reference = weakref.ref(tensor)
+            self.taken.append(Taken(sequence, place, reference, made, counts, tensor.numel()))
+
+    def _look_behind(self, tensor: torch.Tensor, counts: Counts, place: int) -> None:
+        """An operand may have come through functions that only pass things on: from where?"""
+        node: Any = tensor.grad_fn
+        output = tensor.output_nr
+        for _ in range(MAX_BEHIND):
+            sequence = node._sequence_nr()
+            if sequence in self._fine or (sequence, output) in self.counts:
+                return
+            self.counts[sequence, output] = counts
+            behind = [target for target in node.next_functions if target[0] is not None]
+            for leaf in (getattr(target, "variable", None) for target, _ in behind):
+                bad = None if leaf is None else count(leaf)
+                if leaf is not None and bad is not None:
+                    self._take(leaf, bad, sequence, place)
+            # Infinity may have been put in right here, on purpose.
+            if len(behind) != 1 or hasattr(behind[0][0], "variable") or not counts[0]:
+                return
+            node, output = behind[0]
 
     def _note_plain(self, seen: Seen, out: torch.Tensor) -> None:
-        source = self._first_source(seen.operands[:MAX_OPERANDS]) if self._plain else None
+        source = self._first_source(seen.operands[:MAX_TENSORS]) if self._plain else None
         if source is None and out._is_view():
             return
         self._left -= 1
@@ -158,6 +189,17 @@ class Values:
             if known is not None and known[0]() is candidate:
                 return known[1]
         return None
+
+
+def _passes(seen: Seen) -> bool:
+    """Whether the result of a call is finite where its operands are."""
+    if seen.function in _PASSING:
+        return True
+    factor = seen.args[1] if len(seen.args) == 2 else None
+    if not isinstance(factor, (int, float)):
+        return False
+    divides = seen.function in _DIVISIONS and abs(factor) >= 1
+    return divides or (seen.function in _PRODUCTS and abs(factor) <= 1)
 
 
 def count(tensor: torch.Tensor) -> Counts | None:

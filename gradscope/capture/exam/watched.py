@@ -22,7 +22,7 @@ from gradscope.observations import Activity, Mismatch
 class Before:
     """What was seen of a graph before its buffers were freed."""
 
-    changed: list[KnownChange]
+    changed: list[KnownChange] = field(default_factory=list)
     active: list[Activity] = field(default_factory=list)
     mismatches: list[Mismatch] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""One torch call of the program, as every part of the examination sees it."""
+"""One torch call of the program, as everything that is remembered of it is read from."""
 
 from __future__ import annotations
 
@@ -16,24 +16,51 @@ class Seen:
     """A call that has just returned.
 
     ``made`` bounds the sequence numbers of the nodes it made: none where both are equal.
+    ``frame`` is the one that made the call, which may be torch's own.  ``function`` is torch's
+    name, where somebody has looked it up.
     """
 
-    function: str
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     made: tuple[int, int]
-    operands: list[torch.Tensor]
-    results: list[torch.Tensor]
     out: Any
     frame: FrameType
     places: Places
+    function: str = ""
     _place: int = -2
+    _user: FrameType | None = None
+    _operands: list[torch.Tensor] | None = None
+    _results: list[torch.Tensor] | None = None
 
     @property
     def place(self) -> int:
         """The number of the place in the program that made the call; -1 where none is known."""
         if self._place == -2:
-            user = self.places.user_frame(self.frame)
+            user = self._user = self.places.user_frame(self.frame)
             self._place = -1 if user is None else self.places.number(user)
         return self._place
+
+    @property
+    def user(self) -> FrameType | None:
+        """The frame of the program that stands at this place."""
+        return self._user if self.place >= 0 else None
+
+    @property
+    def operands(self) -> list[torch.Tensor]:
+        """The tensors among the arguments."""
+        if self._operands is None:
+            given = (self.args, self.kwargs) if self.kwargs else (self.args,)
+            self._operands = flat_tensors(*given)
+        return self._operands
+
+    @property
+    def results(self) -> list[torch.Tensor]:
+        """The tensors that the call returned."""
+        if self._results is None:
+            out = self.out
+            self._results = [out] if isinstance(out, torch.Tensor) else flat_tensors(out)
+        return self._results
 
     @property
     def in_graph(self) -> bool:

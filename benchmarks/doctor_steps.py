@@ -1,0 +1,106 @@
+"""What `gradscope doctor` costs in every step of a long training: examples/char_gpt.
+
+Blocks of plain and of watched steps take turns in one process, so that both meet the same noise;
+times are CPU time on one thread.  "first" are the steps that are all looked at in full, as every
+step is with --thorough; "steady" are those of a long run.
+
+    python benchmarks/doctor_steps.py
+    python benchmarks/doctor_steps.py --rounds 30 --batch-size 32 --width 192
+"""
+
+import argparse
+import importlib
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from gradscope.capture.exam.examiner import Examiner
+from gradscope.capture.exam.request import Examination
+from gradscope.capture.source import Sources
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "char_gpt"
+BLOCK = 6
+
+
+class Training:
+    """The training loop of the example, one step at a time."""
+
+    def __init__(self, batch_size: int, width: int) -> None:
+        sys.path.insert(0, str(EXAMPLE))
+        model, train = importlib.import_module("model"), importlib.import_module("train")
+        torch.manual_seed(0)
+        text = (EXAMPLE / "input.txt").read_text("utf-8")
+        self.batch_size = batch_size
+        self.dataset = train.CharDataset(text, 64)
+        config = model.GPTConfig(vocab_size=len(self.dataset.chars), n_embd=width)
+        self.model = model.GPT(config)
+        self.optimizer = train.make_optimizer(self.model, 2e-3, 0.1)
+
+    def step(self) -> None:
+        inputs, targets = self.dataset.batch(self.batch_size)
+        _, loss = self.model(inputs, targets)
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+
+    def block(self) -> list[float]:
+        """The CPU time of a few steps, in milliseconds; the first of them only warms up."""
+        times = []
+        for _ in range(BLOCK):
+            begun = time.process_time()
+            self.step()
+            times.append(1e3 * (time.process_time() - begun))
+        return times[1:]
+
+
+def watched(training: Training, examiner: Examiner) -> list[float]:
+    examiner.recorder.start()
+    try:
+        return training.block()
+    finally:
+        examiner.recorder.stop()
+
+
+def measure(
+    training: Training, rounds: int, thorough: bool
+) -> tuple[list[float], list[float], list[float]]:
+    """Plain times, watched times, and the ratio of each pair of blocks."""
+    examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
+    training.block()
+    for _ in range(3):
+        watched(training, examiner)
+    plain: list[float] = []
+    seen: list[float] = []
+    ratios: list[float] = []
+    for _ in range(rounds):
+        one, other = training.block(), watched(training, examiner)
+        plain += one
+        seen += other
+        ratios.append(statistics.median(other) / statistics.median(one))
+    return plain, seen, ratios
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--width", type=int, default=96)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    training = Training(args.batch_size, args.width)
+    print("| steps | plain, ms | watched, ms | ratio | lowest and highest ratio of a round |")
+    print("| --- | ---: | ---: | ---: | --- |")
+    for name, thorough in (("first", True), ("steady", False)):
+        plain, seen, ratios = measure(training, args.rounds, thorough)
+        print(
+            f"| {name} | {statistics.median(plain):.1f} | {statistics.median(seen):.1f} "
+            f"| {statistics.median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,408 @@
+"""Long runs: a step that goes wrong late is reported with its number, line and operation, although
+most steps before it were looked at only briefly; and as a full look at every step reports it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from gradscope.observations import Finding, Observations
+from gradscope.report import GradientInfo, Report
+from tests.looking import Session
+from tests.test_unchanged import TRAINING, alone
+
+HEAD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+"""
+
+
+def training(loss: str, data: str = "pass", after: str = "pass") -> str:
+    """A program of 60 steps, with these lines in each of them."""
+    return f"""{HEAD}
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+for step in range(1, 61):
+    x = torch.rand(16, 4)
+    {data}
+    out = net(x)
+    {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {after}
+"""
+
+
+@dataclass(frozen=True)
+class Late:
+    """A program, and what is to be found in it."""
+
+    text: str
+    rule: str
+    step: int
+    expression: str
+    op: str = ""
+
+
+LATE = {
+    "a root of 0": Late(
+        training("loss = torch.sqrt((out * (step != 37)) ** 2).mean()"),
+        *("GS102", 37, "torch.sqrt((out * (step != 37)) ** 2)", "SqrtBackward0"),
+    ),
+    "a branch that is not taken": Late(
+        training("y = out * (step != 41); loss = torch.where(y != 0, y.abs().log(), y).mean()"),
+        *("GS102", 41, "y.abs().log()", "LogBackward0"),
+    ),
+    "a custom Function": Late(
+        f"""{HEAD}
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 / ctx.factor, None
+w = nn.Parameter(torch.ones(3))
+for step in range(1, 50):
+    Own.apply(w, torch.tensor(float(step != 30))).sum().backward()
+    w.grad = None
+""",
+        *("GS102", 30, "Own.apply(w, torch.tensor(float(step != 30)))", "Own"),
+    ),
+    "micro-batches": Late(
+        f"""{HEAD}
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+for step in range(1, 50):
+    out = net(torch.rand(4, 3)) * (step != 35)
+    torch.sqrt(out ** 2).mean().backward()
+    if step % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+        *("GS102", 35, "torch.sqrt(out ** 2)", "SqrtBackward0"),
+    ),
+    "torch.autograd.grad": Late(
+        f"""{HEAD}
+w = nn.Parameter(torch.ones(3))
+for step in range(1, 50):
+    x = torch.tensor([float(step != 33), 2.0, 3.0])
+    (gradient,) = torch.autograd.grad(torch.sqrt(w * x).sum(), w)
+    w.data -= 1e-6 * gradient
+""",
+        *("GS102", 33, "torch.sqrt(w * x)", "SqrtBackward0"),
+    ),
+    "a closure that an optimizer calls": Late(
+        f"""{HEAD}
+w = nn.Parameter(torch.ones(3))
+optimizer = torch.optim.LBFGS([w], max_iter=3, lr=0.01)
+calls = 0
+def closure():
+    global calls
+    calls += 1
+    optimizer.zero_grad()
+    x = torch.tensor([float(calls != 19), 1.0, 2.0])
+    loss = torch.sqrt((w * x).abs()).sum()
+    loss.backward()
+    return loss
+for step in range(12):
+    optimizer.step(closure)
+""",
+        *("GS102", 19, "torch.sqrt((w * x).abs())", "SqrtBackward0"),
+    ),
+    "infinite masks in every step": Late(
+        f"""{HEAD}
+scores = nn.Linear(4, 4)
+mask = torch.full((4, 4), float("-inf")).triu(1)
+for step in range(1, 50):
+    weights = torch.softmax(scores(torch.rand(4, 4)) + mask, -1)
+    torch.sqrt(weights.sum(-1) * (step != 30)).mean().backward()
+    scores.zero_grad()
+""",
+        *("GS102", 30, "torch.sqrt(weights.sum(-1) * (step != 30))", "SqrtBackward0"),
+    ),
+    "a logarithm of 0": Late(
+        training("loss = -torch.log(torch.sigmoid(out) * (step != 50)).mean()"),
+        *("GS101", 50, "torch.log(torch.sigmoid(out) * (step != 50))", "LogBackward0"),
+    ),
+    "0 / 0": Late(
+        training("count = torch.tensor(float(step != 23)); loss = out.sum() * count / count"),
+        *("GS101", 23, "out.sum() * count / count", "DivBackward0"),
+    ),
+    "data that are not finite": Late(
+        training("loss = out.pow(2).mean()", data="x = x * (x / (x * (step != 17)))"),
+        *("GS105", 17, "x / (x * (step != 17))", "AddmmBackward0"),
+    ),
+    "a weight that is not finite": Late(
+        training(
+            "loss = out.pow(2).mean()",
+            after="net[2].bias.data.div_(torch.tensor(float(step != 12)))",
+        ),
+        *("GS105", 13, "", "AddmmBackward0"),
+    ),
+    "float16": Late(
+        f"""{HEAD}
+w = nn.Parameter(torch.ones(3))
+for step in range(1, 40):
+    half = w.half() * torch.tensor(60000.0 if step == 19 else 1.0).half()
+    (half + half).float().mean().backward()
+    w.grad = None
+""",
+        *("GS103", 19, "half + half", "AddBackward0"),
+    ),
+    "a result changed in place": Late(
+        training(
+            "act = torch.exp(out); other = act if step == 33 else act * 1; other += 1; "
+            "loss = act.mean()"
+        ),
+        *("GS401", 33, "other += 1", "ExpBackward0"),
+    ),
+    "a graph that was freed": Late(
+        training("loss = out.pow(2).mean() + (kept if step == 25 else 0)", after="kept = loss"),
+        *("GS402", 25, "out.pow(2)", "PowBackward0"),
+    ),
+    "gradients that nobody zeroes any more": Late(
+        f"""{HEAD}
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+for step in range(1, 40):
+    loss = net(torch.rand(16, 4)).pow(2).mean()
+    if step < 20:
+        optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        *("GS501", 20, "loss.backward()"),
+    ),
+}
+
+
+def examined(session: Session, text: str, *options: str) -> Report:
+    """The doctor's report of a whole run."""
+    return session.look(text, "--steps", "all", "-q", *options, command="doctor")
+
+
+def seen(report: Report) -> Observations:
+    """What was observed."""
+    assert report.observations is not None
+    return report.observations
+
+
+def place(finding: Finding) -> str:
+    """The expression that a finding points at."""
+    return "" if finding.location is None else finding.location.expression
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_late_step_is_reported_as_a_full_look_reports_it(name: str, session: Session) -> None:
+    case = LATE[name]
+    report = examined(session, case.text)
+    finding = report.findings[0]
+    op = finding.node.op if finding.node else ""
+    assert (finding.rule, finding.step, op) == (case.rule, case.step, case.op)
+    assert place(finding) == case.expression or not case.expression
+    assert seen(report).glanced >= case.step // 4  # or it would not tell anything
+    thorough = examined(session, case.text, "--thorough")
+    assert seen(thorough).glanced == 0
+    assert report.findings == thorough.findings
+    assert seen(report).steps == seen(thorough).steps
+    assert seen(report).saved == seen(thorough).saved
+    assert report.graph == thorough.graph
+    assert [read for read, full in numbers(report, thorough) if read != full] == []
+
+
+def numbers(report: Report, thorough: Report) -> list[tuple[GradientInfo, GradientInfo]]:
+    """The gradients of a report beside those of another one, where somebody read them."""
+    (brief,), (full,) = report.passes, thorough.passes
+    pairs = list(zip(brief.edges, full.edges, strict=True))
+    for rows in zip(brief.upstream, full.upstream, strict=True):
+        pairs += zip(*rows, strict=True)
+    found = [(brief.gradients[one], full.gradients[other]) for one, other in pairs]
+    return [(one, other) for one, other in found if not one.is_unread]
+
+
+def test_an_overflow_that_was_not_seen_is_said_and_not_guessed(session: Session) -> None:
+    text = f"""{HEAD}
+w = nn.Parameter(torch.full((3,), 1e-30))
+v = nn.Parameter(torch.ones(3))
+for step in range(1, 50):
+    factor = torch.tensor(1e30 if step == 28 else 1.0)
+    loss = ((w * factor) * factor).sum() + v.sum()
+    loss.backward()
+    w.grad = v.grad = None
+"""
+    (finding,) = examined(session, text).findings
+    assert (finding.rule, finding.step, finding.node) == ("GS102", 28, None)
+    assert "--thorough" in finding.remedy
+    assert finding.evidence == ("1 leaf with such a gradient: w",)
+    (finding,) = examined(session, text, "--thorough").findings
+    assert (finding.rule, finding.step, place(finding)) == ("GS102", 28, "w * factor")
+
+
+def test_a_gradient_that_comes_to_explode_is_reported_when_it_does(session: Session) -> None:
+    report = examined(
+        session,
+        f"""{HEAD}
+weights = [nn.Parameter(torch.eye(6) * 0.9) for _ in range(12)]
+for step in range(1, 46):
+    h = torch.rand(8, 6)
+    for w in weights:
+        h = h @ w
+    h.sum().backward()
+    for w in weights:
+        w.grad = None
+        w.data.mul_(1.05)
+""",
+    )
+    (finding,) = report.findings
+    assert (finding.rule, place(finding)) == ("GS202", "h @ w")
+    assert 20 < finding.step < 30
+    assert seen(report).glanced > 20
+
+
+def test_a_history_that_begins_to_grow_late_is_found(session: Session) -> None:
+    report = examined(
+        session,
+        f"""{HEAD}
+cell = nn.RNNCell(3, 5)
+h = torch.zeros(2, 5)
+for step in range(1, 40):
+    h = cell(torch.rand(2, 3), h)
+    h.pow(2).mean().backward(retain_graph=True)
+    cell.zero_grad()
+    if step < 20:
+        h = h.detach()
+""",
+    )
+    (finding,) = report.findings
+    assert (finding.rule, place(finding)) == ("GS502", "cell(torch.rand(2, 3), h)")
+    assert seen(report).glanced >= 10
+
+
+HEALTHY = {
+    "two networks": f"""{HEAD}
+maker, judge = nn.Linear(2, 3), nn.Linear(3, 1)
+first = torch.optim.Adam(maker.parameters())
+second = torch.optim.Adam(judge.parameters())
+for step in range(1, 40):
+    made = maker(torch.rand(8, 2))
+    loss = judge(made.detach()).sigmoid().mean() - judge(torch.rand(8, 3)).sigmoid().mean()
+    second.zero_grad(); loss.backward(); second.step()
+    loss = -judge(made).sigmoid().mean()
+    first.zero_grad(); loss.backward(); first.step()
+""",
+    "steps of many lengths": f"""{HEAD}
+cell = nn.RNNCell(3, 5)
+optimizer = torch.optim.Adam(cell.parameters())
+for step in range(1, 60):
+    h = torch.zeros(2, 5)
+    for _ in range(1 + step * 7 % 5):
+        h = cell(torch.rand(2, 3), h)
+    optimizer.zero_grad(); h.pow(2).mean().backward(); optimizer.step()
+""",
+    "a part that is used late": f"""{HEAD}
+parts = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))
+optimizer = torch.optim.Adam(parts.parameters())
+for step in range(1, 60):
+    x = torch.rand(4, 3)
+    for part in parts[: 1 + step // 14]:
+        x = part(x)
+    optimizer.zero_grad(); x.pow(2).mean().backward(); optimizer.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_long_run_in_which_nothing_is_wrong(name: str, session: Session) -> None:
+    report = examined(session, HEALTHY[name])
+    assert report.findings == ()
+    assert seen(report).glanced > 20
+
+
+def test_what_was_looked_at_only_briefly_is_said(session: Session) -> None:
+    path = str(session.write(HEALTHY["two networks"]))
+    done = session.cli("doctor", path, "--steps", "30", "-q", "-o", "report.json")
+    glanced = seen(session.look_at(path, "--steps", "30", "-q", command="doctor")).glanced
+    assert done.out.endswith(f"30 backward calls watched, {glanced} of them briefly\n")
+
+
+def test_the_first_calls_are_all_looked_at_in_full(session: Session) -> None:
+    path = str(session.write(HEALTHY["two networks"]))
+    done = session.cli("doctor", path, "-q")
+    assert done.out == "no findings · 5 backward calls watched\n"
+
+
+def test_a_long_training_comes_to_the_same_bits(session: Session) -> None:
+    path = str(session.write(TRAINING.replace("range(5)", "range(30)")))
+    expected = alone(path)
+    done = session.cli("doctor", path, "--steps", "all", "-q")
+    assert done.out.startswith(expected)
+    assert "of them briefly" in done.out
+
+
+def test_of_very_many_steps_the_first_and_the_last_are_kept(session: Session) -> None:
+    report = examined(
+        session,
+        "import torch\nw = torch.ones(2, requires_grad=True)\n"
+        "for step in range(1200): w.sum().backward(); w.grad = None\n",
+    )
+    numbers = [step.number for step in seen(report).steps]
+    assert numbers == [*range(1, 501), *range(701, 1201)]
+    assert seen(report).watched == 1200
+
+
+def test_calls_with_batched_gradients_are_counted(session: Session) -> None:
+    report = examined(
+        session,
+        """
+import torch
+w = torch.ones(3, requires_grad=True)
+y = w * 2
+rows = torch.autograd.grad(y, w, torch.eye(3), is_grads_batched=True, retain_graph=True)
+y.sum().backward()
+""",
+    )
+    assert seen(report).watched == 1
+    assert any("1 backward call with is_grads_batched was not" in note for note in report.notes)
+
+
+def test_a_step_of_an_optimizer_that_fails_does_not_end_the_watching(session: Session) -> None:
+    report = examined(
+        session,
+        f"""{HEAD}
+w = nn.Parameter(torch.ones(3))
+class Broken(torch.optim.SGD):
+    @torch.no_grad()
+    def step(self):
+        raise ValueError
+optimizer = Broken([w], lr=0.1)
+for step in range(3):
+    x = torch.tensor([float(step != 2), 1.0, 2.0])
+    loss = torch.sqrt(w * x).sum()
+    loss.backward()
+    try:
+        optimizer.step()
+    except ValueError:
+        pass
+""",
+    )
+    (finding,) = report.findings
+    assert (finding.rule, finding.step) == ("GS102", 3)
+
+
+def test_a_nan_is_followed_through_functions_that_only_pass_it_on(session: Session) -> None:
+    report = examined(
+        session,
+        """
+import torch
+w = torch.tensor([[1.0, float("nan")]], requires_grad=True)
+y = torch.relu(w).view(-1)
+(y * 2).sum().backward()
+""",
+    )
+    (finding,) = report.findings
+    assert (finding.rule, finding.subject) == ("GS105", "w")
