@@ -17,6 +17,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.capture.meter import NONE, NOT_REACHED, Meter
+from gradscope.capture.quiet import collector_paused
 from gradscope.capture.walk import Walked
 
 Gradients = tuple[torch.Tensor | None, ...]
@@ -40,6 +41,7 @@ class Flow:
     After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
     """
 
+    @collector_paused()
     def __init__(self, walked: Walked, meter: Meter) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
@@ -64,11 +66,12 @@ class Flow:
         """Watch a backward pass that runs inside the block."""
         handles = []
         try:
-            for number, node in enumerate(self._walked.nodes):
-                if self._needs_a_look_before(number, node):
-                    handles.append(node.register_prehook(partial(self._before, number)))
-                if not is_leaf(node):
-                    handles.append(node.register_hook(partial(self._after, number)))
+            with collector_paused():
+                for number, node in enumerate(self._walked.nodes):
+                    if self._needs_a_look_before(number, node):
+                        handles.append(node.register_prehook(partial(self._before, number)))
+                    if not is_leaf(node):
+                        handles.append(node.register_hook(partial(self._after, number)))
             yield
         finally:
             for handle in handles:
@@ -139,7 +142,10 @@ def outputs_of(node: object) -> Sequence[Any]:
 
 
 def _find(seen: list[Seen], gradient: torch.Tensor) -> Seen | None:
-    return next((one for one in seen if one.is_still(gradient)), None)
+    for one in seen:
+        if one.is_still(gradient):
+            return one
+    return None
 
 
 def _version(gradient: torch.Tensor) -> int:

@@ -8,7 +8,6 @@ Knows nothing of nodes or edges.
 from __future__ import annotations
 
 import threading
-
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
@@ -90,7 +89,7 @@ class Meter:
             except Exception as error:
                 # This runs inside the program's backward, which must not fail because of us.
                 self.fault = self.fault or error
-                return self._enter(unreadable(gradient))
+                return self._append(unreadable(gradient))
 
     def _remember(self, elements: Hashable, entry: int) -> None:
         self._known[elements] = entry
@@ -98,7 +97,7 @@ class Meter:
             # Dictionaries keep their order, so the first key is the oldest.
             del self._known[next(iter(self._known))]
 
-    def _enter(self, info: GradientInfo) -> int:
+    def _append(self, info: GradientInfo) -> int:
         self._table.append(info)
         return len(self._table) - 1
 
@@ -108,7 +107,7 @@ class Meter:
         if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient):
             return self._queue(gradient, keep)
         info, values = read(gradient, keep)
-        entry = self._enter(info)
+        entry = self._append(info)
         if values is not None:
             self._left -= len(values)
             self._values[entry] = values
@@ -153,7 +152,7 @@ class Meter:
         values = still.clone() if 0 < still.numel() <= keep else None
         self._left -= 0 if values is None else values.numel()
         layout = name_of(still.layout)
-        entry = self._enter(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
+        entry = self._append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
         self._pending.append(_Queued(entry, statistics, values))
         return entry
 
@@ -189,6 +188,6 @@ def _elements(gradient: torch.Tensor) -> Hashable:
             runs[-1] = runs[-1][0], runs[-1][1] * size
         elif size != 1:
             runs.append((stride, size))
-    storage = StorageWeakRef(gradient.untyped_storage())
+    storage = StorageWeakRef(gradient.untyped_storage())  # type: ignore[no-untyped-call]
     offset = gradient.storage_offset()
     return storage, gradient._version, offset, gradient.dtype, tuple(runs)

@@ -22,7 +22,7 @@ from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.flow import Flow, is_leaf, outputs_of
 from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
-from gradscope.capture.quiet import grads_preserved, unseen
+from gradscope.capture.quiet import collector_paused, grads_preserved, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
@@ -102,6 +102,7 @@ class Probe:
         self._leaf_meter = Meter(0, 0)
         self._leaf_sizes: list[int] = []
 
+    @collector_paused()
     def report(
         self,
         passes: Sequence[BackwardPass] = (),

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+_NOTHING = nullcontext()
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
 
@@ -52,6 +53,22 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 
 @contextmanager
+def collector_paused() -> Iterator[None]:
+    """For blocks that make many objects which stay, and run no code of the program.
+
+    Python would search all objects for garbage again and again, which takes longer than making
+    them.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
 def unseen() -> Iterator[None]:
     """Torch calls in the block reach no mode of the program and leave its random state alone."""
     states = _random_states()
@@ -78,7 +95,7 @@ def _push(modes: list[TorchFunctionMode]) -> None:
 def dispatch_unseen() -> AbstractContextManager[Any]:
     """As :func:`unseen` for dispatch modes only; free where there is none."""
     active = torch._C._len_torch_dispatch_stack()
-    return _disable_current_modes() if active else nullcontext()
+    return _disable_current_modes() if active else _NOTHING
 
 
 @contextmanager

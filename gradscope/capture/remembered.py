@@ -62,9 +62,12 @@ class Values:
                 kind = tuple(tensor.shape), name_of(tensor.dtype)
                 self._values.append(Value(sequence, tensor.output_nr, *kind, kept))
 
-    def by_node(self) -> dict[tuple[int, int], Value]:
-        """The latest value for each sequence number and output number."""
-        return {(value.sequence, value.output): value for value in self._values}
+    def by_sequence(self) -> dict[int, list[Value]]:
+        """The values of each sequence number, the latest last."""
+        found: dict[int, list[Value]] = {}
+        for value in self._values:
+            found.setdefault(value.sequence, []).append(value)
+        return found
 
 
 class LeafNames:

@@ -234,20 +234,20 @@ def _measure_large(still: torch.Tensor, dtype: str, layout: str) -> GradientInfo
         # The square of 300 is infinite in float16, and float8 has no norm at all.
         still = still.float()
     norm = torch.linalg.vector_norm(still).item()
+    if norm == 0 and not still.count_nonzero():
+        return GradientInfo("zero", norm=0.0, absmax=0.0, dtype=dtype, layout=layout)
     if norm == 0 or math.isinf(norm):
         # The squares of float32 underflow and overflow long before those of float64.
         wide = torch.complex128 if still.is_complex() else torch.float64
         norm = torch.linalg.vector_norm(still, dtype=wide).item()
     if norm != 0 and math.isfinite(norm):
         return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
-    if norm == 0 and not still.any():
-        return GradientInfo("zero", norm=0.0, absmax=0.0, dtype=dtype, layout=layout)
-    # Zero may be underflow of the squares and infinity their overflow: look at the elements.
+    # Still zero may be underflow of the squares and infinity their overflow: look at the elements.
     size = still.abs()
     nan = int(size.isnan().sum())
     infinite = int(size.isinf().sum())
-    absmax = float(size.max()) if size.numel() else 0.0
-    if not nan and not infinite and absmax:
+    absmax = float(size.max())
+    if not nan and not infinite:
         norm = float(torch.linalg.vector_norm(size.double() / absmax)) * absmax
     return GradientInfo(
         state_of(absmax),
