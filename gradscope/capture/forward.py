@@ -17,7 +17,7 @@ from gradscope.capture.summary import all_plain, flat_values, name_of, readable
 from gradscope.capture.walk import Walked
 from gradscope.plain import Number
 
-MAX_VALUES = 200_000
+MAX_VALUES = 32_768
 """Elements of small forward tensors whose values are kept, in all."""
 
 Kind = tuple[tuple[int, ...], str]

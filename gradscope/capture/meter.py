@@ -33,7 +33,7 @@ from gradscope.report import GradientInfo
 NOT_REACHED, NONE = 0, 1
 """Entries that every table begins with: backward never came here; it came without a gradient."""
 
-MAX_VALUES = 65_536
+MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
 

@@ -54,10 +54,10 @@ class Values:
         """Remember the result of a call whose last node has this sequence number."""
         for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
             if tensor.numel() <= self._keep and readable(tensor):
-                still = tensor.detach()
+                still = tensor.detach() if tensor.requires_grad else tensor
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
-                later = still.device.type != "cpu" or self._keep > SMALL
+                later = self._keep > SMALL or not still.is_cpu
                 kept = still.clone() if later else flat_values(still)
                 kind = tuple(tensor.shape), name_of(tensor.dtype)
                 self._values.append(Value(sequence, tensor.output_nr, *kind, kept))

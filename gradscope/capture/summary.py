@@ -58,10 +58,10 @@ def _all_shortest(values: Sequence[float]) -> list[Number]:
     exact = torch.frombuffer(array("d", values), dtype=torch.float64)
     size = exact.abs()
     # Within these bounds all powers of ten are exact, so that the quotient is the nearest float64.
-    if not bool(((size == 0) | ((size > 1e-13) & (size < 1e22))).all()):
-        return [shortest(value, True) for value in values]
+    ordinary = (size == 0) | ((size > 1e-13) & (size < 1e22))
+    exact = torch.where(ordinary, exact, 1.0)
     single, found = exact.float(), exact
-    place = torch.where(size > 0, size, 1.0).log10().floor().long()
+    place = torch.where(exact == 0, 1.0, exact.abs()).log10().floor().long()
     powers = torch.frombuffer(_POWERS, dtype=torch.float64)
     for digits in (9, 8, 7):
         power = digits - 1 - place
@@ -69,7 +69,10 @@ def _all_shortest(values: Sequence[float]) -> list[Number]:
         whole = torch.where(up, exact * scale, exact / scale).round()
         short = torch.where(up, whole / scale, whole * scale)
         found = torch.where(short.float() == single, short, found)
-    return found.tolist()
+    numbers: list[Number] = found.tolist()
+    for position in (~ordinary).nonzero().flatten().tolist():
+        numbers[position] = shortest(values[position], True)
+    return numbers
 
 
 @cache
@@ -137,7 +140,7 @@ def all_plain(rows: Sequence[Sequence[float]], single: bool) -> Iterator[tuple[N
 
 def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
-    still = tensor.detach()
+    still = tensor.detach() if tensor.requires_grad else tensor
     if still.is_complex():
         still = torch.view_as_real(still.resolve_conj())
     flat = (still if still.dim() == 1 else still.reshape(-1)).tolist()
