@@ -46,7 +46,7 @@ class Scalars(nn.Module):
     """``3a + 2b² + log c``: the smallest real program."""
 
     def forward(self, leaf: Tensor) -> Tensor:
-        a, b, c = leaf.unbind()
+        a, b, c = leaf[0], leaf[1], leaf[2]
         y: Tensor = 3 * a + 2 * b * b + torch.log(c)
         return y
 

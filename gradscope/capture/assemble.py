@@ -18,7 +18,6 @@ from gradscope.capture.flow import Flow, is_leaf, outputs_of
 from gradscope.capture.forward import ForwardValues
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
-from gradscope.capture.quiet import collector_paused
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
@@ -31,6 +30,7 @@ from gradscope.capture.summary import (
     values_of,
 )
 from gradscope.capture.walk import NO_SEQUENCE, Walked
+from gradscope.garbage import collector_paused
 from gradscope.plain import TensorInfo
 from gradscope.report import (
     Accumulation,

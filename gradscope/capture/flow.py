@@ -17,8 +17,8 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.capture.meter import NONE, NOT_REACHED, Meter
-from gradscope.capture.quiet import collector_paused
 from gradscope.capture.walk import Walked
+from gradscope.garbage import collector_paused
 
 Gradients = tuple[torch.Tensor | None, ...]
 

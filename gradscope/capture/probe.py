@@ -22,11 +22,12 @@ from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.flow import Flow, is_leaf, outputs_of
 from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
-from gradscope.capture.quiet import collector_paused, grads_preserved, unseen
+from gradscope.capture.quiet import grads_preserved, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
+from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.version import VERSION

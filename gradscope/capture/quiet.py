@@ -53,22 +53,6 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """For blocks that make many objects which stay, and run no code of the program.
-
-    Python would search all objects for garbage again and again, which takes longer than making
-    them.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@contextmanager
 def unseen() -> Iterator[None]:
     """Torch calls in the block reach no mode of the program and leave its random state alone."""
     states = _random_states()

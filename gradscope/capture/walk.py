@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.quiet import collector_paused
+from gradscope.garbage import collector_paused
 
 NO_SEQUENCE = 2**63
 """AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
