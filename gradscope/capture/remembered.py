@@ -8,8 +8,9 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import torch
 
 from gradscope.capture.events import tensors_in
@@ -25,7 +26,7 @@ NAMED_VISITS = 8
 """How often the operands of one place in the program are looked up by name."""
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True, gc=False):
     """A forward value: of which node and output, its kind, and its elements or a copy of it."""
 
     sequence: int
