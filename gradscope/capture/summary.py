@@ -213,11 +213,10 @@ def _dense(still: torch.Tensor) -> torch.Tensor:
 
 def _size_of_few(flat: Sequence[float], step: int, dtype: str) -> GradientInfo:
     # Sixteen numbers are faster to look at in python than by five calls of torch.
-    if step == 1:
-        sizes = [abs(value) for value in flat]
-    else:
+    sizes = flat
+    if step > 1:
         sizes = [math.hypot(*flat[i : i + step]) for i in range(0, len(flat), step)]
-    norm, absmax = math.hypot(*sizes), max(sizes, default=0.0)
+    norm, absmax = math.hypot(*sizes), max(map(abs, sizes), default=0.0)
     if math.isfinite(norm):
         return GradientInfo(state_of(absmax), norm=norm, absmax=absmax, dtype=dtype)
     nan = len({i // step for i, value in enumerate(flat) if math.isnan(value)})
