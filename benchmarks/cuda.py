@@ -42,7 +42,7 @@ def run(program: Program, backward: Backward) -> tuple[float, float]:
     loss = program.forward()
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
     begin.record()
     backward(loss)
     end.record()

@@ -406,3 +406,32 @@ y = torch.relu(w).view(-1)
     )
     (finding,) = report.findings
     assert (finding.rule, finding.subject) == ("GS105", "w")
+
+
+COUNTING = f"""{HEAD}
+import gc
+from torch.nn.modules import module
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(net.parameters())
+for step in range(1, 1001):
+    loss = net(torch.rand(2, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    if step in (200, 1000):
+        gc.collect()
+        tables = [module._global_forward_pre_hooks, module._global_forward_hooks]
+        tables += [one._forward_hooks for one in net.modules()]
+        tables += [one._backward_hooks or () for one in net.parameters()]
+        print(len(gc.get_objects()), sum(map(len, tables)))
+"""
+
+
+def test_what_is_remembered_of_a_long_run_does_not_grow(session: Session) -> None:
+    path = str(session.write(COUNTING))
+    done = session.cli("doctor", path, "--steps", "all", "-q")
+    (early, hooks), (late, same) = (map(int, line.split()) for line in done.out.split("\n")[:2])
+    assert hooks == same
+    # Of an entry of the journal and a clipping a step, some objects each, there is a bound later.
+    assert late - early < 12 * 800

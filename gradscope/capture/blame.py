@@ -1,4 +1,5 @@
-"""Why a backward failed: buffers freed, or tensors changed after they were saved.
+"""Why a backward failed: buffers freed, tensors changed after they were saved, a gradient that does
+not fit.
 
 Reads what nodes saved and what the recorder remembers; knows nothing of the Report.
 """
@@ -12,11 +13,14 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture.calls import BackwardCall
 from gradscope.capture.events import InPlace, storage_of
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.saved import op_name, saved_tensors
+from gradscope.capture.seed import fit, implicit_gradient
 from gradscope.capture.source import Site
 from gradscope.capture.walk import Walked
+from gradscope.errors import SeedError
 
 _FREED = "Trying to backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -110,3 +114,14 @@ def where(site: Site | None, recorder: Recorder) -> str:
         return "a place outside the program's source"
     origin = recorder.sources.origin(site)
     return f"`{' '.join(origin.expression.split())}` at {origin.file}:{origin.line}"
+
+
+def misfit(call: BackwardCall) -> list[str]:
+    """Why the gradient that the program gave, or did not give, does not fit its root."""
+    for root, given in zip(call.roots, call.gradients, strict=True):
+        try:
+            if isinstance(root, torch.Tensor):
+                _ = implicit_gradient(root) if given is None else fit(given, root)
+        except SeedError as error:
+            return [f"{error.what}; {error.hint}"]
+    return []

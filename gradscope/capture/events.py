@@ -18,6 +18,9 @@ from gradscope.capture.source import Site
 MAX_EVENTS = 20_000
 """Events of each sort that are remembered; the oldest are forgotten first."""
 
+FEW = 1_000
+"""Results without history, fewer than which are not searched for dead ones."""
+
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 _MAKES_LEAF = {
@@ -52,6 +55,7 @@ class Events:
     def __init__(self) -> None:
         self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
         self._plain: deque[Made] = deque(maxlen=MAX_EVENTS)
+        self._many = FEW
         self._leaves: dict[int, Made] = {}
         self._changes: dict[Any, bool] = {}
 
@@ -103,6 +107,13 @@ class Events:
         if leaf is not None and leaf.tensor() is tensor:
             return leaf
         return next((made for made in reversed(self._plain) if made.tensor() is tensor), None)
+
+    def forget_dead(self) -> None:
+        """Forget the results without history that are gone, once there are twice as many."""
+        if len(self._plain) > self._many:
+            living = (made for made in self._plain if made.tensor() is not None)
+            self._plain = deque(living, maxlen=MAX_EVENTS)
+            self._many = max(FEW, 2 * len(self._plain))
 
     def leaf_sites(self) -> dict[int, Site]:
         """Where each leaf that still lives was made, by ``id`` of the tensor."""

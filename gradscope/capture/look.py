@@ -10,12 +10,12 @@ import torch
 
 from gradscope.capture.literal import to_tensor
 from gradscope.capture.names import Scopes
+from gradscope.capture.places import frames_from
 from gradscope.capture.probe import Detail, Probe
 from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.roots import usable_root
 from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
-from gradscope.capture.watcher import frames_from
 from gradscope.report import Report
 
 

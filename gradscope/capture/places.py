@@ -6,6 +6,7 @@ place is one a person wrote.  Knows nothing of graphs, tensors or expressions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -82,3 +83,13 @@ class Places:
         """Where the program is now, seen from a frame."""
         user = self.user_frame(frame)
         return None if user is None else self._sites[self.number(user)]
+
+
+def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:
+    """The frames of the program from this one outwards, to the first module level."""
+    while frame is not None:
+        if not places.is_foreign(frame.f_code):
+            yield frame
+        if frame.f_code.co_name == "<module>":
+            return
+        frame = frame.f_back

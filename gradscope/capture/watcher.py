@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import torch
 
+from gradscope.capture.blame import misfit
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.derivative import derivative
 from gradscope.capture.names import Scopes, value_in_frame
-from gradscope.capture.places import Places
+from gradscope.capture.places import frames_from
 from gradscope.capture.probe import Detail, Made, Probe, Watched, made
 from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
@@ -27,7 +28,7 @@ from gradscope.capture.roots import (
     usable_root,
     without_history,
 )
-from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
+from gradscope.capture.seed import implicit_gradient, parse_gradient
 from gradscope.capture.source import Sources
 from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
@@ -127,8 +128,8 @@ class Watcher:
             studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         try:
-            misfit = _misfit(call) if watched.failure is not None else []
-            notes = watched.notes + misfit + self._futile_reads(call.frame)
+            unfit = misfit(call) if watched.failure is not None else []
+            notes = watched.notes + unfit + self._futile_reads(call.frame)
             with unseen():
                 self.report = probe.report([watched.flowed], notes, studied)
         except Exception as error:  # the call was made; what came of it is the program's
@@ -277,16 +278,6 @@ def _recorder_for(request: Request) -> type[Recorder]:
     return kind
 
 
-def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:
-    """The frames of the program from this one outwards, to the first module level."""
-    while frame is not None:
-        if not places.is_foreign(frame.f_code):
-            yield frame
-        if frame.f_code.co_name == "<module>":
-            return
-        frame = frame.f_back
-
-
 def _single(call: BackwardCall) -> torch.Tensor:
     root = call.roots[0]
     if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
@@ -295,17 +286,6 @@ def _single(call: BackwardCall) -> torch.Tensor:
             "choose one of them: --root NAME",
         )
     return root
-
-
-def _misfit(call: BackwardCall) -> list[str]:
-    """Why the gradient that the program gave, or did not give, does not fit its root."""
-    for root, given in zip(call.roots, call.gradients, strict=True):
-        try:
-            if isinstance(root, torch.Tensor):
-                _ = implicit_gradient(root) if given is None else fit(given, root)
-        except SeedError as error:
-            return [f"{error.what}; {error.hint}"]
-    return []
 
 
 def _batched(call: BackwardCall, scopes: Scopes) -> CaptureError:

@@ -6,6 +6,8 @@ Knows nothing of which call is reported, nor of the Report.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from gradscope.capture.exam.collapse import Collapse
@@ -13,8 +15,8 @@ from gradscope.capture.exam.journal import Journal
 from gradscope.capture.exam.loops import Accumulating
 from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.tap import Tap
+from gradscope.capture.places import frames_from
 from gradscope.capture.summary import number
-from gradscope.capture.watcher import frames_from
 from gradscope.observations import Step
 from gradscope.plain import Number
 
@@ -67,8 +69,9 @@ class Between:
         Returns:
             Its entry, and whether some leaf has lost the gradient that it got at first.
         """
-        norm = made.norm()
-        step = self._journal.amend(norm=None if norm is None else number(norm))
+        norms = list(made.leaf_norms())
+        whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
+        step = self._journal.amend(norm=whole)
         learners = self._tap.learners
         learners.note_reached(made.reached())
         if made.call.accumulates:
@@ -77,7 +80,7 @@ class Between:
             self._accumulating.after(made.leaves)
         else:
             self._note_gradients(made)
-        return step, self._collapse.note(made.leaf_norms())
+        return step, self._collapse.note(norms)
 
     def _note_gradients(self, made: MadeCall) -> None:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -56,11 +55,6 @@ class MadeCall(ABC):
     @abstractmethod
     def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
         """The 2-norm of what arrived at each leaf, where something did."""
-
-    def norm(self) -> float | None:
-        """The norm of the gradients of all leaves together; None where no leaf got any."""
-        known = [norm for _, norm in self.leaf_norms()]
-        return math.hypot(*known) if known else None
 
     def outside(self) -> list[torch.Tensor]:
         """Tensors that the call wants the gradient of, and that are not in its graph."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -19,6 +18,7 @@ from gradscope.capture.exam.changes import Changes
 from gradscope.capture.exam.cuts import Cuts
 from gradscope.capture.exam.derivatives import Derivatives
 from gradscope.capture.exam.kept import Kept
+from gradscope.capture.exam.kinds import Kind, Sort, kind_of
 from gradscope.capture.exam.learners import Learners
 from gradscope.capture.exam.loops import Carries
 from gradscope.capture.exam.parameters import Parameters
@@ -26,56 +26,16 @@ from gradscope.capture.exam.reads import Reads
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
 from gradscope.capture.recorder import BackwardHandler, Recorder, is_traced
-from gradscope.capture.seen import Seen, name_of_call
+from gradscope.capture.seen import Seen
 from gradscope.capture.source import Sources
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _unseen = torch._C.DisableTorchFunction
 
-Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
+_CLIPPING = torch.nn.utils.clip_grad.__file__
 
-_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-
-_READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
-"""Properties that give a tensor; of the others only ``grad`` matters."""
-
-_HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook"])
-
-_NEVER = frozenset(
-    [
-        "dim",
-        "size",
-        "numel",
-        "stride",
-        "is_complex",
-        "is_floating_point",
-        "is_contiguous",
-        "type",
-        "element_size",
-        "data_ptr",
-        "storage_offset",
-        "untyped_storage",
-        "retain_grad",
-        "get_device",
-        "has_names",
-        "_record_function_enter_new",
-        "_record_function_exit",
-    ]
-)
-
-
-MAX_OLD = 100_000
+MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
-
-
-@dataclass(slots=True)
-class _Kind:
-    """What is known of a torch function: how its calls are taken, and the places that make any."""
-
-    sort: Sort
-    name: str
-    is_brief: bool
-    places: set[int] = field(default_factory=set)
 
 
 class Tap(Recorder):
@@ -112,7 +72,7 @@ class Tap(Recorder):
         self.changes = Changes(self)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
-        self._kinds: dict[Any, _Kind] = {}
+        self._kinds: dict[Any, Kind] = {}
         self._functions: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
@@ -142,6 +102,7 @@ class Tap(Recorder):
         """Between two steps: forget where the nodes of much older steps were made."""
         self._spans.keep_last(MAX_OLD)
         self.modules.keep_last(MAX_OLD)
+        self.events.forget_dead()
 
     # ------------------------------------------------------------------ the calls
 
@@ -163,25 +124,42 @@ class Tap(Recorder):
         ):
             return func(*args, **kwargs)
         if self.light and kind.is_brief and not is_traced():
-            return self._briefly(func, args, kwargs)
+            frame = sys._getframe(1)
+            # What clipping computes of gradients comes into no graph.
+            if frame.f_code.co_filename == _CLIPPING:
+                return func(*args, **kwargs)
+            return self._briefly(kind, (func, args, kwargs), frame)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _briefly(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _briefly(self, kind: Kind, call: tuple[Any, Any, Any], frame: FrameType) -> Any:
+        func, args, kwargs = call
         before = _sequence()
         out = func(*args, **kwargs)
         after = _sequence()
         if before == after and args and out is args[0]:
             return out
         with _unseen():
-            made = (before, after)
-            self._note(Seen(func, args, kwargs, made, out, sys._getframe(2), self.places))
+            if before == after or not self._note_ordinary(kind, (before, after), out, frame):
+                self._note(Seen(func, args, kwargs, (before, after), out, frame, self.places))
         return out
 
-    def _new_kind(self, func: Any) -> _Kind:
-        sort = _sort_of(func)
-        brief = sort == "call" and not self.events.changes(func, {})
-        brief = brief and func not in self._backward_functions
-        kind = self._kinds[func] = _Kind(sort, name_of_call(func), brief)
+    def _note_ordinary(self, kind: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> bool:
+        """The short way of nearly all calls, at a known place and with a finite result; whether
+        this is one."""
+        if self._functions or not self.values_seen.is_clean:
+            return False
+        user = self.places.user_frame(frame)
+        place = -1 if user is None else self.places.number(user)
+        if place not in kind.places:
+            return False
+        if kind.only_passes or self.values_seen.is_fine(out, made[1] - 1):
+            self._spans.add(*made, place)
+            return True
+        return False
+
+    def _new_kind(self, func: Any) -> Kind:
+        is_plain = func not in self._backward_functions and not self.events.changes(func, {})
+        kind = self._kinds[func] = kind_of(func, is_plain)
         return kind
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -276,19 +254,3 @@ class Tap(Recorder):
         if seen.in_graph:
             last = seen.made[1] - 1
             self.derivatives.note(self._functions[-1], seen.args, seen.place, last)
-
-
-def _sort_of(func: Any) -> Sort:
-    name = str(getattr(func, "__name__", func))
-    if name in ("__get__", "__set__"):
-        accessed = name_of_call(func)
-        if accessed == "grad":
-            return "grad" if name == "__get__" else "none"
-        if name == "__set__":
-            return "data" if func == _SET_DATA else "event"
-        return "call" if accessed in _READ else "none"
-    if name in _NEVER or name.startswith("_record_function_exit"):
-        return "none"
-    if func is torch._C._set_grad_enabled:
-        return "switch"
-    return "hook" if name in _HOOKS else "call"

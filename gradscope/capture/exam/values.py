@@ -34,9 +34,11 @@ _MOVING = """cat concat stack gather index_select index getitem embedding pad re
     flatten tril triu T float double where masked_fill masked_fill_"""
 _BOUNDED = """relu relu6 leaky_relu elu gelu silu mish softplus sigmoid logsigmoid tanh hardtanh
     hardsigmoid hardswish clamp clamp_min clamp_max maximum minimum max min neg abs dropout"""
-_PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
+PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
+
+_WIDE = (torch.float32, torch.float64)
 
 _DIVISIONS = ("div", "truediv")
 _PRODUCTS = ("mul", "rmul")
@@ -74,9 +76,25 @@ class Values:
     _fine: set[int] = field(default_factory=set)
     _left: int = MAX_PLAIN
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is known that is not finite."""
+        return not self.counts and not self._plain
+
+    def is_fine(self, out: Any, sequence: int) -> bool:
+        """Whether the result of this node is known to be finite at once: an ordinary tensor on the
+        CPU.  Nothing else is noted here."""
+        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not out.requires_grad:
+            return False
+        if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
+            return False
+        if len(self._fine) < MAX_FINE:
+            self._fine.add(sequence)
+        return True
+
     def note(self, seen: Seen) -> None:
         """Check the results of a call."""
-        if not self.counts and not self._plain and _passes(seen):
+        if self.is_clean and _passes(seen):
             return
         for out in seen.results[:MAX_TENSORS]:
             dtype = out.dtype
@@ -193,7 +211,7 @@ class Values:
 
 def _passes(seen: Seen) -> bool:
     """Whether the result of a call is finite where its operands are."""
-    if seen.function in _PASSING:
+    if seen.function in PASSING:
         return True
     factor = seen.args[1] if len(seen.args) == 2 else None
     if not isinstance(factor, (int, float)):

@@ -14,7 +14,7 @@ from gradscope.capture.exam.saved_values import freed_slots
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.names import Scopes
-from gradscope.capture.watcher import frames_from
+from gradscope.capture.places import frames_from
 from gradscope.observations import Activity, Mismatch
 
 
