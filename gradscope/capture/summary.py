@@ -165,9 +165,10 @@ def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
 
 def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Sequence[float] | None]:
     """As :func:`measure`, but the values that are kept are still floats, for :func:`plain`."""
-    dtype, layout = name_of(gradient.dtype), name_of(gradient.layout)
+    dtype, layout = name_of(gradient.dtype), "strided"
     still = gradient.detach() if gradient.requires_grad else gradient
     if not is_ordinary(still):
+        layout = name_of(gradient.layout)
         still = _dense(still)
         if not _has_data(still):
             return unreadable(gradient), None
