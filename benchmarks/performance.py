@@ -25,13 +25,24 @@ from benchmarks import deep, starting
 from benchmarks.page import ROOT, fill, table
 
 PEERS = ("torchviz", "torchview", "torchlens")
-OWN = ("everything", "recording", "graph", "gradients", "bare mode")
+OWN = ("everything", "recording", "graph", "gradients", "bare mode", "empty hooks", "norm hooks")
 TABLED = (
     *("gpt2", "resnet50", "transformer-48", "lstm-500"),
     *("scalars", "chain-1k", "chain-10k", "chain-100k", "wide-10k"),
 )
 QUICK = ("resnet50", "scalars", "chain-1k")
 WEIGHED = ("gpt2", "resnet50", "transformer-48", "lstm-500")
+STAGES = (
+    ("a bare mode", "bare mode", "forward"),
+    ("recording", "recording", "bare mode"),
+    ("a bare walk", "bare walk", ""),
+    ("names, lines, values", "graph", "bare walk"),
+    ("empty hooks", "empty hooks", "backward"),
+    ("reading", "norm hooks", "empty hooks"),
+    ("bookkeeping", "gradients", "norm hooks"),
+)
+"""The parts of a look, each as one subject less another."""
+
 MEMORY_LIMIT = 24 * 2**30
 PACKAGES = ("torch", "torchviz", "torchview", "torchlens", "transformers", "graphviz", "numpy")
 
@@ -65,10 +76,19 @@ class Rounds:
         """The median time."""
         return f"{1e3 * statistics.median(row[name] for row in self.rows):.3g}"
 
-    def extra(self, name: str, base: str, nodes: int) -> str:
+    def floor(self) -> str:
+        """The least that all of it could cost, as a ratio to a step: a mode that does nothing, a
+        bare walk, and hooks that read each gradient once."""
+        ratios = [
+            (row["bare mode"] + row["bare walk"] + row["norm hooks"]) / row["step"]
+            for row in self.rows
+        ]
+        return f"{statistics.median(ratios):.3g}"
+
+    def microseconds(self, more: str, less: str, nodes: int) -> float:
         """Microseconds a node that one subject takes more than another, median."""
-        extra = statistics.median(row[name] - row[base] for row in self.rows)
-        return f"{1e6 * extra / nodes:.2g}"
+        extra = statistics.median(row[more] - row.get(less, 0) for row in self.rows)
+        return 1e6 * extra / nodes
 
 
 def ask(*arguments: str, limit: int = 900) -> Rounds:
@@ -107,7 +127,8 @@ def steps(names: Iterable[str], effort: Effort) -> Iterator[str]:
     """Whole steps, beside other tools; and the parts of ours."""
     own = {name: ask("time", name, str(effort.own), *OWN) for name in names}
     sizes = {name: ask("size", name).rows[0] for name in own}
-    whole, parts = [], []
+    whole: list[tuple[str, ...]] = []
+    parts, rest = [], []
     for name, rounds in own.items():
         size = f"{int(sizes[name]['nodes']):,} / {int(sizes[name]['edges']):,}"
         others = [
@@ -115,24 +136,36 @@ def steps(names: Iterable[str], effort: Effort) -> Iterator[str]:
             for peer in PEERS
         ]
         plain = rounds.milliseconds("step"), rounds.ratio("bare walk", "step")
-        whole.append((name, size, *plain, rounds.ratio("everything", "step"), *others))
+        ours = rounds.floor(), rounds.ratio("everything", "step")
+        whole.append((name, size, *plain, *ours, *others))
         parts.append(_parts(name, rounds, int(sizes[name]["nodes"])))
+        rest.append(_where_it_goes(name, rounds, int(sizes[name]["nodes"])))
     yield "Everything, as a ratio to plain forward and backward:\n\n"
-    head = ("workload", "nodes / edges", "plain, ms", "bare walk", "gradscope", *PEERS)
+    head = ("workload", "nodes / edges", "plain, ms", "bare walk", "floor", "gradscope", *PEERS)
     yield table(head, whole) + "\n"
     yield "The parts of gradscope, each as a ratio to what it is compared with:\n\n"
     recording = ("recording / forward", "recording, µs a node over a bare mode")
     yield table(("workload", *recording, "graph / bare walk", "gradients / backward"), parts) + "\n"
+    yield "Where the time goes, CPU µs a node more than the plain program:\n\n"
+    yield table(("workload", *(title for title, _, _ in STAGES), "the rest"), rest) + "\n"
 
 
 def _parts(name: str, rounds: Rounds, nodes: int) -> tuple[str, ...]:
     return (
         name,
         rounds.ratio("recording", "forward"),
-        rounds.extra("recording", "bare mode", nodes),
+        f"{rounds.microseconds('recording', 'bare mode', nodes):.2g}",
         rounds.ratio("graph", "bare walk"),
         rounds.ratio("gradients", "backward"),
     )
+
+
+def _where_it_goes(name: str, rounds: Rounds, nodes: int) -> tuple[str, ...]:
+    stages = [rounds.microseconds(more, less, nodes) for _, more, less in STAGES]
+    everything = rounds.microseconds("everything", "step", nodes)
+    graph = rounds.microseconds("graph", "", nodes)
+    known = sum(stages[:2]) + graph + sum(stages[4:])
+    return (name, *(f"{one:.2g}" for one in (*stages, everything - known)))
 
 
 def memory(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ subject that it is compared with.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -106,6 +106,37 @@ def _walk_bare(loss: torch.Tensor) -> list[tuple[Any, ...]]:
                 found.add(target)
                 waiting.append(target)
     return rows
+
+
+def empty_hooks(program: Program, clock: Clock) -> None:
+    """Backward with a hook on every node that does nothing."""
+    _hooked(program, clock, _do_nothing)
+
+
+def norm_hooks(program: Program, clock: Clock) -> None:
+    """Backward with a hook on every node that reads what the node sends, and keeps nothing."""
+
+    def read(sent: Sequence[torch.Tensor | None], _received: object) -> None:
+        for gradient in sent:
+            if gradient is not None and not gradient.is_sparse:
+                torch.linalg.vector_norm(gradient).item()
+
+    _hooked(program, clock, read)
+
+
+def _do_nothing(_sent: object, _received: object) -> None:
+    pass
+
+
+def _hooked(program: Program, clock: Clock, hook: Callable[..., None]) -> None:
+    loss = program.forward()
+    assert loss.grad_fn is not None
+    walked = walk([loss.grad_fn])
+    make_release_safe(walked)
+    with clock.running():
+        for node in walked.nodes:
+            node.register_hook(hook)
+        backward_of(loss)
 
 
 def backward_of(loss: torch.Tensor) -> None:
@@ -232,6 +263,8 @@ PLAIN = {
     "backward": Subject(backward, "backward"),
     "bare mode": Subject(bare_mode, "forward"),
     "bare walk": Subject(bare_walk, "step"),
+    "empty hooks": Subject(empty_hooks, "backward"),
+    "norm hooks": Subject(norm_hooks, "backward"),
 }
 OWN = {
     "everything": Subject(everything, "step"),
