@@ -52,9 +52,9 @@ class Effort:
     """How much time to spend: CPU seconds for our own rounds, for those of a peer, and its
     limit."""
 
-    own: float = 20
-    peer: float = 5
-    limit: int = 45
+    own: float = 12
+    peer: float = 4
+    limit: int = 30
 
 
 @dataclass

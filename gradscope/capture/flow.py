@@ -11,8 +11,9 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
 
@@ -23,7 +24,7 @@ from gradscope.garbage import collector_paused
 Gradients = tuple[torch.Tensor | None, ...]
 
 
-class Seen(NamedTuple):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A gradient tensor that was measured: weakly, at which version, and its entry in the table."""
 
     tensor: weakref.ref[torch.Tensor]
