@@ -16,7 +16,7 @@ import torch
 
 import gradscope
 from gradscope.report import Report
-from tests.looking import Session
+from tests.looking import Session, new_gradient, tensor_of
 
 START = """
     import torch
@@ -143,6 +143,14 @@ def test_what_is_only_viewed_is_read_once(session: Session) -> None:
     assert len(entries) == 1
     # The leaf's gradient became its .grad: it is the same entry once more.
     assert backward.accumulations[0].new == backward.accumulations[0].after
+
+
+def test_values_are_in_the_order_of_their_own_shape(session: Session) -> None:
+    report = session.look(source("transposes") + "loss.backward()\n", "--values")
+    found = tensor_of(new_gradient(report, "x"), torch.empty(64, 64))
+    namespace: dict[str, Any] = {}
+    exec(source("transposes") + "loss.backward()\n", namespace)
+    assert torch.equal(found, namespace["x"].grad)
 
 
 def test_what_accumulates_in_place_is_read_again(session: Session) -> None:

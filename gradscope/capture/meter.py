@@ -80,7 +80,7 @@ class Meter:
             return NONE
         with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
             try:
-                if not _is_worth_knowing(gradient):
+                if not self._is_worth_knowing(gradient):
                     return self._read(gradient)
                 elements = _elements(gradient)
                 if elements not in self._known:
@@ -90,6 +90,12 @@ class Meter:
                 # This runs inside the program's backward, which must not fail because of us.
                 self.fault = self.fault or error
                 return self._append(unreadable(gradient))
+
+    def _is_worth_knowing(self, gradient: torch.Tensor) -> bool:
+        # Values are kept in the order of the shape, so that every shape is read for itself.  An
+        # inference tensor has no version that would tell whether it was changed since.
+        is_large = gradient.numel() >= WORTH_KNOWING and gradient.numel() > self._keep
+        return is_large and is_ordinary(gradient) and not gradient.is_inference()
 
     def _remember(self, elements: Hashable, entry: int) -> None:
         self._known[elements] = entry
@@ -167,12 +173,6 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         nan=int(nan),
         inf=int(infinite),
     )
-
-
-def _is_worth_knowing(gradient: torch.Tensor) -> bool:
-    # An inference tensor has no version that would tell whether it was changed since.
-    is_large = gradient.numel() >= WORTH_KNOWING
-    return is_large and is_ordinary(gradient) and not gradient.is_inference()
 
 
 def _elements(gradient: torch.Tensor) -> Hashable:
