@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-page page check format docs bench-doctor bench-page clean
+.PHONY: help demo test test-page page check format docs bench bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,8 +43,10 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o docs/img/gpt.svg
 	$(BIN)/python -m tests.transcripts
 
-bench-doctor: $(INSTALLED) ## count what the doctor finds, beside other tools, into docs/doctor.md
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into docs/performance.md
+	$(BIN)/python -m benchmarks.performance
+
+bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m benchmarks.doctor_table
 
 bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs/page.md
@@ -58,4 +60,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dot,dev]'
+	@touch $@
+
+$(VENV)/.bench: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@

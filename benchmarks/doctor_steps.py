@@ -4,8 +4,8 @@ Blocks of plain and of watched steps take turns in one process, so that both mee
 times are CPU time on one thread.  "first" are the steps that are all looked at in full, as every
 step is with --thorough; "steady" are those of a long run.
 
-    python benchmarks/doctor_steps.py
-    python benchmarks/doctor_steps.py --rounds 30 --batch-size 32 --width 192
+    python -m benchmarks.doctor_steps
+    python -m benchmarks.doctor_steps --rounds 30 --batch-size 32 --width 192
 """
 
 import argparse
@@ -13,15 +13,15 @@ import importlib
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import torch
 
+from benchmarks.tables import ROOT, table
 from gradscope.capture.exam.examiner import Examiner
 from gradscope.capture.exam.request import Examination
 from gradscope.capture.source import Sources
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "char_gpt"
+EXAMPLE = ROOT / "examples" / "char_gpt"
 BLOCK = 6
 
 
@@ -92,14 +92,13 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     training = Training(args.batch_size, args.width)
-    print("| steps | plain, ms | watched, ms | ratio | lowest and highest ratio of a round |")
-    print("| --- | ---: | ---: | ---: | --- |")
+    rows = []
     for name, thorough in (("first", True), ("steady", False)):
         plain, seen, ratios = measure(training, args.rounds, thorough)
-        print(
-            f"| {name} | {statistics.median(plain):.1f} | {statistics.median(seen):.1f} "
-            f"| {statistics.median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |"
-        )
+        middles = [f"{statistics.median(times):.1f}" for times in (plain, seen)]
+        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        rows.append((name, *middles, ratio))
+    print(table(("steps", "plain, ms", "watched, ms", "ratio"), rows), end="")
 
 
 if __name__ == "__main__":

@@ -21,16 +21,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import tables
+from benchmarks.tables import ROOT
 from gradscope import storage
 from gradscope.diagnose import RULES
 from gradscope.observations import Finding
 from tests.clinic.manifest import CASES, HEALTHY, Case, right_places
 from tests.test_clinic import is_right
 
-ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "benchmarks"
-PAGE = ROOT / "docs" / "doctor.md"
-BEGIN, END = "<!-- table: make bench-doctor -->\n", "<!-- end of table -->\n"
 TIME_LIMIT = 120
 """Seconds for one program under one tool."""
 
@@ -192,15 +191,10 @@ def table(sick: Collection[Seen], well: Collection[Seen]) -> str:
     """A row for each rule, and the sums."""
     rows = [_row(rule, sick, well) for rule in RULES]
     sums = [sum(int(row[column]) for row in rows) for column in range(1, len(HEAD))]
-    lines = [
-        _line(HEAD),
-        _line(["---", *["---:"] * (len(HEAD) - 1)]),
-        *(_line([f"[{row[0]}](rules/{row[0]}.md)", *row[1:]]) for row in rows),
-        _line(["**all**", *(f"**{total}**" for total in sums)]),
-        "",
-        f"False alarms are counted on {len(well)} healed and healthy programs.",
-    ]
-    return "\n".join(lines) + "\n"
+    named = [(f"[{row[0]}](rules/{row[0]}.md)", *row[1:]) for row in rows]
+    everything = ("**all**", *(f"**{total}**" for total in sums))
+    counted = f"False alarms are counted on {len(well)} healed and healthy programs."
+    return f"{tables.table(HEAD, [*named, everything])}\n{counted}\n"
 
 
 def _row(rule: str, sick: Iterable[Seen], well: Iterable[Seen]) -> tuple[str, ...]:
@@ -213,10 +207,6 @@ def _row(rule: str, sick: Iterable[Seen], well: Iterable[Seen]) -> tuple[str, ..
         counts.append(sum(seen.others[tool].spoke for seen in mine))
         counts.append(sum(seen.line_named(tool) for seen in mine))
     return (rule, *map(str, counts))
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def main(names: Collection[str]) -> None:
@@ -232,8 +222,7 @@ def main(names: Collection[str]) -> None:
     if names:
         print(written, end="")
         return
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    PAGE.write_text(before + BEGIN + written + END + rest.partition(END)[2], "utf-8")
+    tables.fill("doctor.md", "make bench-doctor", written)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import tables
+
 HERE = Path(__file__).resolve().parent
-DOCS = HERE.parent / "docs" / "page.md"
-BEGIN, END = "<!-- table: make bench-page -->\n", "<!-- end of table -->\n"
 
 SIZES = (1_000, 10_000, 100_000)
 KINDS = ("transformer", "lstm")
@@ -66,21 +66,13 @@ def empty() -> int:
     return sum((assets / name).stat().st_size for name in ("viewer.js", "viewer.css"))
 
 
-def table(rows: list[list[str]]) -> str:
-    """The rows as markdown, numbers to the right."""
-    rule = [":---", *["---:"] * (len(HEAD) - 1)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (HEAD, rule, *rows))
-
-
 def main() -> None:
     """Measure, and write the table into the docs."""
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(kind, size, Path(folder)) for kind in KINDS for size in SIZES]
-    text = DOCS.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    DOCS.write_text(before + BEGIN + table(rows) + END + after, "utf-8")
-    print(table(rows))
+    text = tables.table(HEAD, rows)
+    tables.fill("page.md", "make bench-page", text)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NoReturn
 
 import msgspec
@@ -39,7 +40,9 @@ def check(report: Report) -> None:
         place = f"passes[{index}]"
         _check_tables(graph, backward, place)
         for position, info in enumerate(backward.gradients):
-            _check_gradient(info, f"{place}.gradients[{position}]")
+            broken = _broken_by(info)
+            if broken:
+                _fail(f"{place}.gradients[{position}]", broken)
         check_sums(graph, backward, place)
 
 
@@ -216,17 +219,21 @@ def _check_tensor(tensor: TensorInfo, place: str) -> None:
         _fail(place, f"shape {list(tensor.shape)} has a negative size")
     if tensor.values is None:
         return
-    _check_numbers(tensor.values, place)
+    broken = _unstorable(tensor.values)
+    if broken:
+        _fail(place, broken)
     expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
     if len(tensor.values) != expected:
         _fail(place, f"has {len(tensor.values)} values; its shape needs {expected}")
 
 
-def _check_numbers(numbers: Iterable[Number | None], place: str) -> None:
+def _unstorable(numbers: Iterable[Number | None]) -> str:
+    """What is wrong with these numbers, or ""."""
     for number in numbers:
         # JSON would turn such a float into null, which means "not known".
         if isinstance(number, float) and not math.isfinite(number):
-            _fail(place, f'holds the float {number}; non-finite numbers are words such as "NaN"')
+            return f'holds the float {number}; non-finite numbers are words such as "NaN"'
+    return ""
 
 
 def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
@@ -239,55 +246,50 @@ def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
     for name, mine, theirs in lengths:
         if len(mine) != len(theirs):
             _fail(f"{place}.{name}", f"has {len(mine)} entries; the graph has {len(theirs)}")
-    size = len(backward.gradients)
-    table = f"{place}.gradients"
+    size, table = len(backward.gradients), f"{place}.gradients"
     _in_range(backward.edges, size, f"{place}.edges", table)
     _in_range(backward.seeds, size, f"{place}.seeds", table)
     for node, row in zip(graph.nodes, backward.upstream, strict=True):
         if len(row) != len(node.outputs):
             rule = f"has {len(row)} entries; the node has {len(node.outputs)} outputs"
             _fail(f"{place}.upstream[{node.id}]", rule)
-        _in_range(row, size, f"{place}.upstream[{node.id}]", table)
-    for index, entry in enumerate(backward.accumulations):
-        slot = f"{place}.accumulations[{index}]"
-        _in_range((entry.new, entry.before, entry.after), size, slot, table)
+    _in_range(chain.from_iterable(backward.upstream), size, f"{place}.upstream", table)
+    told = ((entry.new, entry.before, entry.after) for entry in backward.accumulations)
+    _in_range(chain.from_iterable(told), size, f"{place}.accumulations", table)
     _in_range(backward.altered, len(graph.nodes), f"{place}.altered", "graph.nodes")
     _in_range([backward.origin], len(graph.origins), f"{place}.origin", "graph.origins")
 
 
-def _check_gradient(info: GradientInfo, place: str) -> None:
-    """State and numbers must tell the same story; nothing turns one state into another."""
-    values = info.values or ()
-    _check_numbers((info.norm, info.absmax), place)
-    _check_numbers(values, place)
+def _broken_by(info: GradientInfo) -> str:
+    """The rule that a gradient breaks, or "": state and numbers must tell the same story."""
     if info.nan < 0 or info.inf < 0:
-        _fail(place, "counts of nan and inf are not negative")
+        return "counts of nan and inf are not negative"
     if (info.nan + info.inf > 0) != (info.state == "non-finite"):
-        _fail(place, f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements")
+        return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
     if info.state in _SILENT:
         numbers = (info.norm, info.absmax, info.values, info.histogram)
-        if any(one is not None for one in numbers):
-            _fail(place, f"is {info.state}, and still has numbers")
-        return
+        return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"
+    broken = _unstorable((info.norm, info.absmax, *(info.values or ())))
+    if broken:
+        return broken
     # Meta tensors have a state and no norm.
     norm = 1.0 if info.norm is None else float(info.norm)
     if norm < 0 or (math.isnan(norm) and info.state != "non-finite"):
-        _fail(place, f"is {info.state} with norm {info.norm}")
+        return f"is {info.state} with norm {info.norm}"
     if info.state == "zero" and info.norm not in (None, 0):
-        _fail(place, f"is zero with norm {info.norm}")
-    if info.histogram is not None:
-        _check_histogram(info.histogram, info.state, place)
-    if info.values is not None and _state_of(values) != info.state:
-        _fail(place, f"is {info.state}, but its values are {_state_of(values)}")
+        return f"is zero with norm {info.norm}"
+    if info.values is not None and _state_of(info.values) != info.state:
+        return f"is {info.state}, but its values are {_state_of(info.values)}"
+    return "" if info.histogram is None else _broken_bars(info.histogram, info.state)
 
 
-def _check_histogram(bars: Histogram, state: str, place: str) -> None:
-    if min(bars.zeros, *bars.counts) < 0 if bars.counts else bars.zeros < 0:
-        _fail(place, "its histogram counts less than nothing")
+def _broken_bars(bars: Histogram, state: str) -> str:
+    """The rule that a histogram breaks, or ""."""
+    if any(count < 0 for count in (bars.zeros, *bars.counts)):
+        return "its histogram counts less than nothing"
     if bars.counts and not (bars.counts[0] and bars.counts[-1]):
-        _fail(place, "its histogram begins or ends with an empty bar")
-    if state == "zero" and bars.counts:
-        _fail(place, "is zero, and its histogram has elements that are not")
+        return "its histogram begins or ends with an empty bar"
+    return "is zero, but not its histogram" if state == "zero" and bars.counts else ""
 
 
 def _state_of(values: Sequence[Number]) -> str:

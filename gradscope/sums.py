@@ -46,14 +46,14 @@ def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int
     arrived = _arrivals(graph, backward)
     gradients = backward.gradients
     for node, row in enumerate(backward.upstream):
-        silent = all(
-            gradients[part].state == "not reached" for parts in arrived[node] for part in parts
-        )
         for output, total in enumerate(row):
             parts = arrived[node][output]
             # Most gradients pass through unchanged, as the very same entry of the table.
             if parts == [total]:
                 continue
+            silent = all(
+                gradients[part].state == "not reached" for parts in arrived[node] for part in parts
+            )
             found = [gradients[part] for part in parts]
             wrong = _mismatch(found, gradients[total], silent, bool(backward.error))
             if wrong:

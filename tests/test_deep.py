@@ -4,9 +4,13 @@ Each in its own process, because what could go wrong is a crash."""
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.looking import Session
 
@@ -21,19 +25,49 @@ for i in range({OPERATIONS}):
     if i == {OPERATIONS // 2}:
         middle = y
 """
+DROPPED_LATER = """
+y.backward()
+print(x.grad.item())
+del y, middle
+print("alive")
+"""
+
+
+@pytest.fixture(autouse=True)
+def eight_mebibytes_of_stack() -> Iterator[None]:
+    """What most systems give a process; children inherit it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (8 * 2**20, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
 
 
 def test_a_chain_is_traced_saved_loaded_and_shown(process: Session) -> None:
-    path = str(process.write(CHAIN + "y.backward()\nprint(x.grad.item())\n"))
+    path = str(process.write(CHAIN + DROPPED_LATER))
     done = process.cli("backward", path, "--run-on", "-o", "deep.json.gz")
     assert done.status == 0, done.err[-2000:]
-    assert done.out == "1.0\n"
+    assert done.out == "1.0\nalive\n"
     shown = process.cli("show", "deep.json.gz")
     assert shown.status == 0, shown.err[-2000:]
     assert len(shown.out.splitlines()) < 60
     assert f"{OPERATIONS + 1:,}" in shown.out
 
 
+def test_the_doctor_lets_a_program_drop_its_graph(process: Session) -> None:
+    text = CHAIN.replace(str(OPERATIONS), "50_000").replace(str(OPERATIONS // 2), "20_000")
+    done = process.cli("doctor", "-q", str(process.write(text + DROPPED_LATER)))
+    assert (done.status, done.out[:10]) == (0, "1.0\nalive\n"), done.err[-2000:]
+
+
+RECORDED = """
+with gradscope.record() as run:
+    z = x
+    for _ in range(50_000):
+        z = z * 1.0
+    run.backward(z)
+z.backward()
+del z
+"""
 ENDINGS = [
     "del y, middle, report",
     "del report; del y; del middle",
@@ -42,6 +76,7 @@ ENDINGS = [
     "del x, y; middle.backward(); del middle; del report",
     "report2 = gradscope.trace(middle); del middle, y, report",
     "sys.exit(0)",
+    RECORDED,
 ]
 DROPPING = f"""
 import os, sys, gradscope
@@ -53,7 +88,7 @@ for ending in {ENDINGS!r}:
     if child == 0:
         exec(ending)
         sys.exit(0)
-    print(os.waitpid(child, 0)[1], ending, flush=True)
+    print(os.waitpid(child, 0)[1], repr(ending), flush=True)
 """
 
 
@@ -61,7 +96,7 @@ def test_the_process_survives_however_the_graph_is_dropped(tmp_path: Path) -> No
     program = tmp_path / "program.py"
     program.write_text(DROPPING)
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
-    assert done.stdout.splitlines() == [f"0 {ending}" for ending in ENDINGS], done.stderr[-2000:]
+    assert done.stdout.splitlines() == [f"0 {ending!r}" for ending in ENDINGS], done.stderr[-2000:]
     assert done.returncode == 0
 
 

@@ -19,6 +19,7 @@ PACKAGE = Path(gradscope.__file__).parent
 LAYERS = {
     "errors": 0,
     "version": 0,
+    "garbage": 0,
     "plain": 0,
     "memory": 0,
     "explanation": 0,

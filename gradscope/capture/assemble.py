@@ -3,9 +3,9 @@ Report."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.calls import edge_of
 from gradscope.capture.flow import Flow, is_leaf, outputs_of
+from gradscope.capture.forward import ForwardValues
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
 from gradscope.capture.recorder import Recorder
@@ -25,12 +26,12 @@ from gradscope.capture.summary import (
     SMALL,
     metadata,
     name_of,
-    plain,
     readable,
     values_of,
 )
 from gradscope.capture.walk import NO_SEQUENCE, Walked
-from gradscope.plain import Number, TensorInfo
+from gradscope.garbage import collector_paused
+from gradscope.plain import TensorInfo
 from gradscope.report import (
     Accumulation,
     BackwardPass,
@@ -47,10 +48,6 @@ from gradscope.sums import differences
 
 _OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
 """Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
-
-
-MAX_VALUES = 200_000
-"""Elements of small forward tensors whose values are kept, in all."""
 
 
 @dataclass
@@ -70,17 +67,19 @@ class Assembler:
     _variables: list[str] = field(default_factory=list)
     _statements: set[int] = field(default_factory=set)
     _sites: dict[Site, int] = field(default_factory=dict)
+    _by_place: dict[int, int | None] = field(default_factory=dict)
     _calls: list[ModuleCall] = field(default_factory=list)
     _call_numbers: dict[int, int] = field(default_factory=dict)
     _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
 
+    @collector_paused()
     def __post_init__(self) -> None:
-        self._values_left = max(MAX_VALUES, self.keep)
+        self._values = ForwardValues(self.walked, self.recorder.values, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
-        self._values = self.recorder.values.by_node()
         self._leaf_sites = self.recorder.events.leaf_sites()
         self._live_names = self._names_of_results()
 
+    @collector_paused()
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
         nodes = [self._node(number, node) for number, node in enumerate(self.walked.nodes)]
@@ -88,9 +87,9 @@ class Assembler:
             name = self._live_names.get(number, "")
             nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
         leaves = tuple(
-            self._leaf(number, node)
-            for number, node in enumerate(self.walked.nodes)
-            if is_leaf(node)
+            self._leaf(node, live)
+            for node, live in zip(nodes, self.walked.nodes, strict=True)
+            if node.kind == "leaf"
         )
         return Graph(
             nodes=tuple(nodes),
@@ -122,23 +121,29 @@ class Assembler:
 
     def _node(self, number: int, live: LiveNode) -> Node:
         sequence = live._sequence_nr()
-        if is_leaf(live) or sequence >= NO_SEQUENCE:
+        if is_leaf(live):
+            return Node(number, op_name(live), "leaf", self._leaf_outputs(number, live))
+        if sequence >= NO_SEQUENCE:
             # No call made it, so no expression and no module is its own.
-            kind: Kind = "leaf" if is_leaf(live) else "op"
-            return Node(number, op_name(live), kind, self._outputs(live, None))
+            return Node(number, op_name(live), "op", self._outputs(number, live))
         span = self.recorder.span_of(sequence)
-        origin = self.origin(self.recorder.site_of(sequence))
+        origin = self._origin_at(self.recorder.place_of(span))
         return Node(
             id=number,
             op=op_name(live),
             kind=_kind(live),
-            outputs=self._outputs(live, sequence),
+            outputs=self._outputs(number, live),
             origin=origin,
             call=self._call(self.recorder.modules.call_of(sequence)),
             variable=self._variable(number, span, sequence, origin),
             backward_made=span is not None and span.is_backward,
             saved=tuple(self._saved(live)) if self.saved else (),
         )
+
+    def _origin_at(self, place: int) -> int | None:
+        if place not in self._by_place:
+            self._by_place[place] = self.origin(self.recorder.places.site(place))
+        return self._by_place[place]
 
     def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
         if origin in self._statements:
@@ -165,73 +170,70 @@ class Assembler:
             if next(calls) == next(calls) != OUTSIDE:
                 yield target
 
-    def _outputs(self, live: LiveNode, sequence: int | None) -> tuple[TensorInfo | None, ...]:
+    def _outputs(self, number: int, live: LiveNode) -> tuple[TensorInfo | None, ...]:
         return tuple(
-            self._output(live, output, described, sequence)
-            for output, described in enumerate(outputs_of(live))
+            [
+                self._output(number, output, described)
+                for output, described in enumerate(outputs_of(live))
+            ]
         )
 
-    def _output(
-        self, live: LiveNode, output: int, described: Any, sequence: int | None
-    ) -> TensorInfo | None:
-        variable = getattr(live, "variable", None)
-        if variable is not None:
-            # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
-            return self._leaf_info(variable)
-        shape = () if described.is_nested_tensor else tuple(int(size) for size in described.shape)
+    def _leaf_outputs(self, number: int, live: Any) -> tuple[TensorInfo | None, ...]:
+        # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
+        if live.variable is None:
+            return self._outputs(number, live)
+        info = metadata(live.variable)
+        values = self._values.of(number, 0, info.shape, info.dtype)
+        return (msgspec.structs.replace(info, values=values),)
+
+    def _output(self, number: int, output: int, described: Any) -> TensorInfo:
+        shape = () if described.is_nested_tensor else tuple(map(int, described.shape))
         key = (shape, described.dtype, described.device)
         # Most nodes of a large graph share a few shapes, and the saved report shares them too.
         info = self._infos.get(key)
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), str(described.device))
             self._infos[key] = info
-        values = self._forward_values(sequence, output, info)
+        values = self._values.of(number, output, info.shape, info.dtype)
         if values is None:
             return info
         return TensorInfo(info.shape, info.dtype, info.device, info.layout, values)
 
-    def _forward_values(
-        self, sequence: int | None, output: int, info: TensorInfo
-    ) -> tuple[Number, ...] | None:
-        value = None if sequence is None else self._values.get((sequence, output))
-        # A value is filed under the last node of its call; one of another kind is not this node's.
-        if value is None or (value.shape, value.dtype) != (info.shape, info.dtype):
-            return None
-        self._values_left -= math.prod(info.shape)
-        if self._values_left < 0:
-            return None
-        return plain(value.numbers(), info.dtype == "float32")
-
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:
             return None
+        if call not in self._call_numbers:
+            self._add_calls(call)
+        return self._call_numbers[call]
+
+    def _add_calls(self, call: int) -> None:
+        modules = self.recorder.modules
         # Outer calls get their numbers first; the chain replaces a recursion over nested modules.
         chain = []
         while call != OUTSIDE and call not in self._call_numbers:
             chain.append(call)
-            call = self.recorder.modules.parent(call)
+            call = modules.parent(call)
         for inner in reversed(chain):
-            parent = self._call_numbers.get(self.recorder.modules.parent(inner))
-            place = self.recorder.modules.place(inner)
+            place = modules.place(inner)
             path, kind = (
                 ("?", "?") if place is None else (self.module_names.path(place), place.type)
             )
+            parent = self._call_numbers.get(modules.parent(inner))
             self._call_numbers[inner] = len(self._calls)
             self._calls.append(ModuleCall(path, kind, parent))
-            call = inner
-        return self._call_numbers[call]
 
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
         for name, tensor in saved_tensors(live):
             if isinstance(tensor, torch.Tensor):
-                yield name, self._leaf_info(tensor)
+                small = readable(tensor) and tensor.numel() <= self.keep
+                yield name, metadata(tensor, values_of(tensor) if small else None)
 
     # ------------------------------------------------------------------ leaves and roots
 
-    def _leaf(self, number: int, live: Any) -> Leaf:
-        tensor = live.variable
-        if tensor is None:
-            return Leaf(number, (), TensorInfo((), "?"))
+    def _leaf(self, node: Node, live: Any) -> Leaf:
+        tensor, info = live.variable, node.outputs[0]
+        if tensor is None or info is None:
+            return Leaf(node.id, (), TensorInfo((), "?"))
         names = [
             *self.module_names.parameters.get(id(tensor), ()),
             *self.scopes.names(tensor),
@@ -239,16 +241,11 @@ class Assembler:
         ]
         names = names or [self.recorder.modules.parameter_name(tensor)]
         site = self._leaf_sites.get(id(tensor))
-        if site is not None and not any(
-            names
-        ):  # the line that made it may have made a whole module
+        # The line that made it may have made a whole module, so it is asked last.
+        if site is not None and not any(names):
             names.append(self.recorder.sources.origin(site).variable)
         unique = tuple(dict.fromkeys(name for name in names if name))
-        return Leaf(number, unique, self._leaf_info(tensor), self.origin(site))
-
-    def _leaf_info(self, tensor: torch.Tensor) -> TensorInfo:
-        small = readable(tensor) and tensor.numel() <= self.keep
-        return metadata(tensor, values_of(tensor) if small else None)
+        return Leaf(node.id, unique, info, self.origin(site))
 
     def _root(self, root: Any) -> Root:
         node, output = edge_of(root)
@@ -268,6 +265,7 @@ class Assembler:
         return names
 
 
+@collector_paused()
 def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
     """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
     flowed = BackwardPass(
@@ -283,7 +281,11 @@ def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPas
 
 
 def _kind(live: LiveNode) -> Kind:
-    name = live.name()
-    if any(part in name for part in _OPAQUE):
+    if _is_opaque(live.name()):
         return "opaque"
     return "custom" if isinstance(live, BackwardCFunction) else "op"
+
+
+@lru_cache(maxsize=4_096)
+def _is_opaque(name: str) -> bool:
+    return any(part in name for part in _OPAQUE)

@@ -8,21 +8,23 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.capture.meter import NONE, NOT_REACHED, Meter
 from gradscope.capture.walk import Walked
+from gradscope.garbage import collector_paused
 
 Gradients = tuple[torch.Tensor | None, ...]
 
 
-class Seen(NamedTuple):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A gradient tensor that was measured: weakly, at which version, and its entry in the table."""
 
     tensor: weakref.ref[torch.Tensor]
@@ -40,13 +42,14 @@ class Flow:
     After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
     """
 
+    @collector_paused()
     def __init__(self, walked: Walked, meter: Meter) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
         self.upstream = [[NOT_REACHED] * max(1, len(outputs_of(node))) for node in walked.nodes]
         self._walked = walked
         self._sent: list[Seen | None] = [None] * len(walked.edges)
-        self._arrived: list[list[Seen]] = [[] for _ in walked.nodes]
+        self._arrived: dict[int, list[Seen]] = {}
         self._leaving: list[list[tuple[int, int]]] = [[] for _ in walked.nodes]
         self._arriving: list[list[tuple[int, int]]] = [[] for _ in walked.nodes]
         self._seeded: set[tuple[int, int]] = set()
@@ -64,11 +67,12 @@ class Flow:
         """Watch a backward pass that runs inside the block."""
         handles = []
         try:
-            for number, node in enumerate(self._walked.nodes):
-                if self._needs_a_look_before(number, node):
-                    handles.append(node.register_prehook(partial(self._before, number)))
-                if not is_leaf(node):
-                    handles.append(node.register_hook(partial(self._after, number)))
+            with collector_paused():
+                for number, node in enumerate(self._walked.nodes):
+                    if self._needs_a_look_before(number, node):
+                        handles.append(node.register_prehook(partial(self._before, number)))
+                    if not is_leaf(node):
+                        handles.append(node.register_hook(partial(self._after, number)))
             yield
         finally:
             for handle in handles:
@@ -88,7 +92,7 @@ class Flow:
     def _needs_a_look_before(self, number: int, node: object) -> bool:
         # Where one gradient arrives it is the one that was sent, known already; a sum exists only
         # on arrival, and a user's function may overwrite what it is given.
-        seeded = any((number, output) in self._seeded for output in range(len(outputs_of(node))))
+        seeded = any(number == start for start, _ in self._seeded)
         is_sum = len(self._arriving[number]) > 1
         return seeded or is_sum or is_leaf(node) or isinstance(node, BackwardCFunction)
 
@@ -102,15 +106,15 @@ class Flow:
         for output, gradient in enumerate(received[: len(upstream)]):
             if upstream[output] == NOT_REACHED:
                 upstream[output] = self._received(number, output, gradient)
+        arrived = self._arrived.pop(number, ())
         for slot, edge in self._leaving[number]:
             gradient = sent[slot] if slot < len(sent) else None
             if gradient is None:
                 self.edges[edge] = NONE
                 continue
             # Passed through unchanged: it was measured when it arrived.
-            seen = _find(self._arrived[number], gradient) or self._measure(gradient)
+            seen = _find(arrived, gradient) or self._measure(gradient)
             self._sent[edge], self.edges[edge] = seen, seen.entry
-        self._arrived[number].clear()
 
     def _received(self, number: int, output: int, gradient: torch.Tensor | None) -> int:
         reached = [edge for to, edge in self._arriving[number] if to == output and self.edges[edge]]
@@ -121,7 +125,7 @@ class Flow:
         # One gradient arrives as it was sent; otherwise it is a sum, or a hook of the program
         # put another one there.
         seen = sent if sent is not None and sent.is_still(gradient) else self._measure(gradient)
-        self._arrived[number].append(seen)
+        self._arrived.setdefault(number, []).append(seen)
         return seen.entry
 
     def _measure(self, gradient: torch.Tensor) -> Seen:
@@ -138,9 +142,15 @@ def outputs_of(node: object) -> Sequence[Any]:
     return getattr(node, "_input_metadata", ())
 
 
-def _find(seen: list[Seen], gradient: torch.Tensor) -> Seen | None:
-    return next((one for one in seen if one.is_still(gradient)), None)
+def _find(seen: Iterable[Seen], gradient: torch.Tensor) -> Seen | None:
+    for one in seen:
+        if one.is_still(gradient):
+            return one
+    return None
 
 
 def _version(gradient: torch.Tensor) -> int:
-    return -1 if gradient.is_inference() else gradient._version
+    try:
+        return gradient._version
+    except RuntimeError:  # an inference tensor has none
+        return -1

@@ -1,4 +1,4 @@
-"""A growing table of measured gradients, each tensor read once and none of them kept.
+"""A growing table of measured gradients, each read once and none of them kept.
 
 On the CPU a gradient is reduced at once, while it is still in the cache.  On other devices the
 reductions are queued and read back together at the end, so that no node waits for the device.
@@ -8,23 +8,25 @@ Knows nothing of nodes or edges.
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import msgspec
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradscope.capture import histogram
 from gradscope.capture.quiet import dispatch_unseen
 from gradscope.capture.summary import (
     SMALL,
+    all_plain,
     dense,
     flat_values,
-    has_data,
+    is_ordinary,
     is_plain,
-    measure,
     name_of,
     number,
-    plain,
+    read,
     state_of,
     unreadable,
 )
@@ -33,12 +35,20 @@ from gradscope.report import GradientInfo
 NOT_REACHED, NONE = 0, 1
 """Entries that every table begins with: backward never came here; it came without a gradient."""
 
-MAX_VALUES = 65_536
+MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
+WORTH_KNOWING = 4_096
+"""Of a gradient with so many elements it is remembered that it was read: reading one that is
+smaller takes no longer than finding it."""
 
-class _Pending(NamedTuple):
-    """What a device is still computing about the gradient of one entry."""
+MAX_KNOWN = 1_024
+"""Gradients of which that is remembered; the oldest are forgotten first."""
+
+
+class _Queued(NamedTuple):
+    """Reductions that a device has been asked for about the gradient of one entry, and the small
+    tensor whose values are kept."""
 
     entry: int
     statistics: torch.Tensor
@@ -66,54 +76,86 @@ class Meter:
         self._left = limit
         self._histograms = histograms
         self.fault: Exception | None = None
-        self._pending: list[_Pending] = []
+        self._known: dict[Hashable, int] = {}
+        self._values: dict[int, Sequence[float]] = {}
+        self._pending: list[_Queued] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
 
     def add(self, gradient: torch.Tensor | None) -> int:
-        """Measure one gradient and return its index in the table."""
+        """Measure one gradient, unless that has been done, and return its index in the table."""
         if gradient is None:
             return NONE
         with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
-            info = self._read(gradient)
-            self._left -= len(info.values or ())
-            self._table.append(info)
-            return len(self._table) - 1
+            try:
+                if not self._is_worth_knowing(gradient):
+                    return self._read(gradient)
+                elements = _elements(gradient)
+                if elements not in self._known:
+                    self._remember(elements, self._read(gradient))
+                return self._known[elements]
+            except Exception as error:
+                # This runs inside the program's backward, which must not fail because of us.
+                self.fault = self.fault or error
+                return self._append(unreadable(gradient))
 
-    def _read(self, gradient: torch.Tensor) -> GradientInfo:
-        try:
-            keep = self._keep if gradient.numel() <= self._left else 0
-            # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
-            if gradient.device.type in ("cpu", "meta") or not is_plain(gradient):
-                info = measure(gradient, keep)
-                return self._with_histogram(gradient, info) if self._histograms else info
+    def _is_worth_knowing(self, gradient: torch.Tensor) -> bool:
+        # Values are kept in the order of the shape, so that every shape is read for itself.  An
+        # inference tensor has no version that would tell whether it was changed since.
+        is_large = gradient.numel() >= WORTH_KNOWING and gradient.numel() > self._keep
+        return is_large and is_ordinary(gradient) and not gradient.is_inference()
+
+    def _remember(self, elements: Hashable, entry: int) -> None:
+        self._known[elements] = entry
+        if len(self._known) > MAX_KNOWN:
+            # Dictionaries keep their order, so the first key is the oldest.
+            del self._known[next(iter(self._known))]
+
+    def _append(self, info: GradientInfo) -> int:
+        self._table.append(info)
+        return len(self._table) - 1
+
+    def _read(self, gradient: torch.Tensor) -> int:
+        keep = self._keep if gradient.numel() <= self._left else 0
+        # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
+        if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient):
             return self._queue(gradient, keep)
-        except Exception as error:
-            # This runs inside the program's backward, which must not fail because of us.
-            self.fault = self.fault or error
-            return unreadable(gradient)
+        info, values = read(gradient, keep)
+        if self._histograms and values is None and info.norm is not None:  # values say more
+            still = dense(gradient.detach())
+            info = _counted(info, histogram.count(still), still.numel())
+        entry = self._append(info)
+        if values is not None:
+            self._left -= len(values)
+            self._values[entry] = values
+        return entry
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
-        by_device: dict[torch.device, list[_Pending]] = {}
-        for pending in self._pending:
-            by_device.setdefault(pending.statistics.device, []).append(pending)
-        for waiting in by_device.values():
-            # One stack and one read a device, however many gradients it has.
-            rows = torch.stack([pending.statistics for pending in waiting]).tolist()
-            for pending, row in zip(waiting, rows, strict=True):
-                info = _filled(self._table[pending.entry], row, pending.values)
-                self._table[pending.entry] = _counted(info, pending.bars, pending.elements)
-        self._pending.clear()
+        self._read_back()
+        for single in (True, False):
+            entries = [at for at in self._values if (self._table[at].dtype == "float32") is single]
+            rows = all_plain([self._values[entry] for entry in entries], single)
+            for entry, values in zip(entries, rows, strict=True):
+                self._table[entry] = msgspec.structs.replace(self._table[entry], values=values)
+        self._values.clear()
         return tuple(self._table)
 
-    def _with_histogram(self, gradient: torch.Tensor, info: GradientInfo) -> GradientInfo:
-        still = dense(gradient.detach())
-        if info.values is not None or not has_data(still):  # values say more
-            return info
-        return _counted(info, histogram.count(still), still.numel())
+    def _read_back(self) -> None:
+        by_device: dict[torch.device, list[_Queued]] = {}
+        for queued in self._pending:
+            by_device.setdefault(queued.statistics.device, []).append(queued)
+        for waiting in by_device.values():
+            # One stack and one read a device, however many gradients it has.
+            rows = torch.stack([queued.statistics for queued in waiting]).tolist()
+            for queued, row in zip(waiting, rows, strict=True):
+                info = _filled(self._table[queued.entry], row)
+                self._table[queued.entry] = _counted(info, queued.bars, queued.elements)
+                if queued.values is not None:
+                    self._values[queued.entry] = flat_values(queued.values)
+        self._pending.clear()
 
-    def _queue(self, gradient: torch.Tensor, keep: int) -> GradientInfo:
+    def _queue(self, gradient: torch.Tensor, keep: int) -> int:
         still = gradient.detach()
         # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
@@ -126,12 +168,12 @@ class Meter:
             ]
         )
         values = still.clone() if 0 < still.numel() <= keep else None
-        wanted = self._histograms and values is None
-        bars = histogram.count(still) if wanted else None
-        pending = _Pending(len(self._table), statistics, values, bars, still.numel())
-        self._pending.append(pending)
         self._left -= 0 if values is None else values.numel()
-        return GradientInfo("finite", dtype=name_of(still.dtype), layout=name_of(still.layout))
+        layout = name_of(still.layout)
+        entry = self._append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
+        bars = histogram.count(still) if self._histograms and values is None else None
+        self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
+        return entry
 
 
 def _counted(info: GradientInfo, bars: torch.Tensor | None, elements: int) -> GradientInfo:
@@ -142,11 +184,8 @@ def _counted(info: GradientInfo, bars: torch.Tensor | None, elements: int) -> Gr
     return msgspec.structs.replace(info, histogram=histogram.read(bars.tolist(), double, finite))
 
 
-def _filled(info: GradientInfo, row: list[float], values: torch.Tensor | None) -> GradientInfo:
+def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
     norm, absmax, nan, infinite = row
-    kept = None
-    if values is not None:
-        kept = plain(flat_values(values), values.dtype is torch.float32)
     return msgspec.structs.replace(
         info,
         state=state_of(absmax),
@@ -154,5 +193,22 @@ def _filled(info: GradientInfo, row: list[float], values: torch.Tensor | None) -
         absmax=number(absmax),
         nan=int(nan),
         inf=int(infinite),
-        values=kept,
     )
+
+
+def _elements(gradient: torch.Tensor) -> Hashable:
+    """Which elements of which storage these are, and at which version of it.
+
+    Equal for tensors that show the same elements in another shape or order: a view, a transposed
+    tensor, the ``.grad`` that took a gradient over.  The weak reference keeps the identity of the
+    storage from being given to another one.
+    """
+    runs: list[tuple[int, int]] = []
+    for stride, size in sorted(zip(gradient.stride(), gradient.shape, strict=True)):
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = runs[-1][0], runs[-1][1] * size
+        elif size != 1:
+            runs.append((stride, size))
+    storage = StorageWeakRef(gradient.untyped_storage())  # type: ignore[no-untyped-call]
+    offset = gradient.storage_offset()
+    return storage, gradient._version, offset, gradient.dtype, tuple(runs)

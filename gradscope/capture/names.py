@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from types import FrameType, ModuleType
 from typing import Any
@@ -32,7 +33,7 @@ _MISSING = object()
 # ---------------------------------------------------------------- one path in one frame
 
 
-def name_in_frame(tensor: torch.Tensor, paths: list[str], frame: FrameType) -> str:
+def name_in_frame(tensor: torch.Tensor, paths: Sequence[str], frame: FrameType) -> str:
     """The first of the dotted paths that leads to this very tensor from the frame, or ""."""
     scope = locals_of(frame)
     return next((path for path in paths if _resolve(path, scope, frame.f_globals) is tensor), "")
@@ -62,13 +63,9 @@ def _is_function(frame: FrameType) -> bool:
 
 
 def _resolve(path: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> Any:
-    node: Any = ast.parse(path, mode="eval").body
-    steps: list[Any] = []
-    while not isinstance(node, ast.Name):
-        steps.append(node)
-        node = node.value
-    value = scope.get(node.id, outer.get(node.id, _MISSING))
-    for step in reversed(steps):
+    first, steps = _parsed(path)
+    value = scope.get(first, outer.get(first, _MISSING))
+    for step in steps:
         if isinstance(step, ast.Attribute):
             value = _attribute(value, step.attr)
         else:
@@ -76,6 +73,17 @@ def _resolve(path: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> A
             key = index.value if isinstance(index, ast.Constant) else scope.get(index.id, _MISSING)
             value = _item(value, key)
     return value
+
+
+@lru_cache(maxsize=4_096)
+def _parsed(path: str) -> tuple[str, tuple[Any, ...]]:
+    """The variable that a path begins with, and the attributes and items that follow."""
+    node: Any = ast.parse(path, mode="eval").body
+    steps: list[Any] = []
+    while not isinstance(node, ast.Name):
+        steps.append(node)
+        node = node.value
+    return node.id, tuple(reversed(steps))
 
 
 def _attribute(owner: Any, name: str) -> Any:

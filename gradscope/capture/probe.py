@@ -27,6 +27,7 @@ from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
+from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.version import VERSION
@@ -105,6 +106,7 @@ class Probe:
         self._leaf_meter = Meter(0, 0)
         self._leaf_sizes: list[int] = []
 
+    @collector_paused()
     def report(
         self,
         passes: Sequence[BackwardPass] = (),

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+_NOTHING = nullcontext()
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
 
@@ -78,7 +79,7 @@ def _push(modes: list[TorchFunctionMode]) -> None:
 def dispatch_unseen() -> AbstractContextManager[Any]:
     """As :func:`unseen` for dispatch modes only; free where there is none."""
     active = torch._C._len_torch_dispatch_stack()
-    return _disable_current_modes() if active else nullcontext()
+    return _disable_current_modes() if active else _NOTHING
 
 
 @contextmanager

@@ -270,17 +270,20 @@ class Recorder(TorchFunctionMode):
         """The call that made the node with this sequence number, or None when it was not seen."""
         return self._spans.of(sequence)
 
-    def site_of(self, sequence: int) -> Site | None:
-        """The place of the call that made the node with this sequence number; of a node that
-        backward made, the place of the node whose backward that was."""
-        span = self._spans.of(sequence)
+    def place_of(self, span: Span | None) -> int:
+        """The number of the place of a call, -1 where it is not known; of what backward made, the
+        place of the node whose backward that was."""
         while span is not None and span.forward >= 0:
             # The derivative of a derivative leads back over several passes.
             behind = self._spans.of(span.forward)
             if behind is None:
                 break
             span = behind
-        return None if span is None else self.places.site(span.place)
+        return -1 if span is None else span.place
+
+    def site_of(self, sequence: int) -> Site | None:
+        """The place behind the node with this sequence number, as :meth:`place_of`."""
+        return self.places.site(self.place_of(self._spans.of(sequence)))
 
 
 RECORDER = Recorder

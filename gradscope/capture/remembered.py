@@ -8,8 +8,9 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import torch
 
 from gradscope.capture.events import tensors_in
@@ -25,7 +26,7 @@ NAMED_VISITS = 8
 """How often the operands of one place in the program are looked up by name."""
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True, gc=False):
     """A forward value: of which node and output, its kind, and its elements or a copy of it."""
 
     sequence: int
@@ -54,17 +55,20 @@ class Values:
         """Remember the result of a call whose last node has this sequence number."""
         for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
             if tensor.numel() <= self._keep and readable(tensor):
-                still = tensor.detach()
+                still = tensor.detach() if tensor.requires_grad else tensor
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
-                later = still.device.type != "cpu" or self._keep > SMALL
+                later = self._keep > SMALL or not still.is_cpu
                 kept = still.clone() if later else flat_values(still)
                 kind = tuple(tensor.shape), name_of(tensor.dtype)
                 self._values.append(Value(sequence, tensor.output_nr, *kind, kept))
 
-    def by_node(self) -> dict[tuple[int, int], Value]:
-        """The latest value for each sequence number and output number."""
-        return {(value.sequence, value.output): value for value in self._values}
+    def by_sequence(self) -> dict[int, list[Value]]:
+        """The values of each sequence number, the latest last."""
+        found: dict[int, list[Value]] = {}
+        for value in self._values:
+            found.setdefault(value.sequence, []).append(value)
+        return found
 
 
 class LeafNames:

@@ -125,7 +125,16 @@ def last_results(recorder: Recorder) -> list[torch.Tensor]:
 
     Finds them among all objects, which costs nothing while the program runs.
     """
-    gc.collect()  # what only a reference cycle keeps alive is no result
+    found = _tips(recorder)
+    if len(found) > 1:
+        # What only a reference cycle keeps alive is no result; to find out takes a while.
+        del found
+        gc.collect()
+        found = _tips(recorder)
+    return found
+
+
+def _tips(recorder: Recorder) -> list[torch.Tensor]:
     found = [tensor for tensor in living_tensors() if recorder.has_seen(tensor.grad_fn)]
     if not found:
         return []

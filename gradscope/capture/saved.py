@@ -19,7 +19,12 @@ def op_name(live: LiveNode) -> str:
     if forward is not None:
         # Where the class was defined inside a function is of no interest.
         return str(forward.__qualname__).rpartition("<locals>.")[2]
-    return live.name().rpartition("::")[2].rstrip(")")
+    return _without_namespace(live.name())
+
+
+@lru_cache(maxsize=4_096)
+def _without_namespace(name: str) -> str:
+    return name.rpartition("::")[2].rstrip(")")
 
 
 def saved_tensors(node: LiveNode) -> Iterable[tuple[str, Any]]:

@@ -16,6 +16,7 @@ import msgspec
 
 from gradscope.capture.request import Request
 from gradscope.errors import GradscopeError, NoGraph
+from gradscope.garbage import collector_paused
 from gradscope.report import Report
 from gradscope.target import Ending, Program, Target
 
@@ -81,6 +82,7 @@ def _watched(
     # A list, because it is filled in the middle of the program, when torch has been imported.
     seers: list[Seer] = []
 
+    @collector_paused()
     def on_torch() -> None:
         seers.append(make(_sources(target, program)))
         seers[0].recorder.start()

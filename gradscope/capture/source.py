@@ -15,6 +15,7 @@ import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 
@@ -87,11 +88,11 @@ class Sources:
         span = self.span(site)
         return span is not None and span in self._file(site.code).statements
 
-    def operands(self, site: Site) -> list[str]:
+    def operands(self, site: Site) -> tuple[str, ...]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
         span = self.span(site)
         if span is None:
-            return []
+            return ()
         return _operand_names(text_of(self._file(site.code).lines, span))
 
     def lines_of(self, code: CodeType) -> tuple[int, list[str]]:
@@ -136,8 +137,7 @@ class Sources:
         if known is None:
             text = self._texts.get(filename)
             lines = text.splitlines(True) if text is not None else linecache.getlines(filename)
-            known = self._files[filename] = _File(lines)
-            _index_statements(known)
+            known = self._files[filename] = _indexed(tuple(lines))
         return known
 
 
@@ -194,11 +194,15 @@ def _span(node: ast.expr | ast.stmt) -> Span:
     )
 
 
-def _index_statements(file: _File) -> None:
+@lru_cache(maxsize=256)
+def _indexed(lines: tuple[str, ...]) -> _File:
+    # Shared by all who look in this process: to parse a file takes longer than to look at its
+    # graph.
+    file = _File(list(lines))
     try:
-        tree = ast.parse("".join(file.lines))
+        tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # a template, a notebook magic: expressions still work, variables do not
+        return file  # a template, a notebook magic: expressions still work, variables do not
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[*targets], value=value):
@@ -216,6 +220,7 @@ def _index_statements(file: _File) -> None:
             case ast.For(target=target, iter=iterated):
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
+    return file
 
 
 def _index_assignment(
@@ -235,17 +240,18 @@ def _target_name(target: ast.expr) -> str:
     return text[1:-1].removesuffix(",") if isinstance(target, ast.Tuple) else text
 
 
-def _operand_names(expression: str) -> list[str]:
+@lru_cache(maxsize=4_096)
+def _operand_names(expression: str) -> tuple[str, ...]:
     try:
         tree = ast.parse(expression.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+        return ()
     found = {
         ast.unparse(node)
         for node in ast.walk(tree)
         if isinstance(node, ast.expr) and _is_path(node)
     }
-    return sorted(found, key=lambda name: (-len(name), name))
+    return tuple(sorted(found, key=lambda name: (-len(name), name)))
 
 
 def _is_path(node: ast.expr) -> bool:

@@ -64,8 +64,9 @@ class Spans:
         if position < 0 or sequence >= self._ends[position]:
             return None
         first = self._firsts[position]
-        span = Span(first, self._ends[position], self._places[position], first in self._backward)
-        return span._replace(forward=self._backward[first]) if span.is_backward else span
+        forward = self._backward.get(first)
+        made = first, self._ends[position], self._places[position]
+        return Span(*made, False) if forward is None else Span(*made, True, forward)
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""

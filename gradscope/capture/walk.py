@@ -11,6 +11,8 @@ from typing import Any
 
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.garbage import collector_paused
+
 NO_SEQUENCE = 2**63
 """AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
 
@@ -35,6 +37,7 @@ class Walked:
     depth: int = 0
 
 
+@collector_paused()
 def walk(roots: Iterable[LiveNode]) -> Walked:
     """Every node that backward from these roots could reach.
 

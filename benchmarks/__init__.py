@@ -1,0 +1,1 @@
+"""Measurements, none of which is a test: what the doctor finds, and what everything costs."""
