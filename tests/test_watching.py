@@ -104,3 +104,21 @@ def test_a_step_over_another_graph_is_named(session: Session) -> None:
 def test_what_was_seen_before_the_program_failed_is_told(session: Session) -> None:
     report = session.look(TRAINING.replace("other = ", "raise ValueError\n"), "--steps", "9")
     assert len(report.passes) == 4
+
+
+@pytest.mark.parametrize("option", ["--gradient", "--root"])
+def test_steps_of_a_pass_of_our_own_are_refused(session: Session, option: str) -> None:
+    path = session.write(TRAINING)
+    done = session.cli("backward", str(path), "--steps", "2", option, "loss")
+    assert done.status == 2 and f"and {option} makes another one" in done.err
+
+
+def test_the_head_says_which_of_several_passes_is_drawn(session: Session) -> None:
+    file = str(session.folder / "report.json")
+    session.look(TRAINING, "--steps", "3")
+    first, second = session.cli("show", file), session.cli("show", file, "--call", "2")
+    assert "backward call 1 of 1 to 3" in first.out
+    assert "backward call 2 of 1 to 3" in second.out
+    assert first.out.splitlines()[3:] != second.out.splitlines()[3:]
+    missing = session.cli("show", file, "--call", "9")
+    assert missing.status == 2 and "calls it holds: 1, 2, 3" in missing.err

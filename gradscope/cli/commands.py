@@ -200,6 +200,7 @@ for _command in (trace, backward, explain, doctor, memory, check):
 @click.argument("file", metavar="FILE.json")
 @click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
 @click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
+@click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
 @output_options
 def show(file: str, **options: Any) -> Result:
     """Draw a saved report again.

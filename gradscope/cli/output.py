@@ -68,6 +68,7 @@ class Output:
             values=options.get("values", False),
             saved=options.get("saved", False),
             by=options.pop("by", None),
+            call=options.pop("held", None),
             top=options.pop("top", None),
             sort=options.pop("sort", None),
             folding=Folding(

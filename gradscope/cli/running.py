@@ -15,7 +15,7 @@ from gradscope.cli.messages import tell_error
 from gradscope.cli.options import target_from
 from gradscope.cli.output import OWN_OF_GRAPHS, Output
 from gradscope.cli.result import Result
-from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError
+from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, SeedError
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ OF_A_RUN = {
     *("--leaf", "--node", "--jacobian"),
 }
 """Options that choose what is looked at, which in a saved report is settled."""
+
+_STARTS_OWN_PASS = ("gradient", "root", "create_graph")
 
 
 def run_command(
@@ -66,6 +68,7 @@ def run_command(
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
     memory.remember(target)
+    _check_steps(options)
     if output.is_of_parameters:
         options["histograms"] = True  # they hold the zeros, which the table counts
     request = requests.Request(gradients=gradients, study=study, **options)
@@ -76,6 +79,15 @@ def run_command(
     if not (result.status or outcome.ending.status):
         result.status = _status(outcome.report, is_bad)
     return result
+
+
+def _check_steps(options: Mapping[str, Any]) -> None:
+    own = [f"--{name.replace('_', '-')}" for name in _STARTS_OWN_PASS if options.get(name)]
+    if options.get("steps", 1) > 1 and own:
+        raise SeedError(
+            f"--steps watches the program's own backward calls, and {own[0]} makes another one",
+            "leave out one of them",
+        )
 
 
 def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:

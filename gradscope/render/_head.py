@@ -38,6 +38,8 @@ class Head:
         more = len(scene.report.findings) - MOST_FINDINGS
         if more > 0:
             yield glyphs.text(f"… {more:,} more findings: gradscope doctor FILE.json")
+        if scene.passes():
+            yield from self._wrapped(scene.passes(), "dim")
         for note in scene.report.notes:
             yield from self._wrapped(visible(note))
         kind, blocks = scene.blocks()

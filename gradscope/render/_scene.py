@@ -254,6 +254,14 @@ class Scene:
         """Which way to read the drawing."""
         return "gradients flow down" if self.backward else "gradients would flow down"
 
+    def passes(self) -> str:
+        """Which of several backward passes is drawn, and how to see the others, or ""."""
+        held = [backward.number for backward in self.report.passes]
+        if self.backward is None or len(held) < 2:
+            return ""
+        which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
+        return f"{which}: gradscope show FILE.json --call N"
+
 
 def state_word(info: GradientInfo, silent: str, bad: str) -> str:
     """The state of a gradient where its numbers do not say it; "" for a finite one."""
