@@ -97,7 +97,7 @@ def by_doctor(program: Program, folder: Path) -> tuple[Finding, ...]:
 
 def by_anomaly(program: Program, folder: Path) -> Answer:
     """Where ``torch.autograd.set_detect_anomaly(True)`` shows a forward call as the cause."""
-    said = _run([str(HERE / "under_anomaly.py"), str(program.script)], folder)
+    said = _run(["-P", str(HERE / "under_anomaly.py"), str(program.script)], folder)
     traces = re.findall(r"Traceback of forward call that caused.*?\n((?:  .*\n)+)", said)
     frames = [re.findall(r'File "(.+?)", line (\d+)', trace) for trace in traces]
     return Answer("Error detected in" in said, _innermost(program, frames))
@@ -106,7 +106,8 @@ def by_anomaly(program: Program, folder: Path) -> Answer:
 def by_torchlens(program: Program, folder: Path) -> Answer:
     """The ops that TorchLens' own tools point at."""
     answer = folder / "answer.json"
-    _run([str(HERE / "under_torchlens.py"), str(program.script), str(answer)], folder)
+    script = str(HERE / "under_torchlens.py")
+    _run(["-P", script, str(program.script), str(answer)], folder)
     if not answer.exists():
         return Answer(ran=False)
     ops = json.loads(answer.read_text("utf-8"))
@@ -124,7 +125,10 @@ def _innermost(program: Program, traces: Iterable[Sequence[Sequence[str]]]) -> f
 
 
 def _run(arguments: list[str], folder: Path) -> str:
-    """What python prints to stderr; the program finds itself in an empty folder."""
+    """What python prints to stderr; the program finds itself in an empty folder.
+
+    With -P python does not look among the modules beside a script of ours.
+    """
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

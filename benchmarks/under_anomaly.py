@@ -8,6 +8,6 @@ import torch
 
 program = sys.argv[1]
 sys.argv = [program]
-sys.path[0] = str(Path(program).parent)
+sys.path.insert(0, str(Path(program).parent))
 torch.autograd.set_detect_anomaly(True)
 runpy.run_path(program, run_name="__main__")

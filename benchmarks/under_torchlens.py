@@ -91,7 +91,7 @@ def main() -> None:
     """Examine, and write the answer."""
     program, answer = sys.argv[1:]
     sys.argv = [program]
-    sys.path[0] = str(Path(program).parent)
+    sys.path.insert(0, str(Path(program).parent))
     Path(answer).write_text(json.dumps(examine(program)), "utf-8")
 
 
