@@ -13,7 +13,7 @@ import pytest
 import torch
 from rich.cells import cell_len
 
-from gradscope import notation, storage
+from gradscope import notation, storage, textbook
 from gradscope.explanation import Amount, Explanation, Local
 from gradscope.render import numbers
 from gradscope.report import Report
@@ -216,7 +216,7 @@ def as_python(text: str) -> str:
 
 UNARY = sorted(
     op
-    for op, templates in notation.ELEMENTWISE.items()
+    for op, templates in textbook.ELEMENTWISE.items()
     if set(templates) == {"self"} and not re.search("where|between", templates["self"])
 )
 

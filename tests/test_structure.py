@@ -24,6 +24,7 @@ LAYERS = {
     "memory": 0,
     "explanation": 0,
     "notation": 0,
+    "textbook": 0,
     "operands": 0,
     "observations": 0,
     "checks": 0,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.notation import SIGNS
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.render._explained_chain import ChainTeller, strongest
@@ -16,6 +15,7 @@ from gradscope.render._explained_weights import WeightTeller
 from gradscope.render._text import visible
 from gradscope.render.options import Options
 from gradscope.report import Report
+from gradscope.textbook import SIGNS
 
 MOST_STEPS = 16
 """More steps than these are told by one line each."""
