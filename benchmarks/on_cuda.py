@@ -1,7 +1,7 @@
 """What the gradients on every edge cost on CUDA: GPT-2 small, eager and under torch.compile.
 
-    python -m benchmarks.cuda
-    python -m benchmarks.cuda --batch 16 --length 1024 --rounds 20
+    python -m benchmarks.on_cuda
+    python -m benchmarks.on_cuda --batch 16 --length 1024 --rounds 20
 
 Plain and watched backward passes take turns; every one is timed with CUDA events, from one
 synchronisation to the next, so that what is queued counts where it was queued.  The table goes to
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("benchmarks.cuda needs a GPU; this torch sees none")
+        raise SystemExit("benchmarks.on_cuda needs a GPU; this torch sees none")
     torch.manual_seed(0)
     program = gpt2(args.batch, args.length).to("cuda")
     program.module.train()
