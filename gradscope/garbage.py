@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """For blocks that make many objects which stay, and run no code of the program.
+    """For blocks of ours that make many objects; of the program's code they run one backward call
+    at the most.
 
     Python would search all objects for garbage again and again, which takes longer than making
     them; after torch has been imported, a single search takes a tenth of a second.

@@ -8,7 +8,8 @@ Knows nothing of nodes or edges.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -123,7 +124,7 @@ class Meter:
         info, values = read(gradient, keep)
         if self._histograms and values is None and info.norm is not None:  # values say more
             still = dense(gradient.detach())
-            info = _counted(info, histogram.count(still), still.numel())
+            info = _counted(info, histogram.count(still).tolist(), still.numel())
         entry = self._append(info)
         if values is not None:
             self._left -= len(values)
@@ -146,11 +147,12 @@ class Meter:
         for queued in self._pending:
             by_device.setdefault(queued.statistics.device, []).append(queued)
         for waiting in by_device.values():
-            # One stack and one read a device, however many gradients it has.
+            # One stack and one read a device, however many gradients it has; another for bars.
             rows = torch.stack([queued.statistics for queued in waiting]).tolist()
-            for queued, row in zip(waiting, rows, strict=True):
+            counts = _read_together(queued.bars for queued in waiting)
+            for queued, row, bars in zip(waiting, rows, counts, strict=True):
                 info = _filled(self._table[queued.entry], row)
-                self._table[queued.entry] = _counted(info, queued.bars, queued.elements)
+                self._table[queued.entry] = _counted(info, bars, queued.elements)
                 if queued.values is not None:
                     self._values[queued.entry] = flat_values(queued.values)
         self._pending.clear()
@@ -176,12 +178,21 @@ class Meter:
         return entry
 
 
-def _counted(info: GradientInfo, bars: torch.Tensor | None, elements: int) -> GradientInfo:
+def _read_together(counts: Iterable[torch.Tensor | None]) -> Iterator[list[int] | None]:
+    """Counts of one device as lists, read at once."""
+    kept = list(counts)
+    bars = [one for one in kept if one is not None]
+    numbers = iter(torch.cat(bars).tolist() if bars else ())
+    for one in kept:
+        yield None if one is None else list(islice(numbers, one.numel()))
+
+
+def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> GradientInfo:
     if bars is None:
         return info
     double = info.dtype in ("float64", "complex128")
     finite = elements - info.nan - info.inf
-    return msgspec.structs.replace(info, histogram=histogram.read(bars.tolist(), double, finite))
+    return msgspec.structs.replace(info, histogram=histogram.read(bars, double, finite))
 
 
 def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:

@@ -26,12 +26,13 @@ from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.teller import Teller
 from gradscope.capture.exam.unwatched import final_case
 from gradscope.capture.exam.watch import Watch
-from gradscope.capture.exam.watched import Before, collection_put_off
+from gradscope.capture.exam.watched import Before
 from gradscope.capture.names import Scopes
 from gradscope.capture.quiet import unseen
 from gradscope.capture.source import Sources
 from gradscope.capture.summary import number
 from gradscope.errors import GradscopeError
+from gradscope.garbage import collector_paused
 from gradscope.plain import Number
 from gradscope.report import Report
 from gradscope.target import StopProgram
@@ -77,7 +78,7 @@ class Examiner:
             raise StopProgram
         self._journal.calls += 1
         self._journal.backwards += call.accumulates
-        with collection_put_off():
+        with collector_paused():
             made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)

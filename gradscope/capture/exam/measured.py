@@ -103,8 +103,7 @@ class DoctorsMeter(Meter):
 
     def _enter(self, info: GradientInfo) -> int:
         with self._lock:
-            self._table.append(info)
-            return len(self._table) - 1
+            return self._append(info)
 
     def find_bad(self) -> bool:
         """Wait for what waits on other devices; returns whether anything is not finite."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gradscope.capture.exam import observed
@@ -60,16 +57,3 @@ def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
         mismatches=tuple(before.mismatches),
         alterations=tuple(alterations),
     )
-
-
-@contextmanager
-def collection_put_off() -> Iterator[None]:
-    """No garbage collection while we look: what we allocate is gone soon, and would only make the
-    collector go through everything that torch has imported."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
