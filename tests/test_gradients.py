@@ -180,6 +180,33 @@ def test_a_function_that_overwrites_what_it_is_given_is_read_before(session: Ses
     assert report.passes[0].altered == ()
 
 
+@pytest.mark.parametrize("bad", ["", ".sqrt()"])
+@pytest.mark.parametrize("command", ["trace", "backward", "explain", "memory", "check", "doctor"])
+def test_what_a_function_keeps_is_not_taken_for_what_torch_tells(
+    command: str, bad: str, session: Session
+) -> None:
+    program = """
+        import torch
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, factor):
+                ctx.{}, ctx.{} = factor, "scale"
+                return x * factor
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.{}, None
+        w = torch.tensor([1.0, 0.0], requires_grad=True)
+        loss = Scale.apply(w, 3.0).square(){}.sum()
+        loss.backward()
+        """
+    plain = session.write(program.format("factor", "label", "factor", bad))
+    expected = session.cli(command, str(plain))
+    covering = session.write(program.format("variable", "name", "variable", bad))
+    found = session.cli(command, str(covering))
+    assert (found.status, found.out) == (expected.status, expected.out)
+    assert "Traceback" not in expected.err + found.err
+
+
 # ---------------------------------------------------------------------- what is not reached
 
 

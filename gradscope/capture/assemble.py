@@ -14,12 +14,12 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.calls import edge_of
-from gradscope.capture.flow import Flow, is_leaf, outputs_of
+from gradscope.capture.flow import Flow
 from gradscope.capture.forward import ForwardValues
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
+from gradscope.capture.nodes import is_leaf, op_name, outputs_of, saved_tensors, torch_name
 from gradscope.capture.recorder import Recorder
-from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
 from gradscope.capture.spans import Span
 from gradscope.capture.summary import (
@@ -281,7 +281,7 @@ def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPas
 
 
 def _kind(live: LiveNode) -> Kind:
-    if _is_opaque(live.name()):
+    if _is_opaque(torch_name(live)):
         return "opaque"
     return "custom" if isinstance(live, BackwardCFunction) else "op"
 

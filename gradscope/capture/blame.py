@@ -14,8 +14,8 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.events import InPlace, storage_of
+from gradscope.capture.nodes import op_name, saved_tensors
 from gradscope.capture.recorder import Recorder
-from gradscope.capture.saved import op_name, saved_tensors
 from gradscope.capture.source import Site
 from gradscope.capture.walk import Walked
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.calls import edge_of
-from gradscope.capture.flow import is_leaf
+from gradscope.capture.nodes import is_leaf
 from gradscope.capture.walk import make_release_safe, walk
 
 Note = Callable[[int, int, int], None]

@@ -8,16 +8,16 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.capture.meter import NONE, NOT_REACHED, Meter
+from gradscope.capture.nodes import is_leaf, outputs_of
 from gradscope.capture.walk import Walked
 from gradscope.garbage import collector_paused
 
@@ -130,16 +130,6 @@ class Flow:
 
     def _measure(self, gradient: torch.Tensor) -> Seen:
         return Seen(weakref.ref(gradient), _version(gradient), self.meter.add(gradient))
-
-
-def is_leaf(node: object) -> bool:
-    """Whether a live node is an AccumulateGrad."""
-    return hasattr(node, "variable")
-
-
-def outputs_of(node: object) -> Sequence[Any]:
-    """Torch's metadata of the forward tensors whose gradients a node receives."""
-    return getattr(node, "_input_metadata", ())
 
 
 def _find(seen: Iterable[Seen], gradient: torch.Tensor) -> Seen | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.capture.flow import is_leaf
+from gradscope.capture.nodes import is_leaf
 from gradscope.capture.remembered import Values
 from gradscope.capture.summary import all_plain, flat_values, name_of, readable
 from gradscope.capture.walk import Walked

@@ -19,9 +19,10 @@ import torch
 from gradscope.capture.assemble import Assembler, backward_pass
 from gradscope.capture.blame import explain_failure
 from gradscope.capture.calls import BackwardCall, edge_of
-from gradscope.capture.flow import Flow, is_leaf, outputs_of
+from gradscope.capture.flow import Flow
 from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
+from gradscope.capture.nodes import is_leaf, outputs_of, torch_name
 from gradscope.capture.quiet import grads_preserved, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
@@ -198,7 +199,9 @@ class Probe:
         inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
         # Reentrant checkpointing calls backward inside backward, which torch allows only where
         # gradients are accumulated.
-        reentrant = any(node.name() == "CheckpointFunctionBackward" for node in self.walked.nodes)
+        reentrant = any(
+            torch_name(node) == "CheckpointFunctionBackward" for node in self.walked.nodes
+        )
         if reentrant or not inputs:
             torch.autograd.backward(self._roots, [gradient], retain_graph=True)
             return

@@ -18,7 +18,7 @@ from gradscope.capture.checking.compare import Compared
 from gradscope.capture.checking.replay import Unrepeatable
 from gradscope.capture.checking.request import Check
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.flow import outputs_of
+from gradscope.capture.nodes import outputs_of
 from gradscope.capture.summary import number
 from gradscope.checks import MEANT, CallCheck, Comparison, Verdict
 

@@ -12,7 +12,7 @@ from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.replay import needed
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.checking.tape import Tape
-from gradscope.capture.flow import is_leaf
+from gradscope.capture.nodes import is_leaf
 from gradscope.capture.study import Live
 from gradscope.report import Node
 

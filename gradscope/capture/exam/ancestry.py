@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.nodes import leaf_of, torch_name
+
 MAX_BEHIND = 4_000
 """Nodes that are walked from one cut."""
 
@@ -28,12 +30,12 @@ def terms_of(roots: Iterable[Any]) -> set[int]:
     stack = [getattr(root, "grad_fn", None) for root in roots]
     while stack and len(found) < MAX_TERMS:
         node = stack.pop()
-        if node is None or not node.name().startswith(_LINEAR):
+        if node is None or not torch_name(node).startswith(_LINEAR):
             continue
         number = node._sequence_nr()
         below = [target for target, _ in node.next_functions if target is not None]
         # A product passes its terms on only where the other factor is a constant.
-        if number not in found and (len(below) == 1 or not node.name().startswith("Mul")):
+        if number not in found and (len(below) == 1 or not torch_name(node).startswith("Mul")):
             found.add(number)
             stack.extend(below)
     return found
@@ -54,7 +56,7 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
         if node in seen:
             continue
         seen[node] = None
-        variable = getattr(node, "variable", None)
+        variable = leaf_of(node)
         if variable is not None:
             found[id(variable)] = variable
         stack.extend(target for target, _ in node.next_functions if target is not None)

@@ -11,8 +11,8 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.events import storage_of
+from gradscope.capture.nodes import saved_tensors
 from gradscope.capture.recorder import Recorder
-from gradscope.capture.saved import saved_tensors
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site
 from gradscope.capture.walk import NO_SEQUENCE, Walked

@@ -25,12 +25,11 @@ from gradscope.capture.exam.values import Values, count
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.flow import Gradients
 from gradscope.capture.meter import NONE, NOT_REACHED
+from gradscope.capture.nodes import is_leaf
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import name_of
 from gradscope.capture.walk import CUT, make_release_safe, nearest, walk
 from gradscope.observations import Saved
-
-_LEAF = "AccumulateGrad"
 
 Entries = list[int]
 """Indices into the table of a meter."""
@@ -55,7 +54,7 @@ class Glance(MadeCall):
         self._leaves: list[Any] = []
         self._doubtful: list[LiveNode] = []
         for node in self._nodes:
-            if type(node).__name__ == _LEAF:
+            if is_leaf(node):
                 self._leaves.append(node)
             elif values.half or node._sequence_nr() in infinite or not is_harmless(node):
                 self._doubtful.append(node)

@@ -12,6 +12,7 @@ from gradscope.capture.exam.case import Case, Names, Origins, Owner
 from gradscope.capture.exam.changes import KnownChange
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.watch import Watch
+from gradscope.capture.nodes import leaf_of
 from gradscope.capture.summary import metadata, number
 from gradscope.observations import (
     Alteration,
@@ -227,7 +228,7 @@ def hooks(
     """Hooks of the program that changed a gradient of this pass."""
     for position in sorted({*passed.altered, *watch.flow.replaced}):
         live: Any = watch.walked.nodes[position]
-        leaf = getattr(live, "variable", None)
+        leaf = leaf_of(live)
         function, place = tap.alterations.hook_on(live._sequence_nr(), leaf)
         # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
         # that was seen, or a sum that does not add up, tells of the program's doing.

@@ -13,6 +13,7 @@ from types import FrameType
 import torch
 
 from gradscope.capture.names import name_in_frame
+from gradscope.capture.nodes import torch_name
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
 
@@ -91,7 +92,9 @@ class Reads:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
-        read = VainRead(name, weakref.ref(tensor), node.name(), made, tuple(tensor.shape), wanted)
+        read = VainRead(
+            name, weakref.ref(tensor), torch_name(node), made, tuple(tensor.shape), wanted
+        )
         self.vain.setdefault((made, name), read)
 
 

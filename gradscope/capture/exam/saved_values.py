@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.saved import saved_tensors
+from gradscope.capture.nodes import saved_tensors, torch_name
 from gradscope.capture.summary import number, readable
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
@@ -60,7 +60,7 @@ def _summary(node: int, slot: str, tensor: torch.Tensor) -> Saved:
 def activities(walked: Walked) -> Iterator[Activity]:
     """How active the activations of a graph are; to be read before its buffers are freed."""
     for position, node in enumerate(walked.nodes):
-        look = _LOOKS.get(node.name())
+        look = _LOOKS.get(torch_name(node))
         if look is None:
             continue
         try:
@@ -111,7 +111,7 @@ def _is_masked(node: LiveNode) -> bool:
     level = [node]
     for _ in range(4):
         level = [t for one in level for t, _ in one.next_functions if t is not None][:8]
-        if any(one.name().startswith(("MaskedFill", "Where", "Add")) for one in level):
+        if any(torch_name(one).startswith(("MaskedFill", "Where", "Add")) for one in level):
             return True
     return False
 

@@ -10,8 +10,8 @@ import torch
 from gradscope.capture.exam.case import Case, Names, Origins, owners_of
 from gradscope.capture.exam.observed import with_counts
 from gradscope.capture.exam.tap import Tap
-from gradscope.capture.flow import is_leaf
 from gradscope.capture.names import ModuleNames, Scopes
+from gradscope.capture.nodes import is_leaf
 from gradscope.capture.probe import Detail, Probe
 from gradscope.capture.roots import (
     no_graph,

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.nodes import is_leaf, leaf_of
 from gradscope.capture.seen import Seen
 from gradscope.capture.summary import readable
 
@@ -176,12 +177,12 @@ class Values:
                 return
             self.counts[sequence, output] = counts
             behind = [target for target in node.next_functions if target[0] is not None]
-            for leaf in (getattr(target, "variable", None) for target, _ in behind):
+            for leaf in (leaf_of(target) for target, _ in behind):
                 bad = None if leaf is None else count(leaf)
                 if leaf is not None and bad is not None:
                     self._take(leaf, bad, sequence, place)
             # Infinity may have been put in right here, on purpose.
-            if len(behind) != 1 or hasattr(behind[0][0], "variable") or not counts[0]:
+            if len(behind) != 1 or is_leaf(behind[0][0]) or not counts[0]:
                 return
             node, output = behind[0]
 

@@ -19,9 +19,9 @@ from gradscope.capture.assemble import Assembler, backward_pass
 from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.measured import DoctorsFlow, DoctorsMeter
-from gradscope.capture.flow import is_leaf, outputs_of
 from gradscope.capture.meter import NONE, NOT_REACHED
 from gradscope.capture.names import Scopes
+from gradscope.capture.nodes import is_leaf, outputs_of
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.report import Accumulation, BackwardPass, Graph

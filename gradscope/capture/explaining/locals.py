@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.explaining.pull import Puller
-from gradscope.capture.flow import outputs_of
+from gradscope.capture.nodes import outputs_of
 from gradscope.capture.summary import SMALL, flat_values, plain
 from gradscope.explanation import Local
 

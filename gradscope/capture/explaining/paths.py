@@ -14,7 +14,7 @@ import torch
 
 from gradscope.capture.explaining.amounts import amount
 from gradscope.capture.explaining.pull import CannotCall, Place, Puller
-from gradscope.capture.flow import is_leaf
+from gradscope.capture.nodes import is_leaf
 from gradscope.explanation import Path, Ways
 from gradscope.report import Graph
 

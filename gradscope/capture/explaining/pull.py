@@ -18,8 +18,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.flow import is_leaf, outputs_of
-from gradscope.capture.saved import op_name, slots_of
+from gradscope.capture.nodes import is_leaf, op_name, outputs_of, slots_of, torch_name
 from gradscope.capture.summary import name_of, readable
 from gradscope.capture.walk import Walked
 
@@ -137,7 +136,7 @@ class Puller:
 def _refusal(node: LiveNode) -> str:
     """Why a node must not be called, or ""."""
     name = op_name(node)
-    if any(part in node.name() for part in _HIDING):
+    if any(part in torch_name(node) for part in _HIDING):
         return f"{name} hides operations, and running it again would run them again"
     if _is_packed(node):
         return (

@@ -11,7 +11,7 @@ from torch.autograd.function import BackwardCFunction
 
 from gradscope.capture.explaining.formulas import Table
 from gradscope.capture.explaining.pull import backward_code
-from gradscope.capture.saved import op_name, slots_of
+from gradscope.capture.nodes import op_name, slots_of
 from gradscope.capture.source import Sources
 from gradscope.explanation import Listing, Rule
 from gradscope.plain import Number

@@ -20,7 +20,7 @@ from gradscope.capture.explaining.pull import CannotCall, Place, Puller, check_n
 from gradscope.capture.explaining.request import Explain
 from gradscope.capture.explaining.rules import Rules, constants
 from gradscope.capture.explaining.weights import Wanted, weights
-from gradscope.capture.flow import is_leaf
+from gradscope.capture.nodes import is_leaf
 from gradscope.capture.probe import given
 from gradscope.capture.study import Live
 from gradscope.explanation import Explanation, Step, Ways

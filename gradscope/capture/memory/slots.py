@@ -14,7 +14,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.saved import slots_of
+from gradscope.capture.nodes import slots_of
 from gradscope.errors import CaptureError
 
 _CHECKPOINT = "_checkpoint_hook."

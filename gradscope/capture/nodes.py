@@ -1,16 +1,39 @@
-"""What a live node is called and what it keeps for backward.
+"""What torch tells of one live node: its kind, its name, and what it keeps for backward.
 
-Reads one node at a time; knows nothing of graphs or of the Report.
+The node of a custom Function is the ``ctx`` of its forward, and has whatever the program put there:
+``ctx.variable``, ``ctx.name``.  So all that torch says by an attribute or a method which a program
+may cover is asked here.  Knows nothing of graphs or of the Report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
+
+
+def is_leaf(node: object) -> bool:
+    """Whether a live node is an AccumulateGrad."""
+    return type(node).__name__ == "AccumulateGrad"
+
+
+def leaf_of(node: Any) -> torch.Tensor | None:
+    """The leaf in whose ``.grad`` a node accumulates; None for other nodes, and once it is gone."""
+    return node.variable if is_leaf(node) else None
+
+
+def outputs_of(node: object) -> Sequence[Any]:
+    """Torch's metadata of the forward tensors whose gradients a node receives."""
+    return getattr(node, "_input_metadata", ())
+
+
+def torch_name(node: LiveNode) -> str:
+    """The name that torch has for a node."""
+    return type(node).name(node)
 
 
 def op_name(live: LiveNode) -> str:
@@ -19,7 +42,7 @@ def op_name(live: LiveNode) -> str:
     if forward is not None:
         # Where the class was defined inside a function is of no interest.
         return str(forward.__qualname__).rpartition("<locals>.")[2]
-    return _without_namespace(live.name())
+    return _without_namespace(torch_name(live))
 
 
 @lru_cache(maxsize=4_096)
