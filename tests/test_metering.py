@@ -21,20 +21,22 @@ from tests.looking import Session, new_gradient, tensor_of
 START = """
     import torch
     torch.manual_seed(0)
-    x = torch.randn(64, 64, requires_grad=True)
-    w = torch.randn(64, 64)
+    x = torch.randn(256, 256, requires_grad=True)
+    w = torch.randn(256, 256)
     """
 
 PROGRAMS = {
-    "views": "loss = (x.view(4096).reshape(32, 128).unsqueeze(1).flatten(1) * 2).sin().sum()",
-    "transposes": "loss = (x.t() @ w).view(4, 16, 64).permute(2, 0, 1).reshape(64, 64).cos().sum()",
-    "expand": "loss = (x[:1].expand(64, 64) * w).sum()",
+    "views": "loss = (x.view(65536).reshape(128, 512).unsqueeze(1).flatten(1) * 2).sin().sum()",
+    "transposes": """
+        loss = (x.t() @ w).view(4, 64, 256).permute(2, 0, 1).reshape(256, 256).cos().sum()
+        """,
+    "expand": "loss = (x[:1].expand(256, 256) * w).sum()",
     "slices": "a, b = x.chunk(2); loss = (a * 3).sin().sum() + (b[:, ::2] * 2).sum()",
     "shared": "y = x.sin(); loss = (y + y.t()).sum() + (y * y).sum() + y.sum()",
     "many uses": "loss = sum((x * k).sin().sum() for k in range(1, 7))",
     "in place": "y = x * 1; y.mul_(2); y[3:5] = 0; y.t_(); loss = (y * w).sum()",
     "sparse": """
-        table = torch.nn.Embedding(200, 64, sparse=True)
+        table = torch.nn.Embedding(200, 256, sparse=True)
         loss = (table(torch.arange(150).repeat(2)) * 2).sum()
         """,
     "half": "loss = (x.half() * 300).t().float().sum() + (x.bfloat16() @ w.bfloat16()).sum()",
@@ -56,6 +58,14 @@ PROGRAMS = {
             def backward(ctx, g):
                 return g.mul_(2)
         loss = (Rude.apply(x.t() * 1).t() * w).sum()
+        """,
+    "millions": """
+        y = x.repeat(40, 1) * 1
+        loss = y.mean() + 3.1 * y.t().sum() + (y.t() * 1).mean() + (y[:, 1:] * 1).mean()
+        """,
+    "millions in steps": """
+        y = x.flatten().repeat(40)
+        loss = torch.as_strided(y, (1_000_000,), (2,)).mean() + (y[::2] * 1).mean()
         """,
     "small": "y = x[:4, :4]; z = y.t() + y; loss = (z * z.t().reshape(4, 4)).sum()",
 }
@@ -147,7 +157,7 @@ def test_what_is_only_viewed_is_read_once(session: Session) -> None:
 
 def test_values_are_in_the_order_of_their_own_shape(session: Session) -> None:
     report = session.look(source("transposes") + "loss.backward()\n", "--values")
-    found = tensor_of(new_gradient(report, "x"), torch.empty(64, 64))
+    found = tensor_of(new_gradient(report, "x"), torch.empty(256, 256))
     namespace: dict[str, Any] = {}
     exec(source("transposes") + "loss.backward()\n", namespace)
     assert torch.equal(found, namespace["x"].grad)

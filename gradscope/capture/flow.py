@@ -21,11 +21,17 @@ from gradscope.capture.nodes import is_leaf, outputs_of
 from gradscope.capture.walk import Walked
 from gradscope.garbage import collector_paused
 
+_unseen = torch._C.DisableTorchFunction
+"""What we ask of a gradient reaches no mode that the program has entered."""
+
 Gradients = tuple[torch.Tensor | None, ...]
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
-    """A gradient tensor that was measured: weakly, at which version, and its entry in the table."""
+    """A gradient tensor that was measured: weakly, at which version, and its entry in the table.
+
+    ``version`` is -1 where torch counts none.
+    """
 
     tensor: weakref.ref[torch.Tensor]
     version: int
@@ -33,7 +39,23 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
     def is_still(self, gradient: torch.Tensor) -> bool:
         """Whether this is that very tensor, unchanged since."""
-        return self.tensor() is gradient and self.version == _version(gradient)
+        return self.tensor() is gradient and self.version in (-1, gradient._version)
+
+
+class Place(msgspec.Struct, gc=False):
+    """One node: the numbers of the edges that arrive at each of its outputs, and (slot, edge) of
+    those that leave it.
+
+    ``upstream`` is its row of the table that a :class:`Flow` fills, ``seeded`` are the outputs that
+    the pass starts from, ``arrived`` is what was measured of the gradients that it received.
+    """
+
+    number: int
+    upstream: list[int]
+    arriving: list[list[int]]
+    leaving: list[tuple[int, int]]
+    seeded: list[int]
+    arrived: list[Seen]
 
 
 class Flow:
@@ -46,20 +68,19 @@ class Flow:
     def __init__(self, walked: Walked, meter: Meter) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
-        self.upstream = [[NOT_REACHED] * max(1, len(outputs_of(node))) for node in walked.nodes]
         self._walked = walked
         self._sent: list[Seen | None] = [None] * len(walked.edges)
-        self._arrived: dict[int, list[Seen]] = {}
-        self._leaving: list[list[tuple[int, int]]] = [[] for _ in walked.nodes]
-        self._arriving: list[list[tuple[int, int]]] = [[] for _ in walked.nodes]
-        self._seeded: set[tuple[int, int]] = set()
+        self._places = [
+            _place(number, len(outputs_of(node))) for number, node in enumerate(walked.nodes)
+        ]
+        self.upstream = [place.upstream for place in self._places]
         for number, (source, slot, target, output) in enumerate(walked.edges):
-            self._leaving[source].append((slot, number))
-            self._arriving[target].append((output, number))
+            self._places[source].leaving.append((slot, number))
+            self._places[target].arriving[output].append(number)
 
     def seed(self, node: int, output: int, gradient: torch.Tensor) -> int:
         """Note the gradient that a pass starts with; returns its index in the table."""
-        self._seeded.add((node, output))
+        self._places[node].seeded.append(output)
         return self.meter.add(gradient)
 
     @contextmanager
@@ -68,11 +89,12 @@ class Flow:
         handles = []
         try:
             with collector_paused():
-                for number, node in enumerate(self._walked.nodes):
-                    if self._needs_a_look_before(number, node):
-                        handles.append(node.register_prehook(partial(self._before, number)))
-                    if not is_leaf(node):
-                        handles.append(node.register_hook(partial(self._after, number)))
+                for place, node in zip(self._places, self._walked.nodes, strict=True):
+                    leaf = is_leaf(node)
+                    if leaf or _needs_a_look_before(place, node):
+                        handles.append(node.register_prehook(partial(self._before, place)))
+                    if not leaf:
+                        handles.append(node.register_hook(partial(self._after, place)))
             yield
         finally:
             for handle in handles:
@@ -80,7 +102,9 @@ class Flow:
 
     def arrived(self, node: int, output: int, gradient: torch.Tensor | None) -> None:
         """Tell what a node received when the pass ended there and no hook could see it."""
-        self.upstream[node][output] = self._received(node, output, gradient)
+        with _unseen():
+            place = self._places[node]
+            place.upstream[output] = self._received(place, output, gradient)
 
     def end(self) -> None:
         """The pass went through: what was sent to nodes that were not asked to run reached
@@ -89,47 +113,61 @@ class Flow:
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 
-    def _needs_a_look_before(self, number: int, node: object) -> bool:
-        # Where one gradient arrives it is the one that was sent, known already; a sum exists only
-        # on arrival, and a user's function may overwrite what it is given.
-        seeded = any(number == start for start, _ in self._seeded)
-        is_sum = len(self._arriving[number]) > 1
-        return seeded or is_sum or is_leaf(node) or isinstance(node, BackwardCFunction)
+    def _before(self, place: Place, received: Gradients) -> None:
+        with _unseen():
+            self._note(place, received)
 
-    def _before(self, number: int, received: Gradients) -> None:
-        upstream = self.upstream[number]
-        for output, gradient in enumerate(received[: len(upstream)]):
-            upstream[output] = self._received(number, output, gradient)
+    def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
+        with _unseen():
+            if not place.arrived:
+                self._note(place, received)
+            for slot, edge in place.leaving:
+                gradient = sent[slot] if slot < len(sent) else None
+                if gradient is None:
+                    self.edges[edge] = NONE
+                    continue
+                # Passed through unchanged: it was measured when it arrived.
+                seen = _find(place.arrived, gradient) or self._measure(gradient)
+                self._sent[edge], self.edges[edge] = seen, seen.entry
+            place.arrived.clear()
 
-    def _after(self, number: int, sent: Gradients, received: Gradients) -> None:
-        upstream = self.upstream[number]
-        for output, gradient in enumerate(received[: len(upstream)]):
-            if upstream[output] == NOT_REACHED:
-                upstream[output] = self._received(number, output, gradient)
-        arrived = self._arrived.pop(number, ())
-        for slot, edge in self._leaving[number]:
-            gradient = sent[slot] if slot < len(sent) else None
-            if gradient is None:
-                self.edges[edge] = NONE
-                continue
-            # Passed through unchanged: it was measured when it arrived.
-            seen = _find(arrived, gradient) or self._measure(gradient)
-            self._sent[edge], self.edges[edge] = seen, seen.entry
+    def _note(self, place: Place, received: Gradients) -> None:
+        for output, gradient in zip(range(len(place.upstream)), received, strict=False):
+            place.upstream[output] = self._received(place, output, gradient)
 
-    def _received(self, number: int, output: int, gradient: torch.Tensor | None) -> int:
-        reached = [edge for to, edge in self._arriving[number] if to == output and self.edges[edge]]
-        seeded = (number, output) in self._seeded
+    def _received(self, place: Place, output: int, gradient: torch.Tensor | None) -> int:
+        edges = self.edges
+        reached = [edge for edge in place.arriving[output] if edges[edge]]
         if gradient is None:
-            return NONE if reached or seeded else NOT_REACHED
-        sent = self._sent[reached[0]] if len(reached) == 1 and not seeded else None
+            return NONE if reached or output in place.seeded else NOT_REACHED
         # One gradient arrives as it was sent; otherwise it is a sum, or a hook of the program
         # put another one there.
-        seen = sent if sent is not None and sent.is_still(gradient) else self._measure(gradient)
-        self._arrived.setdefault(number, []).append(seen)
+        is_sum = len(reached) != 1 or output in place.seeded
+        seen = None if is_sum else self._sent[reached[0]]
+        if seen is None or not seen.is_still(gradient):
+            seen = self._measure(gradient)
+        place.arrived.append(seen)
         return seen.entry
 
     def _measure(self, gradient: torch.Tensor) -> Seen:
-        return Seen(weakref.ref(gradient), _version(gradient), self.meter.add(gradient))
+        try:
+            version = gradient._version
+        except RuntimeError:  # an inference tensor has none
+            version = -1
+        return Seen(weakref.ref(gradient), version, self.meter.add_unseen(gradient))
+
+
+def _place(number: int, outputs: int) -> Place:
+    outputs = max(1, outputs)
+    arriving: list[list[int]] = [[] for _ in range(outputs)]
+    return Place(number, [NOT_REACHED] * outputs, arriving, [], [], [])
+
+
+def _needs_a_look_before(place: Place, node: object) -> bool:
+    # Where one gradient arrives it is the one that was sent, known already; a sum exists only
+    # on arrival, and a user's function may overwrite what it is given.
+    is_sum = len(place.arriving) > 1 or len(place.arriving[0]) > 1
+    return is_sum or bool(place.seeded) or isinstance(node, BackwardCFunction)
 
 
 def _find(seen: Iterable[Seen], gradient: torch.Tensor) -> Seen | None:
@@ -137,10 +175,3 @@ def _find(seen: Iterable[Seen], gradient: torch.Tensor) -> Seen | None:
         if one.is_still(gradient):
             return one
     return None
-
-
-def _version(gradient: torch.Tensor) -> int:
-    try:
-        return gradient._version
-    except RuntimeError:  # an inference tensor has none
-        return -1

@@ -8,7 +8,7 @@ Knows nothing of nodes or edges.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from gradscope.capture.summary import (
     name_of,
     number,
     read,
+    read_ordinary,
+    size_of_many,
     state_of,
     unreadable,
 )
@@ -39,12 +41,16 @@ NOT_REACHED, NONE = 0, 1
 MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
-WORTH_KNOWING = 4_096
+WORTH_KNOWING = 32_768
 """Of a gradient with so many elements it is remembered that it was read: reading one that is
 smaller takes no longer than finding it."""
 
 MAX_KNOWN = 1_024
 """Gradients of which that is remembered; the oldest are forgotten first."""
+
+
+Reader = Callable[[torch.Tensor, int], tuple[GradientInfo, Sequence[float] | None]]
+"""Reads a gradient of a kind, and its values where they are at most so many."""
 
 
 class _Queued(NamedTuple):
@@ -87,24 +93,40 @@ class Meter:
         """Measure one gradient, unless that has been done, and return its index in the table."""
         if gradient is None:
             return NONE
-        with self._lock, torch._C.DisableTorchFunction(), dispatch_unseen():
+        with torch._C.DisableTorchFunction():
+            return self.add_unseen(gradient)
+
+    def add_unseen(self, gradient: torch.Tensor) -> int:
+        """As :meth:`add`, where torch functions are off already."""
+        with self._lock:
             try:
-                if not self._is_worth_knowing(gradient):
-                    return self._read(gradient)
-                elements = _elements(gradient)
-                if elements not in self._known:
-                    self._remember(elements, self._read(gradient))
-                return self._known[elements]
+                if is_ordinary(gradient) and not torch._C._len_torch_dispatch_stack():
+                    return self._add_ordinary(gradient)
+                with dispatch_unseen():
+                    return self._read(gradient, read)
             except Exception as error:
                 # This runs inside the program's backward, which must not fail because of us.
                 self.fault = self.fault or error
                 return self._append(unreadable(gradient))
 
-    def _is_worth_knowing(self, gradient: torch.Tensor) -> bool:
-        # Values are kept in the order of the shape, so that every shape is read for itself.  An
-        # inference tensor has no version that would tell whether it was changed since.
-        is_large = gradient.numel() >= WORTH_KNOWING and gradient.numel() > self._keep
-        return is_large and is_ordinary(gradient) and not gradient.is_inference()
+    def _add_ordinary(self, gradient: torch.Tensor) -> int:
+        size = gradient.numel()
+        if size >= WORTH_KNOWING and size > self._keep and not gradient.is_inference():
+            return self._add_once(gradient)
+        if size > self._keep and self._is_read_at_once(gradient):
+            return self._append(size_of_many(gradient, name_of(gradient.dtype)))
+        return self._read(gradient, read_ordinary)
+
+    def _is_read_at_once(self, gradient: torch.Tensor) -> bool:
+        return gradient.is_cpu and not gradient.requires_grad and not self._histograms
+
+    def _add_once(self, gradient: torch.Tensor) -> int:
+        """One whose values are not kept; those are in the order of the shape, so that every shape
+        is read for itself.  An inference tensor has no version that would tell of a change."""
+        elements = _elements(gradient)
+        if elements not in self._known:
+            self._remember(elements, self._read(gradient, read_ordinary))
+        return self._known[elements]
 
     def _remember(self, elements: Hashable, entry: int) -> None:
         self._known[elements] = entry
@@ -116,19 +138,22 @@ class Meter:
         self._table.append(info)
         return len(self._table) - 1
 
-    def _read(self, gradient: torch.Tensor) -> int:
-        keep = self._keep if gradient.numel() <= self._left else 0
+    def _read(self, gradient: torch.Tensor, reader: Reader) -> int:
+        size = gradient.numel()
+        keep = self._keep if size <= self._left else min(self._keep, SMALL)
         # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
         if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient):
             return self._queue(gradient, keep)
-        info, values = read(gradient, keep)
-        if self._histograms and values is None and info.norm is not None:  # values say more
+        info, values = reader(gradient, keep)
+        kept = values if size <= self._left else None
+        if kept is not None:
+            self._left -= len(kept)
+        elif self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, histogram.count(still).tolist(), still.numel())
         entry = self._append(info)
-        if values is not None:
-            self._left -= len(values)
-            self._values[entry] = values
+        if kept is not None:
+            self._values[entry] = kept
         return entry
 
     def finish(self) -> tuple[GradientInfo, ...]:
@@ -169,7 +194,7 @@ class Meter:
                 size.isinf().sum().double(),
             ]
         )
-        values = still.clone() if 0 < still.numel() <= keep else None
+        values = still.clone() if 0 < still.numel() <= min(keep, self._left) else None
         self._left -= 0 if values is None else values.numel()
         layout = name_of(still.layout)
         entry = self._append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))

@@ -104,7 +104,7 @@ class Probe:
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
         self._meter = Meter(detail.keep, limit, detail.histograms)
-        self._leaf_meter = Meter(0, 0)
+        self._leaf_meter = Meter(limit=0)
         self._leaf_sizes: list[int] = []
 
     @collector_paused()

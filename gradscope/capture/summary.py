@@ -16,6 +16,7 @@ from itertools import chain, islice
 import msgspec
 import torch
 
+from gradscope.capture.norms import norm as norm_of
 from gradscope.plain import Number, TensorInfo
 from gradscope.report import GradientInfo, State
 
@@ -140,11 +141,16 @@ def all_plain(rows: Sequence[Sequence[float]], single: bool) -> Iterator[tuple[N
 
 def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
+    if tensor.dtype in _FLOATS and tensor.dim() == 1:  # nearly all
+        return tensor.tolist()
     still = tensor.detach() if tensor.requires_grad else tensor
     if still.is_complex():
         still = torch.view_as_real(still.resolve_conj())
-    flat = (still if still.dim() == 1 else still.reshape(-1)).tolist()
+    flat = still.reshape(-1).tolist()
     return flat if still.is_floating_point() else [float(value) for value in flat]
+
+
+_FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
 
 
 def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
@@ -165,18 +171,25 @@ def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
 
 def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Sequence[float] | None]:
     """As :func:`measure`, but the values that are kept are still floats, for :func:`plain`."""
-    dtype, layout = name_of(gradient.dtype), "strided"
+    if is_ordinary(gradient):
+        return read_ordinary(gradient, keep)
+    layout = name_of(gradient.layout)
+    still = dense(gradient.detach() if gradient.requires_grad else gradient)
+    if not has_data(still):
+        return unreadable(gradient), None
+    if layout == "strided":
+        return read_ordinary(still, keep)
+    return size_of_many(still, name_of(gradient.dtype), layout), None
+
+
+def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequence[float] | None]:
+    """:func:`read` for what :func:`is_ordinary`."""
     still = gradient.detach() if gradient.requires_grad else gradient
-    if not is_ordinary(still):
-        layout = name_of(gradient.layout)
-        still = dense(still)
-        if not has_data(still):
-            return unreadable(gradient), None
-    if still.numel() <= max(keep, SMALL) and layout == "strided":
-        flat = flat_values(still)
-        info = _size_of_few(flat, 2 if still.is_complex() else 1, dtype)
-        return info, flat if still.numel() <= keep else None
-    return _measure_large(still, dtype, layout), None
+    dtype = name_of(still.dtype)
+    if still.numel() > keep:
+        return size_of_many(still, dtype), None
+    flat = flat_values(still)
+    return _size_of_few(flat, 2 if still.is_complex() else 1, dtype), flat
 
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
@@ -214,45 +227,52 @@ def dense(still: torch.Tensor) -> torch.Tensor:
 
 
 def _size_of_few(flat: Sequence[float], step: int, dtype: str) -> GradientInfo:
-    # Sixteen numbers are faster to look at in python than by five calls of torch.
-    sizes = flat
-    if step > 1:
-        sizes = [math.hypot(*flat[i : i + step]) for i in range(0, len(flat), step)]
-    norm, absmax = math.hypot(*sizes), max(map(abs, sizes), default=0.0)
+    # Sixteen numbers are faster to look at in python than by five calls of torch.  The largest of
+    # them is not looked for: the values tell.
+    norm = math.hypot(*flat)
     if math.isfinite(norm):
-        return GradientInfo(state_of(absmax), norm=norm, absmax=absmax, dtype=dtype)
+        return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
     nan = len({i // step for i, value in enumerate(flat) if math.isnan(value)})
     infinite = len({i // step for i, value in enumerate(flat) if math.isinf(value)})
     return GradientInfo(
         "non-finite" if nan or infinite else "finite",
         norm="NaN" if nan else number(norm),
-        absmax="NaN" if nan else number(absmax),
         nan=nan,
         inf=infinite,
         dtype=dtype,
     )
 
 
-def _measure_large(still: torch.Tensor, dtype: str, layout: str) -> GradientInfo:
-    if still.dtype.itemsize < 4:
+def size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> GradientInfo:
+    """The state and size of a tensor, by reductions of torch; ``dtype`` and ``layout`` are those of
+    the gradient that it stands for."""
+    if still.dtype not in _WIDE:
         # The square of 300 is infinite in float16, and float8 has no norm at all.
         still = still.float()
-    norm = torch.linalg.vector_norm(still).item()
-    if norm == 0 and not still.count_nonzero():
-        return GradientInfo("zero", norm=0.0, absmax=0.0, dtype=dtype, layout=layout)
-    if norm == 0 or math.isinf(norm):
-        # The squares of float32 underflow and overflow long before those of float64.
-        wide = torch.complex128 if still.is_complex() else torch.float64
-        norm = torch.linalg.vector_norm(still, dtype=wide).item()
-    if norm != 0 and math.isfinite(norm):
+    norm = norm_of(still)
+    if 0 < norm < math.inf:
         return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
-    # Still zero may be underflow of the squares and infinity their overflow: look at the elements.
-    size = still.abs()
+    if still.dtype in _WIDER and not math.isnan(norm):
+        # The squares of float32 underflow and overflow long before those of float64, which have
+        # room for all of them.
+        norm = torch.linalg.vector_norm(still, dtype=_WIDER[still.dtype]).item()
+        if math.isfinite(norm):
+            return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype, layout=layout)
+    return _size_by_elements(still.abs(), dtype, layout)
+
+
+_WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+_WIDE = frozenset([*_WIDER, *_WIDER.values()])
+
+
+def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientInfo:
+    # Zero may be underflow of the squares, and infinity their overflow.
     nan = int(size.isnan().sum())
     infinite = int(size.isinf().sum())
-    absmax = float(size.max())
-    if not nan and not infinite:
-        norm = float(torch.linalg.vector_norm(size.double() / absmax)) * absmax
+    absmax = float(size.max()) if size.numel() else 0.0
+    norm = absmax
+    if 0 < absmax < math.inf:
+        norm *= float(torch.linalg.vector_norm(size.double() / absmax))
     return GradientInfo(
         state_of(absmax),
         norm=number(norm),

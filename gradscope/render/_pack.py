@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -207,7 +208,9 @@ def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str
         "error": backward.error,
         "state": [STATES.index(info.state) for info in table],
         "norm": [_short(info.norm) for info in table],
-        "absmax": {i: _short(info.absmax) for i, info in enumerate(table) if info.absmax},
+        "absmax": {
+            i: _short(largest) for i, info in enumerate(table) if (largest := _largest(info))
+        },
         "bad": {i: [info.nan, info.inf] for i, info in enumerate(table) if info.nan or info.inf},
         "dtype": strings.column(info.dtype for info in table),
         "values": {
@@ -219,6 +222,16 @@ def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str
         "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
         "altered": list(backward.altered),
     }
+
+
+def _largest(info: GradientInfo) -> Number | None:
+    """The largest absolute value, where it was looked at or the values tell."""
+    if info.absmax is not None or info.state != "finite" or not info.values:
+        return info.absmax
+    values = [float(value) for value in info.values]
+    if info.dtype.startswith("complex"):
+        values = list(map(math.hypot, values[::2], values[1::2]))
+    return max(map(abs, values))
 
 
 N = TypeVar("N", Number, Number | None)

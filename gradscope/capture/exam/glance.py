@@ -26,6 +26,7 @@ from gradscope.capture.exam.watch import Watch
 from gradscope.capture.flow import Gradients
 from gradscope.capture.meter import NONE, NOT_REACHED
 from gradscope.capture.nodes import is_leaf
+from gradscope.capture.norms import MANY
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import name_of
 from gradscope.capture.walk import CUT, make_release_safe, nearest, walk
@@ -219,4 +220,6 @@ def _is_finite(gradient: torch.Tensor) -> bool:
 def _is_ordinary(gradient: torch.Tensor) -> bool:
     """Whether one reduction reads many such gradients at once, and none of them wrongly."""
     wide = gradient.dtype in (torch.float32, torch.float64)
-    return wide and gradient.layout is torch.strided and not gradient.is_meta
+    # On the CPU a large one is read by parts.
+    is_large = gradient.is_cpu and gradient.numel() >= MANY
+    return wide and gradient.layout is torch.strided and not gradient.is_meta and not is_large
