@@ -75,4 +75,4 @@ def _rows(walked: Walked, recorded: Values, keep: int) -> Iterator[_Row]:
                 yield _Row((number, 0), kind, flat_values(tensor))
             continue
         for value in by_sequence.get(live._sequence_nr(), ()):
-            yield _Row((number, value.output), (value.shape, value.dtype), value.numbers())
+            yield _Row((number, value.output), (value.shape, name_of(value.dtype)), value.numbers())

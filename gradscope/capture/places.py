@@ -54,8 +54,13 @@ class Places:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._sites)
+            # The site keeps the code object: an id is only good while its object lives.
             self._sites.append(Site(frame.f_code, frame.f_lasti))
         return number
+
+    def known(self, frame: FrameType) -> int | None:
+        """The number of the place where a frame stands, if that was asked for before."""
+        return self._numbers.get((id(frame.f_code), frame.f_lasti))
 
     def site(self, number: int) -> Site | None:
         """The place with this number; None for a negative one."""

@@ -17,7 +17,7 @@ from gradscope.capture.events import tensors_in
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.source import Sources
-from gradscope.capture.summary import SMALL, flat_values, name_of, readable
+from gradscope.capture.summary import SMALL, flat_values, readable
 
 MAX_VALUES = 100_000
 """Forward values remembered."""
@@ -32,7 +32,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     sequence: int
     output: int
     shape: tuple[int, ...]
-    dtype: str
+    dtype: torch.dtype
     kept: torch.Tensor | list[float]
 
     def numbers(self) -> list[float]:
@@ -55,12 +55,11 @@ class Values:
         """Remember the result of a call whose last node has this sequence number."""
         for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
             if tensor.numel() <= self._keep and readable(tensor):
-                still = tensor.detach() if tensor.requires_grad else tensor
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
-                later = self._keep > SMALL or not still.is_cpu
-                kept = still.clone() if later else flat_values(still)
-                kind = tuple(tensor.shape), name_of(tensor.dtype)
+                later = self._keep > SMALL or not tensor.is_cpu
+                kept = tensor.detach().clone() if later else flat_values(tensor)
+                kind = tensor.shape, tensor.dtype
                 self._values.append(Value(sequence, tensor.output_nr, *kind, kept))
 
     def by_sequence(self) -> dict[int, list[Value]]:
@@ -87,13 +86,13 @@ class LeafNames:
         """Look for the leaves among the arguments of a call in the frame of the program that
         made it."""
         visits = self._visits.get(place, 0)
-        site = places.site(place)
-        if visits >= NAMED_VISITS or site is None:
+        if visits >= NAMED_VISITS:
             return
         # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
+        site = places.site(place)
         for tensor in tensors_in(args):
-            if tensor.requires_grad and tensor.is_leaf:
+            if site is not None and tensor.requires_grad and tensor.is_leaf:
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)

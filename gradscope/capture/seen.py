@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import msgspec
 import torch
 
 from gradscope.capture.places import Places
 
 
-@dataclass(slots=True)
-class Seen:
+class Seen(msgspec.Struct):
     """A call that has just returned.
 
     ``made`` bounds the sequence numbers of the nodes it made: none where both are equal.
@@ -37,8 +36,12 @@ class Seen:
     def place(self) -> int:
         """The number of the place in the program that made the call; -1 where none is known."""
         if self._place == -2:
-            user = self._user = self.places.user_frame(self.frame)
-            self._place = -1 if user is None else self.places.number(user)
+            known = self.places.known(self.frame)
+            if known is not None:
+                self._user, self._place = self.frame, known
+            else:
+                user = self._user = self.places.user_frame(self.frame)
+                self._place = -1 if user is None else self.places.number(user)
         return self._place
 
     @property

@@ -103,10 +103,13 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
 def readable(tensor: torch.Tensor) -> bool:
     """Whether the elements can be read at all: dense, with data, not wrapped by a transform, and
     not computed by a class or mode of the program."""
+    if torch._C._len_torch_dispatch_stack():
+        return False
+    if is_ordinary(tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return True
     return (
         is_plain(tensor)
         and not tensor.is_meta
-        and not torch._C._len_torch_dispatch_stack()
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     )
 
