@@ -18,7 +18,14 @@ from gradscope.capture.flow import Flow
 from gradscope.capture.forward import ForwardValues
 from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
-from gradscope.capture.nodes import is_leaf, op_name, outputs_of, saved_tensors, torch_name
+from gradscope.capture.nodes import (
+    is_leaf,
+    op_name,
+    outputs_of,
+    saved_tensors,
+    torch_name,
+    without_namespace,
+)
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.source import Site
 from gradscope.capture.spans import Span
@@ -30,7 +37,6 @@ from gradscope.capture.summary import (
     values_of,
 )
 from gradscope.capture.walk import NO_SEQUENCE, Walked
-from gradscope.garbage import collector_paused
 from gradscope.plain import TensorInfo
 from gradscope.report import (
     Accumulation,
@@ -72,14 +78,12 @@ class Assembler:
     _call_numbers: dict[int, int] = field(default_factory=dict)
     _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
 
-    @collector_paused()
     def __post_init__(self) -> None:
         self._values = ForwardValues(self.walked, self.recorder.values, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
         self._leaf_sites = self.recorder.events.leaf_sites()
         self._live_names = self._names_of_results()
 
-    @collector_paused()
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
         nodes = [self._node(number, node) for number, node in enumerate(self.walked.nodes)]
@@ -128,10 +132,11 @@ class Assembler:
             return Node(number, op_name(live), "op", self._outputs(number, live))
         span = self.recorder.span_of(sequence)
         origin = self._origin_at(self.recorder.place_of(span))
+        op, kind = _op_and_kind(live)
         return Node(
             id=number,
-            op=op_name(live),
-            kind=_kind(live),
+            op=op,
+            kind=kind,
             outputs=self._outputs(number, live),
             origin=origin,
             call=self._call(self.recorder.modules.call_of(sequence)),
@@ -171,12 +176,10 @@ class Assembler:
                 yield target
 
     def _outputs(self, number: int, live: LiveNode) -> tuple[TensorInfo | None, ...]:
-        return tuple(
-            [
-                self._output(number, output, described)
-                for output, described in enumerate(outputs_of(live))
-            ]
-        )
+        described = outputs_of(live)
+        if len(described) == 1:  # nearly all
+            return (self._output(number, 0, described[0]),)
+        return tuple([self._output(number, output, one) for output, one in enumerate(described)])
 
     def _leaf_outputs(self, number: int, live: Any) -> tuple[TensorInfo | None, ...]:
         # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
@@ -265,7 +268,6 @@ class Assembler:
         return names
 
 
-@collector_paused()
 def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
     """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
     flowed = BackwardPass(
@@ -280,12 +282,16 @@ def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPas
     return msgspec.structs.replace(flowed, altered=tuple(altered))
 
 
-def _kind(live: LiveNode) -> Kind:
-    if _is_opaque(torch_name(live)):
-        return "opaque"
-    return "custom" if isinstance(live, BackwardCFunction) else "op"
+def _op_and_kind(live: LiveNode) -> tuple[str, Kind]:
+    if isinstance(live, BackwardCFunction):
+        return op_name(live), _kind(torch_name(live), "custom")
+    return _built_in(torch_name(live))
 
 
 @lru_cache(maxsize=4_096)
-def _is_opaque(name: str) -> bool:
-    return any(part in name for part in _OPAQUE)
+def _built_in(name: str) -> tuple[str, Kind]:
+    return without_namespace(name), _kind(name, "op")
+
+
+def _kind(name: str, otherwise: Kind) -> Kind:
+    return "opaque" if any(part in name for part in _OPAQUE) else otherwise

@@ -19,7 +19,6 @@ from torch.autograd.function import BackwardCFunction
 from gradscope.capture.meter import NONE, NOT_REACHED, Meter
 from gradscope.capture.nodes import is_leaf, outputs_of
 from gradscope.capture.walk import Walked
-from gradscope.garbage import collector_paused
 
 _unseen = torch._C.DisableTorchFunction
 """What we ask of a gradient reaches no mode that the program has entered."""
@@ -61,18 +60,23 @@ class Place(msgspec.Struct, gc=False):
 class Flow:
     """Collects one pass over a walked graph.
 
+    Args:
+        walked: the graph.
+        meter: measures the gradients.
+        outputs: how many outputs each node has, where that is known; to ask torch takes as long as
+            the rest.
+
     After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
     """
 
-    @collector_paused()
-    def __init__(self, walked: Walked, meter: Meter) -> None:
+    def __init__(self, walked: Walked, meter: Meter, outputs: Iterable[int] | None = None) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
         self._walked = walked
         self._sent: list[Seen | None] = [None] * len(walked.edges)
-        self._places = [
-            _place(number, len(outputs_of(node))) for number, node in enumerate(walked.nodes)
-        ]
+        if outputs is None:
+            outputs = (len(outputs_of(node)) for node in walked.nodes)
+        self._places = [_place(number, count) for number, count in enumerate(outputs)]
         self.upstream = [place.upstream for place in self._places]
         for number, (source, slot, target, output) in enumerate(walked.edges):
             self._places[source].leaving.append((slot, number))
@@ -88,13 +92,12 @@ class Flow:
         """Watch a backward pass that runs inside the block."""
         handles = []
         try:
-            with collector_paused():
-                for place, node in zip(self._places, self._walked.nodes, strict=True):
-                    leaf = is_leaf(node)
-                    if leaf or _needs_a_look_before(place, node):
-                        handles.append(node.register_prehook(partial(self._before, place)))
-                    if not leaf:
-                        handles.append(node.register_hook(partial(self._after, place)))
+            for place, node in zip(self._places, self._walked.nodes, strict=True):
+                leaf = is_leaf(node)
+                if leaf or _needs_a_look_before(place, node):
+                    handles.append(node.register_prehook(partial(self._before, place)))
+                if not leaf:
+                    handles.append(node.register_hook(partial(self._after, place)))
             yield
         finally:
             for handle in handles:
@@ -132,12 +135,14 @@ class Flow:
             place.arrived.clear()
 
     def _note(self, place: Place, received: Gradients) -> None:
-        for output, gradient in zip(range(len(place.upstream)), received, strict=False):
-            place.upstream[output] = self._received(place, output, gradient)
+        upstream = place.upstream
+        for output, gradient in enumerate(received[: len(upstream)]):
+            upstream[output] = self._received(place, output, gradient)
 
     def _received(self, place: Place, output: int, gradient: torch.Tensor | None) -> int:
-        edges = self.edges
-        reached = [edge for edge in place.arriving[output] if edges[edge]]
+        edges, reached = self.edges, place.arriving[output]
+        if len(reached) != 1 or not edges[reached[0]]:
+            reached = [edge for edge in reached if edges[edge]]
         if gradient is None:
             return NONE if reached or output in place.seeded else NOT_REACHED
         # One gradient arrives as it was sent; otherwise it is a sum, or a hook of the program
@@ -158,9 +163,9 @@ class Flow:
 
 
 def _place(number: int, outputs: int) -> Place:
-    outputs = max(1, outputs)
-    arriving: list[list[int]] = [[] for _ in range(outputs)]
-    return Place(number, [NOT_REACHED] * outputs, arriving, [], [], [])
+    if outputs < 2:  # nearly all
+        return Place(number, [NOT_REACHED], [[]], [], [], [])
+    return Place(number, [NOT_REACHED] * outputs, [[] for _ in range(outputs)], [], [], [])
 
 
 def _needs_a_look_before(place: Place, node: object) -> bool:

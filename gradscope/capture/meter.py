@@ -111,14 +111,13 @@ class Meter:
 
     def _add_ordinary(self, gradient: torch.Tensor) -> int:
         size = gradient.numel()
-        if size >= WORTH_KNOWING and size > self._keep and not gradient.is_inference():
+        if size <= self._keep:
+            return self._read(gradient, read_ordinary)
+        if size >= WORTH_KNOWING and not gradient.is_inference():
             return self._add_once(gradient)
-        if size > self._keep and self._is_read_at_once(gradient):
-            return self._append(size_of_many(gradient, name_of(gradient.dtype)))
-        return self._read(gradient, read_ordinary)
-
-    def _is_read_at_once(self, gradient: torch.Tensor) -> bool:
-        return gradient.is_cpu and not gradient.requires_grad and not self._histograms
+        if self._histograms or gradient.requires_grad or not gradient.is_cpu:
+            return self._read(gradient, read_ordinary)
+        return self._append(size_of_many(gradient, name_of(gradient.dtype)))
 
     def _add_once(self, gradient: torch.Tensor) -> int:
         """One whose values are not kept; those are in the order of the shape, so that every shape

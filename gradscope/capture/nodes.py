@@ -42,11 +42,11 @@ def op_name(live: LiveNode) -> str:
     if forward is not None:
         # Where the class was defined inside a function is of no interest.
         return str(forward.__qualname__).rpartition("<locals>.")[2]
-    return _without_namespace(torch_name(live))
+    return without_namespace(torch_name(live))
 
 
-@lru_cache(maxsize=4_096)
-def _without_namespace(name: str) -> str:
+def without_namespace(name: str) -> str:
+    """A name that torch has for a node, without where torch's own code defines it."""
     return name.rpartition("::")[2].rstrip(")")
 
 

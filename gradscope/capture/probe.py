@@ -28,7 +28,6 @@ from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
-from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.version import VERSION
@@ -107,7 +106,6 @@ class Probe:
         self._leaf_meter = Meter(limit=0)
         self._leaf_sizes: list[int] = []
 
-    @collector_paused()
     def report(
         self,
         passes: Sequence[BackwardPass] = (),
@@ -186,7 +184,8 @@ class Probe:
         )
 
     def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[Flow, list[int]]:
-        flow = Flow(self.walked, self._meter)
+        outputs = (len(node.outputs) for node in self.graph.nodes)
+        flow = Flow(self.walked, self._meter, outputs)
         seeds = [
             NONE if gradient is None else flow.seed(self.walked.index[node], output, gradient)
             for (node, output), gradient in zip(self._edges, gradients, strict=True)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import NamedTuple
+
+import msgspec
 
 MAX_SPANS = 2_000_000
 """Calls remembered; older ones are forgotten by halves, so that a long training cannot fill
 memory."""
 
 
-class Span(NamedTuple):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """One torch call that made nodes: those with sequence numbers in ``first <= n < end``.
 
     ``place`` is a number of :class:`~gradscope.capture.places.Places`, -1 where none is known.
@@ -63,10 +64,11 @@ class Spans:
         position = bisect_right(self._firsts, sequence) - 1
         if position < 0 or sequence >= self._ends[position]:
             return None
-        first = self._firsts[position]
-        forward = self._backward.get(first)
-        made = first, self._ends[position], self._places[position]
-        return Span(*made, False) if forward is None else Span(*made, True, forward)
+        first, end, place = self._firsts[position], self._ends[position], self._places[position]
+        forward = self._backward.get(first) if self._backward else None
+        if forward is None:
+            return Span(first, end, place, False)
+        return Span(first, end, place, True, forward)
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
