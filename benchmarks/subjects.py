@@ -25,6 +25,7 @@ from gradscope.capture.request import Request
 from gradscope.capture.source import Sources
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.capture.watcher import Watcher
+from gradscope.garbage import collector_paused
 from gradscope.report import Report
 
 
@@ -171,7 +172,7 @@ def graph(program: Program, clock: Clock) -> None:
     finally:
         recorder.stop()
     scopes = Scopes.of_namespaces([{"model": program.module, "loss": loss}])
-    with clock.running():
+    with clock.running(), collector_paused():
         Probe([loss], recorder, scopes, Detail())
 
 
@@ -181,7 +182,7 @@ def gradients(program: Program, clock: Clock) -> None:
     assert loss.grad_fn is not None
     walked = walk([loss.grad_fn])
     make_release_safe(walked)
-    with clock.running():
+    with clock.running(), collector_paused():
         flow = Flow(walked, Meter())
         flow.seed(0, 0, torch.ones(()))
         with flow.hooked():

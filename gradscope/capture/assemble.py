@@ -164,15 +164,14 @@ class Assembler:
     def _inner_results(self, nodes: Sequence[Node]) -> Iterator[int]:
         """Nodes that look like the value of `y = model(x)`, but went into another layer of it."""
         modules = self.recorder.modules
+        outermost: dict[int | None, int] = {None: OUTSIDE}
+        for call, number in self._call_numbers.items():
+            outermost[number] = modules.library_call(call)
         for source, _, target, _ in self.walked.edges:
             origin = nodes[target].origin
             if not nodes[target].variable or origin is None or origin != nodes[source].origin:
                 continue
-            calls = (
-                modules.library_call(modules.call_of(self.walked.nodes[node]._sequence_nr()))
-                for node in (source, target)
-            )
-            if next(calls) == next(calls) != OUTSIDE:
+            if outermost[nodes[source].call] == outermost[nodes[target].call] != OUTSIDE:
                 yield target
 
     def _outputs(self, number: int, live: LiveNode) -> tuple[TensorInfo | None, ...]:

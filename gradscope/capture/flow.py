@@ -129,8 +129,11 @@ class Flow:
                 if gradient is None:
                     self.edges[edge] = NONE
                     continue
-                # Passed through unchanged: it was measured when it arrived.
-                seen = _find(place.arrived, gradient) or self._measure(gradient)
+                for seen in place.arrived:
+                    if seen.is_still(gradient):
+                        break  # passed through unchanged: it was measured when it arrived
+                else:
+                    seen = self._measure(gradient)
                 self._sent[edge], self.edges[edge] = seen, seen.entry
             place.arrived.clear()
 
@@ -173,10 +176,3 @@ def _needs_a_look_before(place: Place, node: object) -> bool:
     # on arrival, and a user's function may overwrite what it is given.
     is_sum = len(place.arriving) > 1 or len(place.arriving[0]) > 1
     return is_sum or bool(place.seeded) or isinstance(node, BackwardCFunction)
-
-
-def _find(seen: Iterable[Seen], gradient: torch.Tensor) -> Seen | None:
-    for one in seen:
-        if one.is_still(gradient):
-            return one
-    return None
