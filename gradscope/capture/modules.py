@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
@@ -29,8 +30,7 @@ OUTSIDE = -1
 """The call of a node that was made outside every module."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a module sits: which root module it belongs to, and its dotted path from there.
 
     ``is_library``: its forward is torch's own code, such as that of ``nn.Sequential``.
@@ -73,6 +73,7 @@ class ModuleTracker:
         self._handles: list[Any] = []
         self._has_hooks = module_hooks._has_any_global_hook
         self._parameters: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._is_library: dict[type, bool] = {}
 
     def parameter_name(self, tensor: torch.Tensor) -> str:
         """The name of a parameter in its root module, also when that module is gone."""
@@ -201,7 +202,9 @@ class ModuleTracker:
             return self._add_root(module)
         # Not registered below the root when that was entered: added since, or held in a plain list.
         parent = self._running[-1]
-        place = _join(self._place_of(parent), _name_within(parent, module), module)
+        around, name = self._place_of(parent), _name_within(parent, module)
+        path = f"{around.path}.{name}" if around.path else name
+        place = self._place(around.root, path, module)
         self.strays.append((weakref.ref(module), place))
         return self._remember(module, place)
 
@@ -214,12 +217,25 @@ class ModuleTracker:
         number = len(self.roots)
         has_parameters = next(module.parameters(), None) is not None
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
-        for name, child in module.named_modules():
+        parameters: dict[int, tuple[weakref.ref[Any], str]] = {}
+        for path, child in module.named_modules():
             if self._known(child) is None:
-                self._remember(child, _place(number, name, child))
-        for name, tensor in module.named_parameters():
-            self._parameters[id(tensor)] = (weakref.ref(tensor), name)
+                self._remember(child, self._place(number, path, child))
+            prefix = f"{path}." if path else ""
+            for name, tensor in child.named_parameters(recurse=False):
+                # A shared parameter has the name under which it is met first.
+                parameters.setdefault(id(tensor), (weakref.ref(tensor), prefix + name))
+        self._parameters.update(parameters)
         return self._places[id(module)][1]
+
+    def _place(self, root: int, path: str, module: nn.Module) -> Place:
+        kind = type(module)
+        is_library = self._is_library.get(kind)
+        if is_library is None:
+            # A forward that was generated, as torch.fx does, belongs to no module.
+            written_in = str(getattr(kind.forward, "__module__", ""))
+            is_library = self._is_library[kind] = written_in.startswith("torch.nn.")
+        return Place(root, path, kind.__name__, is_library)
 
     def _remember(self, module: nn.Module, place: Place) -> Place:
         self._places[id(module)] = (weakref.ref(module), place)
@@ -242,15 +258,3 @@ def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
         elif type(value) is dict and not name.startswith("_"):
             yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
-
-
-def _join(parent: Place, name: str, module: nn.Module) -> Place:
-    path = f"{parent.path}.{name}" if parent.path else name
-    return _place(parent.root, path, module)
-
-
-def _place(root: int, path: str, module: nn.Module) -> Place:
-    kind = type(module)
-    # A forward that was generated, as torch.fx does, belongs to no module.
-    written_in = str(getattr(kind.forward, "__module__", ""))
-    return Place(root, path, kind.__name__, written_in.startswith("torch.nn."))

@@ -22,7 +22,7 @@ from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.flow import Flow
 from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
-from gradscope.capture.nodes import is_leaf, outputs_of, torch_name
+from gradscope.capture.nodes import is_leaf, leaf_of, outputs_of, torch_name
 from gradscope.capture.quiet import grads_preserved, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
@@ -170,8 +170,11 @@ class Probe:
 
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""
-        leaves: list[Any] = [self.walked.nodes[leaf.node] for leaf in self.graph.leaves]
-        self._leaf_sizes = [self._leaf_meter.add(leaf.variable) for leaf in leaves]
+        tensors = (leaf_of(self.walked.nodes[leaf.node]) for leaf in self.graph.leaves)
+        # Detached, a parameter is a tensor like any other, and quick to read.
+        self._leaf_sizes = [
+            self._leaf_meter.add(None if tensor is None else tensor.detach()) for tensor in tensors
+        ]
 
     def _leaves(self) -> tuple[Leaf, ...]:
         if not self._leaf_sizes:
