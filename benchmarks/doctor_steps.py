@@ -1,8 +1,9 @@
 """What `gradscope doctor` costs in every step of a long training: examples/char_gpt.
 
 Blocks of plain and of watched steps take turns in one process, so that both meet the same noise;
-times are CPU time on one thread.  "first" are the steps that are all looked at in full, as every
-step is with --thorough; "steady" are those of a long run.
+times are CPU time on one thread.  "a bare mode" does nothing on any torch call; "first" are the
+steps that are all looked at in full, as every step is with --thorough; "steady" are those of a
+long run.
 
     python -m benchmarks.doctor_steps
     python -m benchmarks.doctor_steps --rounds 30 --batch-size 32 --width 192
@@ -13,9 +14,12 @@ import importlib
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 
 import torch
 
+from benchmarks.subjects import Bare
 from benchmarks.tables import ROOT, table
 from gradscope.capture.exam.examiner import Examiner
 from gradscope.capture.exam.request import Examination
@@ -65,19 +69,37 @@ def watched(training: Training, examiner: Examiner) -> list[float]:
         examiner.recorder.stop()
 
 
-def measure(
-    training: Training, rounds: int, thorough: bool
-) -> tuple[list[float], list[float], list[float]]:
-    """Plain times, watched times, and the ratio of each pair of blocks."""
+Block = Callable[[], list[float]]
+
+
+def under_a_bare_mode(training: Training) -> Block:
+    """Blocks in which torch shows every call to somebody, who does nothing."""
+
+    def block() -> list[float]:
+        with Bare():
+            return training.block()
+
+    return block
+
+
+def by_doctor(training: Training, thorough: bool) -> Block:
+    """Blocks of a training that a doctor has watched for a while."""
     examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
-    training.block()
     for _ in range(3):
         watched(training, examiner)
+    return lambda: watched(training, examiner)
+
+
+def measure(
+    training: Training, rounds: int, block: Block
+) -> tuple[list[float], list[float], list[float]]:
+    """Plain times, watched times, and the ratio of each pair of blocks."""
+    training.block()
     plain: list[float] = []
     seen: list[float] = []
     ratios: list[float] = []
     for _ in range(rounds):
-        one, other = training.block(), watched(training, examiner)
+        one, other = training.block(), block()
         plain += one
         seen += other
         ratios.append(statistics.median(other) / statistics.median(one))
@@ -93,8 +115,12 @@ def main() -> None:
     torch.set_num_threads(1)
     training = Training(args.batch_size, args.width)
     rows = []
-    for name, thorough in (("first", True), ("steady", False)):
-        plain, seen, ratios = measure(training, args.rounds, thorough)
+    for name, make in (
+        ("a bare mode", under_a_bare_mode),
+        ("first", partial(by_doctor, thorough=True)),
+        ("steady", partial(by_doctor, thorough=False)),
+    ):
+        plain, seen, ratios = measure(training, args.rounds, make(training))
         middles = [f"{statistics.median(times):.1f}" for times in (plain, seen)]
         ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
         rows.append((name, *middles, ratio))

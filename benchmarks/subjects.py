@@ -73,7 +73,7 @@ def backward(program: Program, clock: Clock) -> None:
         backward_of(loss)
 
 
-class _Bare(TorchFunctionMode):
+class Bare(TorchFunctionMode):
     """A mode that does nothing: the least that seeing every torch call costs."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -82,7 +82,7 @@ class _Bare(TorchFunctionMode):
 
 def bare_mode(program: Program, clock: Clock) -> None:
     """Forward under a mode that does nothing."""
-    with _Bare(), clock.running():
+    with Bare(), clock.running():
         program.forward()
 
 
