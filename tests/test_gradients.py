@@ -207,6 +207,21 @@ def test_what_a_function_keeps_is_not_taken_for_what_torch_tells(
     assert "Traceback" not in expected.err + found.err
 
 
+def test_a_backward_call_in_inference_mode_is_seen_as_any_other(session: Session) -> None:
+    report = session.look("""
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        y = (x.view(3) * 2).view(3).sum()
+        with torch.inference_mode():
+            y.backward()
+        """)
+    assert is_close(new_gradient(report, "x"), [2, 2, 2])
+    assert all(
+        is_close(info, [2, 2, 2]) for info in edges_into(report, leaf_named(report, "x").node)
+    )
+    assert report.notes == ()
+
+
 # ---------------------------------------------------------------------- what is not reached
 
 

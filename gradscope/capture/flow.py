@@ -38,7 +38,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
     def is_still(self, gradient: torch.Tensor) -> bool:
         """Whether this is that very tensor, unchanged since."""
-        return self.tensor() is gradient and self.version in (-1, gradient._version)
+        is_it = self.tensor() is gradient
+        return is_it and (self.version == -1 or self.version == gradient._version)
 
 
 class Place(msgspec.Struct, gc=False):
@@ -116,26 +117,37 @@ class Flow:
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 
+    # What runs inside the program's backward must not fail because of us.
+
     def _before(self, place: Place, received: Gradients) -> None:
-        with _unseen():
-            self._note(place, received)
+        try:
+            with _unseen():
+                self._note(place, received)
+        except Exception as error:
+            self.meter.fault = self.meter.fault or error
 
     def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
-        with _unseen():
-            if not place.arrived:
-                self._note(place, received)
-            for slot, edge in place.leaving:
-                gradient = sent[slot] if slot < len(sent) else None
-                if gradient is None:
-                    self.edges[edge] = NONE
-                    continue
-                for seen in place.arrived:
-                    if seen.is_still(gradient):
-                        break  # passed through unchanged: it was measured when it arrived
-                else:
-                    seen = self._measure(gradient)
-                self._sent[edge], self.edges[edge] = seen, seen.entry
-            place.arrived.clear()
+        try:
+            with _unseen():
+                if not place.arrived:
+                    self._note(place, received)
+                self._note_sent(place, sent)
+        except Exception as error:
+            self.meter.fault = self.meter.fault or error
+
+    def _note_sent(self, place: Place, sent: Gradients) -> None:
+        for slot, edge in place.leaving:
+            gradient = sent[slot] if slot < len(sent) else None
+            if gradient is None:
+                self.edges[edge] = NONE
+                continue
+            for seen in place.arrived:
+                if seen.is_still(gradient):
+                    break  # passed through unchanged: it was measured when it arrived
+            else:
+                seen = self._measure(gradient)
+            self._sent[edge], self.edges[edge] = seen, seen.entry
+        place.arrived.clear()
 
     def _note(self, place: Place, received: Gradients) -> None:
         upstream = place.upstream

@@ -54,12 +54,13 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Torch calls in the block reach no mode of the program and leave its random state alone."""
+    """Torch calls in the block reach no mode of the program, are made in no inference mode, and
+    leave its random state alone."""
     states = _random_states()
     modes = mode_stack()
     _pop(len(modes))
     try:
-        with dispatch_unseen():
+        with dispatch_unseen(), torch.inference_mode(False):
             yield
     finally:
         _push(modes)

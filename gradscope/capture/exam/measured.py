@@ -40,8 +40,8 @@ class DoctorsFlow(Flow):
                 self.replaced.add(place.number)
         return super()._received(place, output, gradient)
 
-    def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
-        super()._after(place, sent, received)
+    def _note_sent(self, place: Place, sent: Gradients) -> None:
+        super()._note_sent(place, sent)
         if self._births < MAX_BIRTHS and self._is_birth(place):
             self._births += 1
             self.saved.extend(summaries(place.number, self._walked.nodes[place.number]))
