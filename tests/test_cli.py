@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gradscope import load
+from tests.looking import hear_ctrl_c
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -126,6 +127,7 @@ def test_ctrl_c_ends_the_process_as_python_ends_it(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_ctrl_c,
     ) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)

@@ -20,7 +20,7 @@ from termios import TIOCSWINSZ
 import pytest
 
 from tests.conftest import python_says
-from tests.looking import Session
+from tests.looking import Session, hear_ctrl_c
 
 LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
 SICK = LEAF + "loss = w.sqrt().sum()\nloss.backward()\n"
@@ -519,13 +519,17 @@ def _interrupted(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_ctrl_c,
     ) as process:
-        stream = process.stderr if "json" in options else process.stdout
-        assert stream is not None and stream.readline() == "ready\n"
-        time.sleep(0.5)
-        for one in signals:
-            process.send_signal(one)
-        out, err = process.communicate(timeout=120)
+        try:
+            stream = process.stderr if "json" in options else process.stdout
+            assert stream is not None and stream.readline() == "ready\n"
+            time.sleep(0.5)
+            for one in signals:
+                process.send_signal(one)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()  # one that has not ended would never
     return process.returncode, out, err
 
 
