@@ -1,8 +1,8 @@
-"""The 2-norm of a tensor of any size, to six digits.
+"""The 2-norm of a tensor of any size, to four digits at least.
 
 torch adds up the squares of a float32 tensor on the CPU in a few running sums.  Of some millions of
 elements the later ones are lost in rounding: the norm of ten million equal numbers is wrong in the
-second digit.  By parts it is not, and takes no longer.  Knows nothing of gradients.
+second digit.  Products of parts are exact enough, and faster.  Knows nothing of gradients.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import torch
 
-MANY = 32_768
+MANY = 16_384
 """Elements from which on a norm is taken by parts."""
 
-PART = 1_024
+PART = 131_072
 
 _norm: Callable[..., torch.Tensor] = torch.linalg.vector_norm
 
@@ -27,32 +27,29 @@ def norm(tensor: torch.Tensor) -> float:
     """
     if tensor.numel() < MANY:
         return _norm(tensor).item()
-    return _norm_by_parts(tensor)
-
-
-def _norm_by_parts(tensor: torch.Tensor) -> float:
     times = 1
     if 0 in tensor.stride():  # expanded: the same elements again and again
         for dimension, stride in enumerate(tensor.stride()):
             if stride == 0:
                 times *= tensor.shape[dimension]
                 tensor = tensor.narrow(dimension, 0, 1)
-    if tensor.numel() >= MANY:
-        tensor = _norms_of_parts(tensor)
-    return _norm(tensor, dtype=torch.float64).item() * math.sqrt(times)
+    return math.sqrt(times * _square(tensor))
 
 
-def _norms_of_parts(tensor: torch.Tensor) -> torch.Tensor:
+def _square(tensor: torch.Tensor) -> float:
+    """The sum of the squares of all elements."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
     if not tensor.is_contiguous():
         # The order of the elements is of no interest, so they are taken as they lie in memory.
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         tensor = tensor.permute(order)
     if tensor.is_contiguous():
-        if tensor.numel() % PART == 0:  # nearly all
-            return _norm(tensor.view(-1, PART), dim=1)
         tensor = tensor.view(-1)
     if tensor.dim() > 1:
         longest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
-        return _norm(tensor, dim=longest)
-    rest = tensor[tensor.numel() // PART * PART :]
-    return torch.cat([_norm(tensor.unfold(0, PART, PART), dim=1), _norm(rest).view(1)])
+        return float(_norm(_norm(tensor, dim=longest), dtype=torch.float64) ** 2)
+    if tensor.numel() <= PART:
+        return torch.dot(tensor, tensor).item()
+    parts = torch.split(tensor, PART)
+    return math.fsum(torch.dot(part, part).item() for part in parts)
