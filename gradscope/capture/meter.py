@@ -41,7 +41,7 @@ NOT_REACHED, NONE = 0, 1
 MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
-WORTH_KNOWING = 32_768
+WORTH_KNOWING = 65_536
 """Of a gradient with so many elements it is remembered that it was read: reading one that is
 smaller takes no longer than finding it."""
 

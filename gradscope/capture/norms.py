@@ -15,7 +15,11 @@ import torch
 MANY = 16_384
 """Elements from which on a norm is taken by parts."""
 
-PART = 131_072
+PART = 1_048_576
+"""Elements of one product."""
+
+FEWER = 65_536
+"""The same where they do not lie side by side: then there is one running sum only."""
 
 _norm: Callable[..., torch.Tensor] = torch.linalg.vector_norm
 
@@ -49,7 +53,8 @@ def _square(tensor: torch.Tensor) -> float:
     if tensor.dim() > 1:
         longest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
         return float(_norm(_norm(tensor, dim=longest), dtype=torch.float64) ** 2)
-    if tensor.numel() <= PART:
+    size = PART if tensor.is_contiguous() else FEWER
+    if tensor.numel() <= size:
         return torch.dot(tensor, tensor).item()
-    parts = torch.split(tensor, PART)
+    parts = torch.split(tensor, size)
     return math.fsum(torch.dot(part, part).item() for part in parts)
