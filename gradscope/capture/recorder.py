@@ -70,7 +70,7 @@ class Recorder(TorchFunctionMode):
         self.places = Places()
         self.freed = Freed()
         self.values = Values(keep)
-        self.leaf_names = LeafNames(self.sources)
+        self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.last: Any = None
         self.fault: Exception | None = None
         self.refused: list[torch.Tensor] = []

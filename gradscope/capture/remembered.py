@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -75,10 +76,12 @@ class LeafNames:
 
     Args:
         sources: tells the operands of a place.
+        has_name: whether a leaf is a parameter whose name is known already.
     """
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, has_name: Callable[[torch.Tensor], object]) -> None:
         self._sources = sources
+        self._has_name = has_name
         self._names: dict[int, tuple[weakref.ref[torch.Tensor], list[str]]] = {}
         self._visits: dict[int, int] = {}
 
@@ -92,7 +95,8 @@ class LeafNames:
         self._visits[place] = visits + 1
         site = places.site(place)
         for tensor in tensors_in(args):
-            if site is not None and tensor.requires_grad and tensor.is_leaf:
+            is_leaf = tensor.requires_grad and tensor.is_leaf
+            if site is not None and is_leaf and not self._has_name(tensor):
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
