@@ -1,8 +1,8 @@
 """The 2-norm of a tensor of any size, to four digits at least.
 
 torch adds up the squares of a float32 tensor on the CPU in a few running sums.  Of some millions of
-elements the later ones are lost in rounding: the norm of ten million equal numbers is wrong in the
-second digit.  Products of parts are exact enough, and faster.  Knows nothing of gradients.
+elements the later ones are lost in rounding: the norm of twenty million equal numbers comes out
+5 % wrong.  Products of parts are exact enough, and as fast.  Knows nothing of gradients.
 """
 
 from __future__ import annotations

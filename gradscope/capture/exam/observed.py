@@ -113,7 +113,7 @@ def _learner(
 ) -> Learner:
     known = tap.learners
     held = optimized.get(id(tensor))
-    names = [name, *tap.leaf_names.of(tensor)]
+    names = [name, _used_name(tap, tensor)]
     made = known.born(tensor)
     made = made if made >= 0 else tap.parameters.made(tensor)
     event = tap.events.made(tensor) if made < 0 else None
@@ -149,7 +149,7 @@ def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
 
 
 def _used_name(tap: Tap, leaf: torch.Tensor) -> str:
-    return next(iter(tap.leaf_names.of(leaf)), "")
+    return next(iter(tap.leaf_names.of(leaf)), "") or tap.modules.parameter_name(leaf)
 
 
 def _broadcasts(tap: Tap, origins: Origins) -> Iterator[Broadcast]:
