@@ -41,6 +41,10 @@ PROGRAMS = {
         """,
     "half": "loss = (x.half() * 300).t().float().sum() + (x.bfloat16() @ w.bfloat16()).sum()",
     "complex": "z = torch.complex(x, w); loss = (z * z.conj().t()).abs().sum() + z.imag.sum()",
+    "complex half": """
+        z = torch.complex(x, w).to(torch.complex32).to(torch.complex64)
+        loss = z.abs().sum()
+        """,
     "double": "loss = (x.double() * 1e-200).t().sum()",
     "not finite": "loss = (x.t().sqrt().t() * 2).sum() + (x * 1e30 * 1e-30).sum()",
     "zero and tiny": "loss = (x.t() * 0).sum() + (x * 1e-30).view(-1).sum()",

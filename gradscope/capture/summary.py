@@ -103,13 +103,9 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
 def readable(tensor: torch.Tensor) -> bool:
     """Whether the elements can be read at all: dense, with data, not wrapped by a transform, and
     not computed by a class or mode of the program."""
-    if torch._C._len_torch_dispatch_stack():
-        return False
-    if is_ordinary(tensor) and not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        return True
     return (
-        is_plain(tensor)
-        and not tensor.is_meta
+        (is_ordinary(tensor) or (is_plain(tensor) and not tensor.is_meta))
+        and not torch._C._len_torch_dispatch_stack()
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     )
 
@@ -251,7 +247,7 @@ def size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> Gr
     the gradient that it stands for."""
     if still.dtype not in _WIDE:
         # The square of 300 is infinite in float16, and float8 has no norm at all.
-        still = still.float()
+        still = still.to(torch.complex64 if still.is_complex() else torch.float32)
     norm = norm_of(still)
     if 0 < norm < math.inf:
         return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
