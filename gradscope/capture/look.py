@@ -16,11 +16,9 @@ from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.roots import usable_root
 from gradscope.capture.seed import fit, implicit_gradient, parse_gradient
-from gradscope.garbage import collector_paused
 from gradscope.report import Report
 
 
-@collector_paused()
 def look(
     recorder: Recorder | None, frame: FrameType, root: Any, gradient: Sequence[Any] | None
 ) -> Report:

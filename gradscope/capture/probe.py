@@ -28,6 +28,7 @@ from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
+from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.version import VERSION
@@ -91,6 +92,7 @@ class Probe:
         detail: how much to keep.
     """
 
+    @collector_paused()
     def __init__(
         self, roots: Sequence[Any], recorder: Recorder, scopes: Scopes, detail: Detail
     ) -> None:
@@ -106,6 +108,7 @@ class Probe:
         self._leaf_meter = Meter(limit=0)
         self._leaf_sizes: list[int] = []
 
+    @collector_paused()
     def report(
         self,
         passes: Sequence[BackwardPass] = (),
@@ -121,6 +124,7 @@ class Probe:
         check(finished)
         return finished
 
+    @collector_paused()
     def own_pass(self, gradient: torch.Tensor) -> BackwardPass:
         """Send a gradient through the graph from its one root.
 
@@ -140,6 +144,7 @@ class Probe:
         flow.end()
         return backward_pass(flow, self.graph, seeds)
 
+    @collector_paused()
     def watch(self, call: BackwardCall, number: int) -> Watched:
         """Let the program make its call, and see what flows."""
         with unseen():

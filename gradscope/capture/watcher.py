@@ -34,7 +34,6 @@ from gradscope.capture.steps import joined
 from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
 from gradscope.errors import CaptureError, GradscopeError
-from gradscope.garbage import collector_paused
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
@@ -80,8 +79,7 @@ class Watcher:
         watched: Made | None = None
         if not self._is_done and self.calls >= self._request.call:
             try:
-                with collector_paused():
-                    watched = self._look_at(call)
+                watched = self._look_at(call)
             except GradscopeError as error:
                 self.error = error
             except Exception as error:
@@ -175,7 +173,6 @@ class Watcher:
 
     # ------------------------------------------------------------------ when it has ended
 
-    @collector_paused()
     def finish(self, namespace: Mapping[str, Any], value: object) -> None:
         """The program ran to its end: answer from what it left, or set ``error``."""
         if self.answered:
@@ -188,7 +185,6 @@ class Watcher:
         except GradscopeError as error:
             self.error = error
 
-    @collector_paused()
     def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
         if self.answered:
