@@ -106,32 +106,30 @@ def ask(*arguments: str, limit: int = 900) -> Rounds:
     def confine() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
 
-    # Stopped from outside: under a limit of its CPU time, a process is told that time in ticks.
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.worker", *arguments],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            **(STEADY_MEMORY if arguments[0] == "time" else {}),
-            "OMP_NUM_THREADS": "1",
-            "PYTHONWARNINGS": "ignore",
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=confine,
-    )
-    is_late = False
     try:
-        out, _ = worker.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        is_late = True
-        worker.kill()
-        out, _ = worker.communicate()
+        # Stopped from outside: under a limit of its CPU time, a process is told that time in ticks.
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.worker", *arguments],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                **(STEADY_MEMORY if arguments[0] == "time" else {}),
+                "OMP_NUM_THREADS": "1",
+                "PYTHONWARNINGS": "ignore",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=confine,
+            check=False,
+            timeout=limit,
+        )
+        out, ending = done.stdout, _ending(done.returncode)
+    except subprocess.TimeoutExpired as late:
+        out, ending = late.stdout or b"", f"over {limit} s"
     print(".", end="", file=sys.stderr, flush=True)
     told = [json.loads(line) for line in out.splitlines() if line.startswith(b"{")]
     errors = [str(one["error"]) for one in told if "error" in one]
     rows = [one for one in told if "error" not in one]
-    ending = f"over {limit} s" if is_late else _ending(worker.returncode)
     return Rounds(rows, errors[0] if errors else ending)
 
 

@@ -18,10 +18,8 @@ from torch.autograd.function import BackwardCFunction
 
 from gradscope.capture.meter import NONE, NOT_REACHED, Meter
 from gradscope.capture.nodes import is_leaf, outputs_of
+from gradscope.capture.quiet import functions_off
 from gradscope.capture.walk import Walked
-
-_unseen = torch._C.DisableTorchFunction
-"""What we ask of a gradient reaches no mode that the program has entered."""
 
 Gradients = tuple[torch.Tensor | None, ...]
 
@@ -106,7 +104,7 @@ class Flow:
 
     def arrived(self, node: int, output: int, gradient: torch.Tensor | None) -> None:
         """Tell what a node received when the pass ended there and no hook could see it."""
-        with _unseen():
+        with functions_off():
             place = self._places[node]
             place.upstream[output] = self._received(place, output, gradient)
 
@@ -121,14 +119,14 @@ class Flow:
 
     def _before(self, place: Place, received: Gradients) -> None:
         try:
-            with _unseen():
+            with functions_off():
                 self._note(place, received)
         except Exception as error:
             self.meter.fault = self.meter.fault or error
 
     def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
         try:
-            with _unseen():
+            with functions_off():
                 if not place.arrived:
                     self._note(place, received)
                 self._note_sent(place, sent)

@@ -17,6 +17,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+functions_off = torch._C.DisableTorchFunction
+"""While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""
+
 _NOTHING = nullcontext()
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
@@ -86,12 +89,12 @@ def dispatch_unseen() -> AbstractContextManager[Any]:
 @contextmanager
 def grads_preserved() -> Iterator[None]:
     """Whatever backward does to ``.grad`` of any tensor in the block is undone."""
-    with torch._C.DisableTorchFunction():
+    with functions_off():
         kept = [_put_away(tensor) for tensor in _with_grad()]
     try:
         yield
     finally:
-        with torch._C.DisableTorchFunction():
+        with functions_off():
             for one in kept:
                 _put_back(*one)
 

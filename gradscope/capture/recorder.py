@@ -27,7 +27,7 @@ from gradscope.capture.events import Events, tensors_in
 from gradscope.capture.freed import MAX_NODES, Freed
 from gradscope.capture.modules import ModuleTracker
 from gradscope.capture.places import Places
-from gradscope.capture.quiet import mode_removed, mode_stack, push_mode, take_out
+from gradscope.capture.quiet import functions_off, mode_removed, mode_stack, push_mode, take_out
 from gradscope.capture.remembered import LeafNames, Values
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site, Sources
@@ -38,9 +38,6 @@ from gradscope.capture.warned import WarningPlaces
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
-_unseen = torch._C.DisableTorchFunction
-"""While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""
-
 BackwardHandler = Callable[[BackwardCall], Any]
 """Makes a backward call of the program, or does not, and returns its result."""
 
@@ -148,7 +145,7 @@ class Recorder(TorchFunctionMode):
         before = _sequence()
         out = func(*args, **kwargs)
         made = (before, _sequence())
-        with _unseen():
+        with functions_off():
             self._note(Seen(func, args, kwargs, made, out, frame, self.places))
         return out
 
@@ -160,7 +157,7 @@ class Recorder(TorchFunctionMode):
         before = _sequence()
         out = original(*args, **kwargs)
         made = (before, _sequence())
-        with _unseen():
+        with functions_off():
             self._note(Seen(original, args, kwargs, made, out, sys._getframe(1), self.places))
         return out
 

@@ -54,7 +54,7 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     links: Links = {}
     walked = _numbered(_by_creation(nearest(roots, links=links), links), links)
     if any(source >= target for source, _, target, _ in walked.edges):
-        walked = _numbered(_postorder(roots)[::-1], links)
+        walked = _numbered(_postorder(roots, links)[::-1], links)
     depth = [1] * len(walked.nodes)
     for source, _, target, _ in walked.edges:
         depth[target] = max(depth[target], depth[source] + 1)
@@ -92,7 +92,7 @@ def _numbered(order: list[LiveNode], links: Links) -> Walked:
     return Walked(order, edges, index)
 
 
-def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
+def _postorder(roots: list[LiveNode], links: Links) -> list[LiveNode]:
     finished: list[LiveNode] = []
     seen: set[LiveNode] = set()
     stack: list[tuple[LiveNode, bool]] = [(node, False) for node in roots]
@@ -107,7 +107,7 @@ def _postorder(roots: list[LiveNode]) -> list[LiveNode]:
         stack.append((node, True))
         # The first slot must finish last to come first in the reversed order, so it is pushed
         # first.
-        for target, _ in node.next_functions:
+        for target, _ in links[node]:
             if target is not None and target not in seen:
                 stack.append((target, False))
     return finished

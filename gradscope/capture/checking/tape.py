@@ -17,13 +17,12 @@ from torch.utils import _pytree as pytree
 from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.checking.call import HOOKED, Call, is_tensor, problem_of
 from gradscope.capture.checking.slots import Given, Slot, Slots, is_usable, memory_of
-from gradscope.capture.quiet import dispatch_unseen
+from gradscope.capture.quiet import dispatch_unseen, functions_off
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
 from gradscope.capture.walk import make_release_safe, walk
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
-_unseen = torch._C.DisableTorchFunction
 _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 MAX_BYTES = 2**31
@@ -85,7 +84,7 @@ class Tape(Recorder):
         before = _sequence()
         out = super()._backward(func, args, kwargs, frame)
         if func is torch.autograd.grad:
-            with _unseen():
+            with functions_off():
                 self._tape((before, _sequence()), args, kwargs, out)
         return out
 
@@ -239,7 +238,7 @@ class _Opened:
     def __enter__(self) -> None:
         opened = None
         if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
-            with _unseen(), dispatch_unseen():
+            with functions_off(), dispatch_unseen():
                 opened = self._ready()
         self._tape._open.append(opened)
 

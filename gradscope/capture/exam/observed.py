@@ -113,12 +113,11 @@ def _learner(
 ) -> Learner:
     known = tap.learners
     held = optimized.get(id(tensor))
-    names = [name, _used_name(tap, tensor)]
     made = known.born(tensor)
     made = made if made >= 0 else tap.parameters.made(tensor)
     event = tap.events.made(tensor) if made < 0 else None
     return Learner(
-        name=next((one for one in names if one), ""),
+        name=name or _used_name(tap, tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
         in_module=owner is not None,

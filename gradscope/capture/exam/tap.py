@@ -25,13 +25,12 @@ from gradscope.capture.exam.parameters import Parameters
 from gradscope.capture.exam.reads import Reads
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
+from gradscope.capture.quiet import functions_off
 from gradscope.capture.recorder import BackwardHandler, Recorder, is_traced
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Sources
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
-_unseen = torch._C.DisableTorchFunction
-
 _CLIPPING = torch.nn.utils.clip_grad.__file__
 
 MAX_OLD = 20_000
@@ -138,7 +137,7 @@ class Tap(Recorder):
         after = _sequence()
         if before == after and args and out is args[0]:
             return out
-        with _unseen():
+        with functions_off():
             if before == after or not self._note_ordinary(kind, (before, after), out, frame):
                 self._note(Seen(func, args, kwargs, (before, after), out, frame, self.places))
         return out
