@@ -222,7 +222,7 @@ def traced(program: Program) -> Report:
 
 
 def _answer(watcher: Watcher) -> Report:
-    assert watcher.report is not None, watcher.error or watcher.failure
+    assert watcher.report is not None, watcher.error
     return watcher.report
 
 

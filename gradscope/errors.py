@@ -14,12 +14,19 @@ are shown.
     ├── ReportError      a saved report cannot be read, or breaks an invariant
     ├── UnknownLeaf      --path names no leaf (defined in simplify/paths.py)
     ├── OutputError      the result cannot be written
-    └── ToolMissing      a program or package that this format needs is not installed
+    ├── ToolMissing      a program or package that this format needs is not installed
+    └── Fault            gradscope itself went wrong, not what it was asked, nor the program
 """
 
 from __future__ import annotations
 
 import enum
+import os
+import traceback
+from pathlib import Path
+
+SHOW_TRACEBACK = "GRADSCOPE_TRACEBACK"
+"""The environment variable with which a fault of ours is told with its traceback."""
 
 
 class ExitStatus(enum.IntEnum):
@@ -30,6 +37,8 @@ class ExitStatus(enum.IntEnum):
     """Something was found, or the user's program itself failed without choosing a status."""
     USAGE = 2
     TOOL_MISSING = 3
+    FAULT = 4
+    """gradscope itself went wrong, so that what was asked is not known."""
 
 
 class GradscopeError(Exception):
@@ -77,3 +86,44 @@ class ToolMissing(GradscopeError):
     """A program or package needed for the chosen format is not installed."""
 
     status = ExitStatus.TOOL_MISSING
+
+
+class Fault(GradscopeError):
+    """gradscope itself went wrong: neither the program nor its user can mend that.
+
+    Keeps words only: a traceback would hold the program's tensors.
+    """
+
+    status = ExitStatus.FAULT
+
+    @classmethod
+    def of(cls, error: BaseException) -> Fault:
+        """The fault behind an exception that our own code raised."""
+        if isinstance(error, Fault):
+            return error
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+            what = f"too little memory for the look that was asked for: {described(error)}"
+            return cls(what, "ask for less: leave out --values, --saved and --histograms")
+        hint = (
+            "this is a fault of gradscope, not of your program; please report it with what "
+            f"{SHOW_TRACEBACK}=1 prints"
+        )
+        if os.environ.get(SHOW_TRACEBACK):
+            hint = "".join(traceback.format_exception(error)).rstrip()
+        return cls(f"internal error: {described(error)}{_place(error)}", hint)
+
+
+def described(error: BaseException) -> str:
+    """An exception in one line: its type, and the first line of what it says."""
+    if isinstance(error, GradscopeError):
+        return error.what
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _place(error: BaseException) -> str:
+    """Where our code raised it: the innermost frame of ours."""
+    own = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [one for one in frames if one.filename.startswith(own)]
+    return f" ({Path(inside[-1].filename).name}:{inside[-1].lineno})" if inside else ""

@@ -14,7 +14,7 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.explanation import Weights
-from gradscope.plain import Number, TensorInfo
+from gradscope.plain import RAGGED, Number, TensorInfo
 from gradscope.report import BackwardPass, GradientInfo, Graph, Histogram, Report
 from gradscope.sums import check_sums
 
@@ -215,10 +215,12 @@ def _check_weights(weights: Weights, leaves: int, roots: int) -> None:
 
 
 def _check_tensor(tensor: TensorInfo, place: str) -> None:
-    if min(tensor.shape, default=0) < 0:
+    if min(tensor.shape, default=0) < RAGGED:
         _fail(place, f"shape {list(tensor.shape)} has a negative size")
     if tensor.values is None:
         return
+    if RAGGED in tensor.shape:
+        _fail(place, f"has values, but its shape {list(tensor.shape)} does not say how many")
     broken = _unstorable(tensor.values)
     if broken:
         _fail(place, broken)

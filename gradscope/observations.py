@@ -258,7 +258,8 @@ class Observations(Struct, frozen=True):
 
     Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
     calls that were looked at, ``glanced`` those of them that were looked at only briefly.
-    ``zeroed`` is where ``zero_grad`` was called last.
+    ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not
+    be looked at for a fault of gradscope's own; ``faults`` says what was missed for such faults.
     """
 
     learners: tuple[Learner, ...] = ()
@@ -278,6 +279,8 @@ class Observations(Struct, frozen=True):
     failure: Failure | None = None
     watched: int = 0
     glanced: int = 0
+    unseen: int = 0
+    faults: tuple[str, ...] = ()
 
     @property
     def calls(self) -> int:

@@ -20,12 +20,16 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """
 
 
+RAGGED = -1
+"""The size of a dimension in which the parts of a nested tensor differ, or may."""
+
+
 class TensorInfo(Struct, frozen=True):
     """What is known of a tensor: its metadata and, where it is small or asked for, its values.
 
     ``values`` are in row-major order; a complex tensor has two numbers an element, real then
-    imaginary. ``shape`` is in elements, ``dtype`` and ``layout`` are torch's names without the
-    ``torch.`` prefix.
+    imaginary. ``shape`` is in elements, :data:`RAGGED` where a nested tensor has no one size;
+    ``dtype`` and ``layout`` are torch's names without the ``torch.`` prefix.
     """
 
     shape: tuple[int, ...]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ def _installed() -> dict[str, object]:
         "show": vars(warnings).get("_showwarnmsg"),
         "meta path": list(sys.meta_path),
         "trace": sys.gettrace(),
+        "thread hook": threading.excepthook,
+        "traceback": traceback.TracebackException.__init__,
     }
     torch = sys.modules.get("torch")
     recorder = sys.modules.get("gradscope.capture.recorder")

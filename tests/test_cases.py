@@ -362,7 +362,8 @@ def test_a17_the_graph_of_a_gradient_marks_what_backward_made(session: Session) 
     made = [node for node in report.graph.nodes if node.backward_made]
     assert made
     assert set(expressions(report)) == {"x**2"}
-    first = session.look_at(example("second_order.py"))
+    assert session.look_at(example("second_order.py")).graph == report.graph
+    first = session.look_at(example("second_order.py"), "--call", "1")
     assert not [node for node in first.graph.nodes if node.backward_made]
 
 

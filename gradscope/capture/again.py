@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.quiet import functions_on
+
 
 def is_repeatable(function: Any) -> bool:
     """Whether running forward once more leaves no trace that its code shows."""
@@ -53,7 +55,7 @@ def unheard() -> Iterator[None]:
     states = random.getstate(), torch.get_rng_state()
     of_numpy = None if numpy is None else numpy.random.get_state()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
+        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad(), functions_on():
             yield
     finally:
         random.setstate(states[0])

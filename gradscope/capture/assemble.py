@@ -13,6 +13,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture import saved
 from gradscope.capture.calls import edge_of
 from gradscope.capture.flow import Flow
 from gradscope.capture.forward import ForwardValues
@@ -20,9 +21,9 @@ from gradscope.capture.modules import OUTSIDE
 from gradscope.capture.names import ModuleNames, Scopes
 from gradscope.capture.nodes import (
     is_leaf,
+    is_nested,
     op_name,
     outputs_of,
-    saved_tensors,
     torch_name,
     without_namespace,
 )
@@ -36,8 +37,9 @@ from gradscope.capture.summary import (
     readable,
     values_of,
 )
+from gradscope.capture.tensors import grad_fn_of
 from gradscope.capture.walk import NO_SEQUENCE, Walked
-from gradscope.plain import TensorInfo
+from gradscope.plain import RAGGED, TensorInfo
 from gradscope.report import (
     Accumulation,
     BackwardPass,
@@ -81,7 +83,6 @@ class Assembler:
     def __post_init__(self) -> None:
         self._values = ForwardValues(self.walked, self.recorder.values, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
-        self._leaf_sites = self.recorder.events.leaf_sites()
         self._live_names = self._names_of_results()
 
     def graph(self, roots: Iterable[Any]) -> Graph:
@@ -189,7 +190,7 @@ class Assembler:
         return (msgspec.structs.replace(info, values=values),)
 
     def _output(self, number: int, output: int, described: Any) -> TensorInfo:
-        shape = () if described.is_nested_tensor else tuple(map(int, described.shape))
+        shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
         key = (shape, described.dtype, described.device)
         # Most nodes of a large graph share a few shapes, and the saved report shares them too.
         info = self._infos.get(key)
@@ -225,9 +226,9 @@ class Assembler:
             self._calls.append(ModuleCall(path, kind, parent))
 
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
-        for name, tensor in saved_tensors(live):
+        for name, tensor in saved.values(live):
             if isinstance(tensor, torch.Tensor):
-                small = readable(tensor) and tensor.numel() <= self.keep
+                small = tensor.numel() <= self.keep and readable(tensor)
                 yield name, metadata(tensor, values_of(tensor) if small else None)
 
     # ------------------------------------------------------------------ leaves and roots
@@ -242,7 +243,7 @@ class Assembler:
             *self.recorder.leaf_names.of(tensor),
         ]
         names = names or [self.recorder.modules.parameter_name(tensor)]
-        site = self._leaf_sites.get(id(tensor))
+        site = self.recorder.events.leaf_site(tensor)
         # The line that made it may have made a whole module, so it is asked last.
         if site is not None and not any(names):
             names.append(self.recorder.sources.origin(site).variable)
@@ -261,7 +262,8 @@ class Assembler:
         for tensor in self.scopes.held_tensors():
             # Asking a view for its grad_fn may make a new node; one that is not walked is of no
             # use.
-            position = self.walked.index.get(tensor.grad_fn) if tensor.grad_fn is not None else None
+            made = grad_fn_of(tensor)
+            position = None if made is None else self.walked.index.get(made)
             if position is not None and tensor.output_nr == 0:
                 names.setdefault(position, self.scopes.names(tensor)[0])
         return names

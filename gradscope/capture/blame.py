@@ -7,14 +7,13 @@ Reads what nodes saved and what the recorder remembers; knows nothing of the Rep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import torch
-from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture import saved
 from gradscope.capture.events import InPlace, storage_of
-from gradscope.capture.nodes import op_name, saved_tensors
+from gradscope.capture.nodes import op_name
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.source import Site
 from gradscope.capture.walk import Walked
@@ -56,7 +55,8 @@ def _freed(walked: Walked, recorder: Recorder) -> list[str]:
 
 
 def _changed(broken: _Broken, recorder: Recorder) -> str:
-    memory = {storage_of(tensor) for tensor in _raw(broken)}
+    stale = (one for slot in broken.slots for one in saved.unchecked(broken.node, slot))
+    memory = {storage_of(tensor) for tensor in stale}
     changes = _changes_of(broken, memory, recorder.events.in_place)
     # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
     surely = "" if memory else "probably "
@@ -73,7 +73,7 @@ def _broken(walked: Walked, reason: str) -> Iterator[_Broken]:
     for node in walked.nodes:
         slots = [
             slot
-            for slot, value in saved_tensors(node)
+            for slot, value in saved.values(node)
             if isinstance(value, RuntimeError) and reason in str(value)
         ]
         if slots:
@@ -86,18 +86,6 @@ def _changes_of(broken: _Broken, memory: set[int], changes: Iterable[InPlace]) -
     made = broken.node._sequence_nr()
     later = (one for one in changes if one.sequence > made)
     return (one for one in later if not memory or one.storage in memory)
-
-
-def _raw(broken: _Broken) -> list[torch.Tensor]:
-    """The tensors behind the slots as they are now, without torch's check of their version."""
-    node: Any = broken.node
-    if isinstance(node, BackwardCFunction):
-        # Torch says only that some of them changed, not which.
-        saved = list(node._raw_saved_tensors)
-    else:
-        saved = [getattr(node, f"_raw_saved_{slot}", None) for slot in broken.slots]
-    tensors = [getattr(raw, "data", None) for raw in saved]
-    return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
 
 
 def _made_at(node: LiveNode, recorder: Recorder) -> str:

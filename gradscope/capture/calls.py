@@ -16,6 +16,8 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture.tensors import is_functorch_wrapped, requires_grad
+
 
 @dataclass
 class BackwardCall:
@@ -41,13 +43,11 @@ class BackwardCall:
     def parse(
         cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> BackwardCall | None:
-        """Read the arguments of a call; None when torch itself would refuse them."""
+        """Read the arguments of a call; None when torch itself would refuse them, or when it is a
+        detail of ``torch.func``."""
         try:
             bound = inspect.signature(function).bind(*args, **kwargs)
         except TypeError:
-            return None
-        # Inside torch.func a backward is a detail of a transform, on tensors nobody can walk.
-        if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
         bound.apply_defaults()
         given = bound.arguments
@@ -60,12 +60,15 @@ class BackwardCall:
         retain = given.get("retain_graph")
         # No gradient at all is allowed for every root of one element.
         seeds = _as_list(gradients) or [None] * len(roots)
+        inputs = _as_list(given.get("inputs"))
         if len(seeds) != len(roots) or not all(map(_differentiable, roots)):
+            return None
+        if _is_of_a_transform([*roots, *inputs]):
             return None
         return cls(
             roots=roots,
             gradients=seeds,
-            inputs=_as_list(given.get("inputs")),
+            inputs=inputs,
             accumulates=accumulates,
             retain_graph=create_graph if retain is None else bool(retain),
             create_graph=create_graph,
@@ -91,7 +94,19 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
 
 
 def _differentiable(root: object) -> bool:
-    return isinstance(root, GradientEdge) or (isinstance(root, torch.Tensor) and root.requires_grad)
+    return isinstance(root, GradientEdge) or (
+        isinstance(root, torch.Tensor) and requires_grad(root)
+    )
+
+
+def _is_of_a_transform(tensors: list[Any]) -> bool:
+    """Whether a pass is a detail of ``torch.func``, over tensors that nobody can walk.
+
+    What a transform wraps may outlive it: ``vjp`` returns a function that starts from such a shell.
+    """
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return True
+    return any(isinstance(one, torch.Tensor) and is_functorch_wrapped(one) for one in tensors)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -14,8 +14,10 @@ import torch
 
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import Detail, Probe, given
+from gradscope.capture.quiet import functions_on, grads_preserved
 from gradscope.capture.recorder import Recorder
-from gradscope.errors import CaptureError, SeedError
+from gradscope.capture.tensors import requires_grad
+from gradscope.errors import CaptureError, SeedError, described
 from gradscope.report import Graph
 
 LISTED = 8
@@ -43,6 +45,7 @@ def derivative(
     """
     recorder, scopes, frame = seen
     probe = Probe(roots, recorder, scopes, Detail())
+    probe.require_memory()
     tensor = _leaf(probe, leaf)
     seeds = [given(root, seed) for root, seed in zip(roots, gradients, strict=True)]
     if any(seed is None for seed in seeds):
@@ -50,15 +53,19 @@ def derivative(
             "--create-graph needs a root of one element, or the program's own gradient for it",
             "name such a root with --root; --gradient is then fed in at the gradient of the leaf",
         )
-    with torch.enable_grad(), recorder.deriving(roots, frame, create_graph=True):
+    with (
+        torch.enable_grad(),
+        grads_preserved(),
+        functions_on(),
+        recorder.deriving(roots, frame, create_graph=True),
+    ):
         try:
             (found,) = torch.autograd.grad(
                 list(roots), [tensor], seeds, create_graph=True, allow_unused=True
             )
-        except RuntimeError as error:
-            text = (str(error).strip().splitlines() or [""])[0]
+        except Exception as error:  # torch's, or of a hook or a Function of the program
             raise CaptureError(
-                f"no graph of the gradient of {leaf}: {text}",
+                f"no graph of the gradient of {leaf}: {described(error)}",
                 "look at the first pass: gradscope backward",
             ) from error
     return _usable(found, leaf, probe.graph, scopes)
@@ -81,7 +88,7 @@ def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes)
         raise CaptureError(
             f"{leaf} gets no gradient", "why: gradscope explain, or gradscope doctor"
         )
-    if not found.requires_grad:
+    if not requires_grad(found):
         raise CaptureError(
             f"{name} depends on no leaf: the second derivative is 0 everywhere",
             "it is only worth a look where the root is not linear in that leaf",

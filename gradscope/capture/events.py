@@ -6,7 +6,6 @@ history, and tensors changed in place.  Tensors are remembered weakly.  Knows no
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -14,6 +13,12 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.capture.source import Site
+from gradscope.capture.tensors import (
+    TensorTable,
+    is_functorch_wrapped,
+    is_learned_leaf,
+    requires_grad,
+)
 
 MAX_EVENTS = 20_000
 """Events of each sort that are remembered; the oldest are forgotten first."""
@@ -39,10 +44,8 @@ class InPlace(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A tensor without a grad_fn: a leaf, or a result that carries no history, and where it was
-    made."""
+    """How a tensor without a grad_fn was made: a leaf, or a result that carries no history."""
 
-    tensor: weakref.ref[torch.Tensor]
     site: Site | None
     function: str
     grad_enabled: bool
@@ -54,9 +57,9 @@ class Events:
 
     def __init__(self) -> None:
         self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
-        self._plain: deque[Made] = deque(maxlen=MAX_EVENTS)
+        self._plain: TensorTable[Made] = TensorTable(MAX_EVENTS)
         self._many = FEW
-        self._leaves: dict[int, Made] = {}
+        self._leaves: TensorTable[Made] = TensorTable(MAX_EVENTS)
         self._changes: dict[Any, bool] = {}
 
     def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
@@ -93,57 +96,41 @@ class Events:
             self._note_leaf(func, args[0], find_site())
         elif not isinstance(out, torch.Tensor):
             return
-        elif not out.requires_grad:
-            history = any(tensor.requires_grad for tensor in tensors_in(args))
-            enabled = torch.is_grad_enabled()
-            self._plain.append(Made(weakref.ref(out), find_site(), _name(func), enabled, history))
-        elif out.is_leaf:
+        elif not requires_grad(out):
+            history = any(map(requires_grad, tensors_in(args)))
+            self._plain[out] = Made(find_site(), _name(func), torch.is_grad_enabled(), history)
+        else:
             self._note_leaf(func, out, find_site())
 
     def made(self, tensor: torch.Tensor) -> Made | None:
         """How a tensor without a grad_fn came to be, the latest first."""
-        # An id may have been given to another object since; the weak reference tells.
-        leaf = self._leaves.get(id(tensor))
-        if leaf is not None and leaf.tensor() is tensor:
-            return leaf
-        return next((made for made in reversed(self._plain) if made.tensor() is tensor), None)
+        return self._leaves.get(tensor) or self._plain.get(tensor)
 
     def cuts(self) -> Iterator[Site]:
         """Calls that gave a tensor without history, though what it was made from had one, as far
         as that tensor still lives and could have carried it."""
-        for made in self._plain:
-            tensor = made.tensor() if made.had_history else None
-            if made.site is not None and tensor is not None and tensor.is_floating_point():
+        for tensor, made in self._plain.living():
+            if made.had_history and made.site is not None and tensor.is_floating_point():
                 yield made.site
 
     def forget_dead(self) -> None:
         """Forget the results without history that are gone, once there are twice as many."""
         if len(self._plain) > self._many:
-            living = (made for made in self._plain if made.tensor() is not None)
-            self._plain = deque(living, maxlen=MAX_EVENTS)
+            self._plain.forget_dead()
             self._many = max(FEW, 2 * len(self._plain))
 
-    def leaf_sites(self) -> dict[int, Site]:
-        """Where each leaf that still lives was made, by ``id`` of the tensor."""
-        return {
-            key: made.site
-            for key, made in self._leaves.items()
-            if made.site is not None and made.tensor() is not None
-        }
+    def leaf_site(self, tensor: torch.Tensor) -> Site | None:
+        """Where a leaf was made, as far as that was seen."""
+        made = self._leaves.get(tensor)
+        return None if made is None else made.site
 
     def has_leaves(self) -> bool:
         """Whether a leaf that was made still lives."""
-        return any(made.tensor() is not None for made in self._leaves.values())
+        return any(True for _ in self._leaves.living())
 
     def _note_leaf(self, func: Any, tensor: torch.Tensor, site: Site | None) -> None:
-        if not (tensor.requires_grad and tensor.is_leaf):
-            return
-        known = self._leaves.get(id(tensor))
-        if known is None or known.tensor() is not tensor:
-            self._leaves[id(tensor)] = Made(weakref.ref(tensor), site, _name(func), True, False)
-        if len(self._leaves) > MAX_EVENTS:
-            # Dictionaries keep their order, so the first key is the oldest.
-            del self._leaves[next(iter(self._leaves))]
+        if is_learned_leaf(tensor) and tensor not in self._leaves:
+            self._leaves[tensor] = Made(site, _name(func), True, False)
 
 
 def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
@@ -159,7 +146,7 @@ def storage_of(tensor: torch.Tensor) -> int:
     """The address of the memory behind a tensor; 0 where there is none to speak of."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         return 0
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if is_functorch_wrapped(tensor):
         return 0
     return tensor.untyped_storage().data_ptr()
 

@@ -115,6 +115,15 @@ class Flow:
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 
+    def fail(self) -> None:
+        """The pass failed: what was sent to a node has arrived there, also where the node then
+        raised, or had not run yet."""
+        for place in self._places:
+            for output, arriving in enumerate(place.arriving):
+                # Of several edges some may still have been waited for.
+                if place.upstream[output] == NOT_REACHED and len(arriving) == 1:
+                    place.upstream[output] = self.edges[arriving[0]]
+
     # What runs inside the program's backward must not fail because of us.
 
     def _before(self, place: Place, received: Gradients) -> None:
@@ -122,7 +131,7 @@ class Flow:
             with functions_off():
                 self._note(place, received)
         except Exception as error:
-            self.meter.fault = self.meter.fault or error
+            self.meter.note_fault(error)
 
     def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
         try:
@@ -131,7 +140,7 @@ class Flow:
                     self._note(place, received)
                 self._note_sent(place, sent)
         except Exception as error:
-            self.meter.fault = self.meter.fault or error
+            self.meter.note_fault(error)
 
     def _note_sent(self, place: Place, sent: Gradients) -> None:
         for slot, edge in place.leaving:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.quiet import functions_on
 from gradscope.errors import SeedError
 
 MAX_TEXT = 200_000
@@ -35,7 +36,7 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         # Parsed before it is evaluated: 1e999 is infinite by the time there is a value.
         tree = ast.parse(text, "<gradient>", "eval")
         _refuse_overflow(tree, text, what)
-        with torch.enable_grad():  # wherever the program stands
+        with torch.enable_grad(), functions_on():  # wherever the program stands
             return eval(compile(tree, "<gradient>", "eval"), {**_NUMBERS, **namespace})
     except SeedError:
         raise

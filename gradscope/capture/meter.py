@@ -23,6 +23,7 @@ from gradscope.capture.summary import (
     all_plain,
     dense,
     flat_values,
+    has_data,
     is_ordinary,
     is_plain,
     name_of,
@@ -33,6 +34,7 @@ from gradscope.capture.summary import (
     state_of,
     unreadable,
 )
+from gradscope.errors import Fault
 from gradscope.report import GradientInfo
 
 NOT_REACHED, NONE = 0, 1
@@ -82,12 +84,16 @@ class Meter:
         self._keep = keep
         self._left = limit
         self._histograms = histograms
-        self.fault: Exception | None = None
+        self.fault: Fault | None = None
         self._known: dict[Hashable, int] = {}
         self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
         # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
+
+    def note_fault(self, error: Exception) -> None:
+        """Reading has raised: the first such exception is told."""
+        self.fault = self.fault or Fault.of(error)
 
     def add(self, gradient: torch.Tensor | None) -> int:
         """Measure one gradient, unless that has been done, and return its index in the table."""
@@ -106,7 +112,7 @@ class Meter:
                     return self._read(gradient, read)
             except Exception as error:
                 # This runs inside the program's backward, which must not fail because of us.
-                self.fault = self.fault or error
+                self.note_fault(error)
                 return self._append(unreadable(gradient))
 
     def _add_ordinary(self, gradient: torch.Tensor) -> int:
@@ -141,7 +147,7 @@ class Meter:
         size = gradient.numel()
         keep = self._keep if size <= self._left else min(self._keep, SMALL)
         # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
-        if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient):
+        if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient) and has_data(gradient):
             return self._queue(gradient, keep)
         info, values = reader(gradient, keep)
         kept = values if size <= self._left else None

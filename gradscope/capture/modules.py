@@ -8,6 +8,7 @@ Report.
 
 from __future__ import annotations
 
+import inspect
 import threading
 import weakref
 from array import array
@@ -21,7 +22,13 @@ import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
+from gradscope.capture.quiet import Aside
+from gradscope.capture.tensors import TensorTable
+
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+
+MAX_PARAMETERS = 1_000_000
+"""Parameters whose names are remembered."""
 
 MAX_CALLS = 1_000_000
 """Module calls remembered; older ones are forgotten by halves."""
@@ -56,9 +63,12 @@ class ModuleTracker:
 
     ``roots`` are the modules called while no other was running, ``strays`` those that were called
     in another one without being registered in it.
+
+    Args:
+        aside: goes around what is done in the middle of the program.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Callable[[], Aside]) -> None:
         self.roots: list[RootModule] = []
         self.strays: list[tuple[weakref.ref[nn.Module], Place]] = []
         self._places: dict[int, tuple[weakref.ref[nn.Module], Place]] = {}
@@ -72,13 +82,13 @@ class ModuleTracker:
         self._thread = threading.get_ident()
         self._handles: list[Any] = []
         self._has_hooks = module_hooks._has_any_global_hook
-        self._parameters: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
+        self._aside = aside
 
     def parameter_name(self, tensor: torch.Tensor) -> str:
         """The name of a parameter in its root module, also when that module is gone."""
-        known = self._parameters.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else ""
+        return self._parameters.get(tensor) or ""
 
     def start(self) -> None:
         """Install the global hooks; calls of other threads are not recorded."""
@@ -155,6 +165,16 @@ class ModuleTracker:
     def _enter(self, module: nn.Module, _inputs: object) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
+        with self._aside():
+            self._note_enter(module)
+
+    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        with self._aside():
+            self._note_leave(module)
+
+    def _note_enter(self, module: nn.Module) -> None:
         place = self._place_of(module)
         # Numbers go on counting when the oldest calls are forgotten.
         call = self._first_call + len(self._call_places)
@@ -164,9 +184,7 @@ class ModuleTracker:
         self._running.append(module)
         self._note_change(call)
 
-    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
-        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
-            return
+    def _note_leave(self, module: nn.Module) -> None:
         # A module whose forward was entered before recording began leaves without having entered.
         if not self._running or self._running[-1] is not module:
             return
@@ -217,23 +235,24 @@ class ModuleTracker:
         number = len(self.roots)
         has_parameters = next(module.parameters(), None) is not None
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
-        parameters: dict[int, tuple[weakref.ref[Any], str]] = {}
         for path, child in module.named_modules():
             if self._known(child) is None:
                 self._remember(child, self._place(number, path, child))
             prefix = f"{path}." if path else ""
             for name, tensor in child.named_parameters(recurse=False):
                 # A shared parameter has the name under which it is met first.
-                parameters.setdefault(id(tensor), (weakref.ref(tensor), prefix + name))
-        self._parameters.update(parameters)
+                if tensor not in self._parameters:
+                    self._parameters[tensor] = prefix + name
         return self._places[id(module)][1]
 
     def _place(self, root: int, path: str, module: nn.Module) -> Place:
         kind = type(module)
         is_library = self._is_library.get(kind)
         if is_library is None:
-            # A forward that was generated, as torch.fx does, belongs to no module.
-            written_in = str(getattr(kind.forward, "__module__", ""))
+            # Not asked by attribute: a ScriptModule's own would answer, and raise.  A forward that
+            # was generated, as torch.fx does, belongs to no module.
+            forward = inspect.getattr_static(kind, "forward", None)
+            written_in = str(getattr(forward, "__module__", ""))
             is_library = self._is_library[kind] = written_in.startswith("torch.nn.")
         return Place(root, path, kind.__name__, is_library)
 

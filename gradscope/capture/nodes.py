@@ -7,12 +7,11 @@ may cover is asked here.  Knows nothing of graphs or of the Report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
-from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 
@@ -29,6 +28,14 @@ def leaf_of(node: Any) -> torch.Tensor | None:
 def outputs_of(node: object) -> Sequence[Any]:
     """Torch's metadata of the forward tensors whose gradients a node receives."""
     return getattr(node, "_input_metadata", ())
+
+
+def is_nested(described: Any) -> bool:
+    """Whether what torch tells of a forward tensor, or that tensor itself, is nested: then it has
+    no one shape."""
+    return bool(
+        getattr(described, "is_nested_tensor", False) or getattr(described, "is_nested", False)
+    )
 
 
 def torch_name(node: LiveNode) -> str:
@@ -48,22 +55,6 @@ def op_name(live: LiveNode) -> str:
 def without_namespace(name: str) -> str:
     """A name that torch has for a node, without where torch's own code defines it."""
     return name.rpartition("::")[2].rstrip(")")
-
-
-def saved_tensors(node: LiveNode) -> Iterable[tuple[str, Any]]:
-    """What a node kept for backward, by slot; a slot that cannot be read gives its RuntimeError."""
-    if isinstance(node, BackwardCFunction):
-        try:
-            yield from ((f"saved_tensors[{i}]", t) for i, t in enumerate(node.saved_tensors))
-        except RuntimeError as error:
-            yield "saved_tensors", error
-        return
-    # Torch generates one attribute for each saved thing; there is no list of them.
-    for name in slots_of(type(node)):
-        try:
-            yield name.removeprefix("_saved_"), getattr(node, name)
-        except RuntimeError as error:
-            yield name.removeprefix("_saved_"), error
 
 
 @lru_cache(maxsize=4_096)

@@ -16,18 +16,26 @@ from typing import Any
 import msgspec
 import torch
 
+from gradscope.capture import saved
 from gradscope.capture.assemble import Assembler, backward_pass
 from gradscope.capture.blame import explain_failure
 from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.flow import Flow
 from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
-from gradscope.capture.nodes import is_leaf, leaf_of, outputs_of, torch_name
-from gradscope.capture.quiet import grads_preserved, unseen
+from gradscope.capture.nodes import (
+    is_leaf,
+    is_nested,
+    leaf_of,
+    op_name,
+    outputs_of,
+    torch_name,
+)
+from gradscope.capture.quiet import functions_on, grads_preserved, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
-from gradscope.errors import CaptureError
+from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
@@ -121,8 +129,7 @@ class Probe:
         )
         told = (*notes, *self._limits())
         finished = Report(graph, meta(), tuple(passes), told, **(studied or {}))
-        check(finished)
-        return finished
+        return checked(finished)
 
     @collector_paused()
     def own_pass(self, gradient: torch.Tensor) -> BackwardPass:
@@ -132,33 +139,53 @@ class Probe:
         accumulated.  Hooks that the program put on tensors do run, as in any backward.
 
         Raises:
-            CaptureError: when backward fails; says why.
+            CaptureError: when backward fails, or would end the process; says why.
         """
+        self.require_memory()
         self._measure_leaves()
         flow, seeds = self._seeded([gradient])
         try:
-            with flow.hooked(), grads_preserved():
+            with flow.hooked(), grads_preserved(), functions_on():
                 self._send(flow, gradient)
         except Exception as error:
             raise self._explained(error) from error
         flow.end()
         return backward_pass(flow, self.graph, seeds)
 
-    @collector_paused()
     def watch(self, call: BackwardCall, number: int) -> Watched:
         """Let the program make its call, and see what flows."""
+        # Not as a decorator, whose frame would stand between the program and torch.
+        with collector_paused():
+            return self._watch(call, number)
+
+    def _watch(self, call: BackwardCall, number: int) -> Watched:
         with unseen():
             self._measure_leaves()
             flow, seeds = self._seeded(map(given, call.roots, call.gradients))
-        # Measured and not kept: the call may add to this very tensor.
-        before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
+            # Measured and not kept: the call may add to this very tensor.
+            before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
         with flow.hooked():
             ended = made(call)
+        with unseen():
+            return self._watched(call, number, flow, seeds, before, ended)
+
+    def _watched(
+        self,
+        call: BackwardCall,
+        number: int,
+        flow: Flow,
+        seeds: list[int],
+        before: list[int | None],
+        ended: Made,
+    ) -> Watched:
+        """What there is to say of the call, now that it has ended."""
         failure = ended.failure
         if failure is None:
             if not call.accumulates:
                 self._note_results(flow, call, ended.result)
             flow.end()
+        else:
+            flow.fail()
         flowed = backward_pass(flow, self.graph, seeds)
         flowed = msgspec.structs.replace(
             flowed,
@@ -200,6 +227,21 @@ class Probe:
         ]
         return flow, seeds
 
+    def require_memory(self) -> None:
+        """Make sure that a pass of our own finds what the nodes saved: it may come before the
+        program has brought back what it has released.
+
+        Raises:
+            CaptureError: naming the first node that would not.
+        """
+        for node in self.walked.nodes:
+            if saved.is_released(node):
+                raise CaptureError(
+                    f"no gradient can be sent through {op_name(node)}: the memory of what it saved "
+                    "has been given back",
+                    "look at the program's own backward call: leave out --root and --gradient",
+                )
+
     def _send(self, flow: Flow, gradient: torch.Tensor) -> None:
         # Asking for all leaves as inputs leaves every ``.grad`` alone.
         leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
@@ -226,7 +268,7 @@ class Probe:
             origin = self._recorder.sources.origin(raised)
             notes = [f"raised by `{origin.expression}` at {origin.file}:{origin.line}"]
         return CaptureError(
-            f"backward failed with {_first_line(error)}",
+            f"backward failed with {described(error)}",
             "\n".join(notes) or "the program's own backward would fail in the same way",
         )
 
@@ -255,9 +297,9 @@ class Probe:
         opaque = sorted({node.op for node in self.graph.nodes if node.kind == "opaque"})
         limits = [f"{op} hides the operations inside it; only its edges are shown" for op in opaque]
         if self._meter.fault is not None:
-            limits.append(f"not every gradient could be read: {_first_line(self._meter.fault)}")
+            limits.append(f"not every gradient could be read: {self._meter.fault.what}")
         if self._recorder.fault is not None:
-            limits.append(f"not every call could be followed: {_first_line(self._recorder.fault)}")
+            limits.append(f"not every call could be followed: {self._recorder.fault.what}")
         return tuple(limits)
 
 
@@ -266,8 +308,8 @@ def given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
     if seed is not None:
         return seed
     node, output = edge_of(root)
-    described = outputs_of(node)[output] if outputs_of(node) else root
-    if math.prod(described.shape) != 1:
+    described: Any = outputs_of(node)[output] if outputs_of(node) else root
+    if is_nested(described) or math.prod(described.shape) != 1:
         return None
     return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)
 
@@ -283,6 +325,14 @@ def meta(target: str = "") -> Meta:
     )
 
 
-def _first_line(error: Exception) -> str:
-    text = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {text}"
+def checked(report: Report) -> Report:
+    """The very report, if it keeps its invariants.
+
+    Raises:
+        Fault: it does not.
+    """
+    try:
+        check(report)
+    except ReportError as error:
+        raise Fault.of(error) from None
+    return report

@@ -11,17 +11,65 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.autograd import profiler
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
+
+from gradscope.capture.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
-functions_off = torch._C.DisableTorchFunction
-"""While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user."""
+
+_record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
 
 _NOTHING = nullcontext()
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
+
+
+def functions_off() -> AbstractContextManager[Any]:
+    """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
+    nor a profiler that the program has started."""
+    return _Unprofiled() if profiler._is_profiler_enabled else torch._C.DisableTorchFunction()
+
+
+functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
+"""While it is active, tensor classes of the program hear of torch calls again."""
+
+
+class Aside:
+    """Around what we do in the middle of the program: nobody sees it, and nothing of it is raised.
+
+    Args:
+        note_fault: told of what would have been.
+    """
+
+    def __init__(self, note_fault: Callable[[Exception], None]) -> None:
+        self._note_fault = note_fault
+
+    def __enter__(self) -> None:
+        self._off = functions_off()
+        self._off.__enter__()
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        self._off.__exit__(None, None, None)
+        if not isinstance(error, Exception):
+            return False
+        self._note_fault(error)
+        return True
+
+
+class _Unprofiled:
+    """As ``DisableTorchFunction``, and what is computed inside is in no profile."""
+
+    def __enter__(self) -> None:
+        self._off = torch._C.DisableTorchFunction()
+        self._off.__enter__()
+        _record_functions(False)
+
+    def __exit__(self, *_: object) -> None:
+        _record_functions(True)
+        self._off.__exit__(None, None, None)
 
 
 def take_out(mode: TorchFunctionMode) -> list[TorchFunctionMode] | None:
@@ -57,13 +105,14 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Torch calls in the block reach no mode of the program, are made in no inference mode, and
-    leave its random state alone."""
+    """Torch calls in the block reach no mode or tensor class of the program, are made in no
+    inference mode, and leave its random state alone.  Code of the program that is to run as it
+    would by itself, as its hooks do, needs :func:`functions_on` inside."""
     states = _random_states()
     modes = mode_stack()
     _pop(len(modes))
     try:
-        with dispatch_unseen(), torch.inference_mode(False):
+        with dispatch_unseen(), torch.inference_mode(False), functions_off():
             yield
     finally:
         _push(modes)
@@ -115,9 +164,9 @@ def _with_grad() -> list[Any]:
     return [
         tensor
         for tensor in living_tensors()
-        if not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-        and tensor.requires_grad
-        and (tensor.is_leaf or tensor.retains_grad)
+        if not is_functorch_wrapped(tensor)
+        and requires_grad(tensor)
+        and (is_leaf_tensor(tensor) or tensor.retains_grad)
     ]
 
 

@@ -26,15 +26,25 @@ from gradscope.capture.derived import watched_nodes
 from gradscope.capture.events import Events, tensors_in
 from gradscope.capture.freed import MAX_NODES, Freed
 from gradscope.capture.modules import ModuleTracker
+from gradscope.capture.originals import BACKWARD_FUNCTIONS, Originals
 from gradscope.capture.places import Places
-from gradscope.capture.quiet import functions_off, mode_removed, mode_stack, push_mode, take_out
+from gradscope.capture.quiet import (
+    Aside,
+    functions_off,
+    mode_removed,
+    mode_stack,
+    push_mode,
+    take_out,
+)
 from gradscope.capture.remembered import LeafNames, Values
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site, Sources
 from gradscope.capture.spans import Span, Spans
 from gradscope.capture.summary import SMALL
+from gradscope.capture.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.capture.walk import nearest
 from gradscope.capture.warned import WarningPlaces
+from gradscope.errors import Fault
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
@@ -62,20 +72,21 @@ class Recorder(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.sources = sources or Sources()
-        self.modules = ModuleTracker()
+        self.modules = ModuleTracker(self.aside)
         self.events = Events()
         self.places = Places()
         self.freed = Freed()
         self.values = Values(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
-        self.last: Any = None
-        self.fault: Exception | None = None
-        self.refused: list[torch.Tensor] = []
+        self.fault: Fault | None = None
+        self.refused: list[TensorRef] = []
+        self.failed_with: tuple[Any, ...] = ()
+        """The arguments of the call that has just raised; let go of at the next."""
         self.elsewhere = 0  # backward calls that other threads made
         self._spans = Spans()
         self._warnings = WarningPlaces()
         self._on_backward = on_backward or self.let_run
-        self._backward_functions = {torch.Tensor.backward, torch.autograd.grad}
+        self._originals_of = Originals()
         self._first = 0
         self._process = os.getpid()
         self._thread = threading.get_ident()
@@ -93,6 +104,7 @@ class Recorder(TorchFunctionMode):
             raise RuntimeError("a recorder is active already: leave its `with` block first")
         Recorder.active = self
         self._first = _sequence()
+        allow_swaps(self)
         self.modules.start()
         self._warnings.start()
         self._originals = {
@@ -125,6 +137,9 @@ class Recorder(TorchFunctionMode):
         self.modules.stop()
         self._warnings.stop()
 
+    def end(self) -> None:
+        """What was asked is answered; the program may run on."""
+
     # ------------------------------------------------------------------ the calls
 
     def __torch_function__(
@@ -140,13 +155,17 @@ class Recorder(TorchFunctionMode):
         if torch.compiler.is_compiling() or is_traced():
             return func(*args, **kwargs)
         frame = sys._getframe(1)
-        if func in self._backward_functions:
+        func = self._originals_of.called(func, frame)
+        if func in BACKWARD_FUNCTIONS:
             return self._backward(func, args, kwargs, frame)
         before = _sequence()
-        out = func(*args, **kwargs)
+        try:
+            out = func(*args, **kwargs)
+        except Exception:
+            self.failed_with = args
+            raise
         made = (before, _sequence())
-        with functions_off():
-            self._note(Seen(func, args, kwargs, made, out, frame, self.places))
+        self._note(Seen(func, args, kwargs, made, out, frame, self.places))
         return out
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -157,8 +176,7 @@ class Recorder(TorchFunctionMode):
         before = _sequence()
         out = original(*args, **kwargs)
         made = (before, _sequence())
-        with functions_off():
-            self._note(Seen(original, args, kwargs, made, out, sys._getframe(1), self.places))
+        self._note(Seen(original, args, kwargs, made, out, sys._getframe(1), self.places))
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
@@ -180,10 +198,13 @@ class Recorder(TorchFunctionMode):
     def _backward(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
-        call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
+        call: BackwardCall | None = None
+        with self.aside():
+            call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
+            refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
+            self.refused = [TensorRef(tensor) for tensor in refused]
         # A worker process inherits the recorder, but nobody would ever read what it saw there.
         if call is None or os.getpid() != self._process:
-            self.refused = [tensor for tensor in tensors_in(args) if not tensor.requires_grad]
             return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             return self._on_backward(call)
@@ -231,11 +252,22 @@ class Recorder(TorchFunctionMode):
     # ------------------------------------------------------------------ what is remembered
 
     def _note(self, seen: Seen) -> None:
+        self.failed_with = ()
+        # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
+        # instead of `aside`, because it is done for every call.
         try:
-            self._remember(seen)
+            with functions_off():
+                self._remember(seen)
         except Exception as error:
-            # Whatever is wrong with our looking, the program's call itself has succeeded.
-            self.fault = self.fault or error
+            self.note_fault(error)
+
+    def aside(self) -> Aside:
+        """Around what we do in the middle of the program: unnoticed, and raising nothing."""
+        return Aside(self.note_fault)
+
+    def note_fault(self, error: Exception) -> None:
+        """Our own looking has raised: the first such exception is told."""
+        self.fault = self.fault or Fault.of(error)
 
     def _remember(self, seen: Seen) -> None:
         events, in_place = self.events, self.events.changes(seen.func, seen.kwargs)
@@ -254,7 +286,6 @@ class Recorder(TorchFunctionMode):
         if seen.user is not None:
             self.leaf_names.note(seen.place, self.places, seen.user, seen.args)
         if seen.out is not None:
-            self.last = seen.out
             self.values.note(seen.made[1] - 1, seen.out)
 
     # ------------------------------------------------------------------ looking it up
@@ -262,6 +293,11 @@ class Recorder(TorchFunctionMode):
     def has_seen(self, node: Any) -> bool:
         """Whether a ``grad_fn`` was made since this recorder was started; not for None."""
         return node is not None and node._sequence_nr() >= self._first
+
+    @property
+    def has_made_nodes(self) -> bool:
+        """Whether any call has made a node since this recorder was started."""
+        return not self._spans.is_empty
 
     def span_of(self, sequence: int) -> Span | None:
         """The call that made the node with this sequence number, or None when it was not seen."""

@@ -5,7 +5,6 @@ Both memories are bounded and keep no graph alive.  Knows nothing of the Report.
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
@@ -19,9 +18,13 @@ from gradscope.capture.names import name_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.source import Sources
 from gradscope.capture.summary import SMALL, flat_values, readable
+from gradscope.capture.tensors import TensorTable, is_learned_leaf
 
 MAX_VALUES = 100_000
 """Forward values remembered."""
+
+MAX_NAMED = 200_000
+"""Leaves whose names are remembered."""
 
 NAMED_VISITS = 8
 """How often the operands of one place in the program are looked up by name."""
@@ -82,7 +85,7 @@ class LeafNames:
     def __init__(self, sources: Sources, has_name: Callable[[torch.Tensor], object]) -> None:
         self._sources = sources
         self._has_name = has_name
-        self._names: dict[int, tuple[weakref.ref[torch.Tensor], list[str]]] = {}
+        self._names: TensorTable[list[str]] = TensorTable(MAX_NAMED)
         self._visits: dict[int, int] = {}
 
     def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> None:
@@ -95,20 +98,18 @@ class LeafNames:
         self._visits[place] = visits + 1
         site = places.site(place)
         for tensor in tensors_in(args):
-            is_leaf = tensor.requires_grad and tensor.is_leaf
-            if site is not None and is_leaf and not self._has_name(tensor):
+            if site is not None and is_learned_leaf(tensor) and not self._has_name(tensor):
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
 
     def of(self, tensor: torch.Tensor) -> list[str]:
         """The names of this leaf, the first used first."""
-        known = self._names.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else []
+        return self._names.get(tensor) or []
 
     def _add(self, tensor: torch.Tensor, name: str) -> None:
-        known = self._names.get(id(tensor))
-        if known is None or known[0]() is not tensor:
-            known = self._names[id(tensor)] = (weakref.ref(tensor), [])
-        if name not in known[1]:
-            known[1].append(name)
+        known = self._names.get(tensor)
+        if known is None:
+            self._names[tensor] = [name]
+        elif name not in known:
+            known.append(name)

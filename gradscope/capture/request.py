@@ -26,18 +26,18 @@ class Request:
 
     ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
     ``gradient`` are texts as in :mod:`gradscope.capture.seed`.  ``call`` counts the program's
-    backward calls from 1.  ``create_graph`` names a leaf whose gradient is the root instead.
-    ``run_on``: let the program go on after that call.  ``steps`` is how many of the program's own
-    calls to look at, from that one on.  ``values`` keeps the values of all tensors, ``saved``
-    describes what each node saved for backward, ``histograms`` counts the elements of each gradient
-    by size.  ``study`` is answered before the gradient flows, while all that was saved for backward
-    is there.
+    backward calls from 1; None is the first that no later call builds on.  ``create_graph`` names a
+    leaf whose gradient is the root instead.  ``run_on``: let the program go on after that call.
+    ``steps`` is how many of the program's own calls to look at, from that one on.  ``values`` keeps
+    the values of all tensors, ``saved`` describes what each node saved for backward,
+    ``histograms`` counts the elements of each gradient by size.  ``study`` is answered before the
+    gradient flows, while all that was saved for backward is there.
     """
 
     gradients: bool
     root: str | None = None
     gradient: str | None = None
-    call: int = 1
+    call: int | None = None
     run_on: bool = False
     values: bool = False
     saved: bool = False

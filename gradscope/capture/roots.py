@@ -17,8 +17,14 @@ from gradscope.capture.literal import evaluate
 from gradscope.capture.names import Scopes
 from gradscope.capture.quiet import living_tensors
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, SeedError
+
+
+class Unusable(SeedError):
+    """The value that ``--root`` leads to carries no gradient history, as it is now."""
+
 
 MAX_LISTED = 8
 """Candidates and names listed in one message."""
@@ -28,7 +34,8 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
     """The tensor that ``--root`` names, or None when its names do not exist (yet).
 
     Raises:
-        SeedError: when the expression is wrong, or gives something that carries no gradient.
+        SeedError: when the expression is wrong; :class:`Unusable` when it gives something that
+            carries no gradient.
     """
     for namespace in _merged(scopes.namespaces):
         try:
@@ -70,15 +77,15 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
     ``shown`` is how a message calls it, ``path`` the expression that leads to it.
 
     Raises:
-        SeedError: saying what it is instead, and for a tensor which line left it without history.
+        Unusable: saying what it is instead, and for a tensor which line left it without history.
     """
     if not isinstance(value, torch.Tensor):
         inside = [inner for inner, _ in tensors_inside(value, path)][:MAX_LISTED]
-        raise SeedError(
+        raise Unusable(
             f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
         )
-    if not value.requires_grad:
+    if not requires_grad(value):
         raise without_history(value, shown, recorder)
     return value
 
@@ -91,7 +98,7 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
     while stack:
         name, item, depth = stack.pop()
         if isinstance(item, torch.Tensor):
-            if item.requires_grad:
+            if requires_grad(item):
                 yield name, item
         elif depth < 4 and isinstance(item, Mapping):
             stack.extend(
@@ -134,8 +141,29 @@ def last_results(recorder: Recorder) -> list[torch.Tensor]:
     return found
 
 
+def last_made(recorder: Recorder) -> torch.Tensor | None:
+    """The living result that was made last: of a program that has failed.
+
+    What went into the call that raised counts as living.
+    """
+    kept = [tensor for _, tensor in tensors_inside(recorder.failed_with, "_")]
+    found = [tensor for tensor in kept if recorder.has_seen(grad_fn_of(tensor))]
+    found += _results(recorder)
+    return max(found, key=lambda tensor: edge_of(tensor)[0]._sequence_nr(), default=None)
+
+
+def _results(recorder: Recorder) -> list[torch.Tensor]:
+    """All living tensors that calls seen by this recorder have made."""
+    return [
+        tensor
+        for tensor in living_tensors()
+        # What a transform of torch.func has made belongs to the transform.
+        if not is_functorch_wrapped(tensor) and recorder.has_seen(grad_fn_of(tensor))
+    ]
+
+
 def _tips(recorder: Recorder) -> list[torch.Tensor]:
-    found = [tensor for tensor in living_tensors() if recorder.has_seen(tensor.grad_fn)]
+    found = _results(recorder)
     if not found:
         return []
     # One walk over everything that lives: whatever an edge leads to was used by something.
@@ -174,7 +202,7 @@ def nothing_requires_grad(recorder: Recorder) -> bool:
     """Whether the program made no leaf, no module and no result with history."""
     # A program that trained inside a function leaves nothing, and yet nothing is wrong with it.
     leaves = recorder.events.has_leaves()
-    return recorder.last is None and not leaves and not recorder.modules.roots
+    return not (recorder.has_made_nodes or leaves or recorder.modules.roots)
 
 
 def no_graph(recorder: Recorder) -> NoGraph:
@@ -201,19 +229,19 @@ def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
     return f"{names[0] if names else '(no name)'}  {list(tensor.shape)}{place}"
 
 
-def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> SeedError:
+def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unusable:
     """Why backward cannot start from a tensor that does not require grad."""
     made = recorder.events.made(tensor)
     what = f"{shown} carries no gradient history"
     if made is None:
         hint = "nothing it was made from requires grad"
-        return SeedError(f"{what}: it does not require grad", hint)
+        return Unusable(f"{what}: it does not require grad", hint)
     place = ""
     if made.site is not None:
         origin = recorder.sources.origin(made.site)
         place = f", made by `{' '.join(origin.expression.split())}` at {origin.file}:{origin.line},"
     what = f"{what}: the tensor{place} does not require grad"
-    return SeedError(what, _reason(made, tensor))
+    return Unusable(what, _reason(made, tensor))
 
 
 def _reason(made: Made, tensor: torch.Tensor) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.literal import clip, evaluate, to_tensor
-from gradscope.errors import SeedError
+from gradscope.errors import SeedError, described
 
 
 def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -150,9 +150,8 @@ def _load(name: str) -> torch.Tensor:
     except SeedError:
         raise
     except Exception as error:
-        first = str(error).strip().splitlines() or [type(error).__name__]
         raise SeedError(
-            f"cannot read a gradient from {name}: {first[0]}",
+            f"cannot read a gradient from {name}: {described(error)}",
             "it can be a .npy, .pt or .json file holding one tensor",
         ) from None
     raise SeedError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")

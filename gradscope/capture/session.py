@@ -18,7 +18,7 @@ from gradscope.capture.request import Request
 from gradscope.errors import GradscopeError, NoGraph
 from gradscope.garbage import collector_paused
 from gradscope.report import Report
-from gradscope.target import Ending, Program, Target
+from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
     from gradscope.capture.exam.examiner import Examiner
@@ -81,6 +81,7 @@ def _watched(
     """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
     seers: list[Seer] = []
+    others = OtherProcesses()
 
     @collector_paused()
     def on_torch() -> None:
@@ -92,15 +93,20 @@ def _watched(
     finally:
         for seer in seers:
             seer.recorder.stop()
-    if not seers:
-        return Outcome(ending, error=None if ending.exception else _no_torch())
+    if others.is_this_one:
+        return Outcome(ending)  # a forked child: what is to be said, its parent says
     try:
-        outcome = finish(seers[0], ending)
+        outcome = finish(seers[0], ending) if seers else _without_torch(ending)
     except KeyboardInterrupt:
         # Who interrupts the program and then us does not want to wait for a report.
         if not ending.interrupted:
             raise
         return Outcome(ending)
+    if isinstance(outcome.error, NoGraph) and others.have_run:
+        outcome.error = _made_elsewhere()
+    made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
+    if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
+        outcome.error = None  # it refused its arguments, say: it has said what is wrong
     return _with_target(outcome, target)
 
 
@@ -125,8 +131,6 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
             watcher.error = watcher.error or watcher.explain_refusal(frames)
     else:
         watcher.finish(ending.namespace, ending.value)
-    if watcher.failure is not None:
-        raise watcher.failure
     return Outcome(ending, watcher.report, watcher.error)
 
 
@@ -134,8 +138,6 @@ def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
     failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
     frames = list(_frames_of(failure)) if failure is not None else []
     examiner.finish(ending.namespace, ending.value, failure, frames)
-    if examiner.report is None and examiner.fault is not None:
-        raise examiner.fault
     return Outcome(ending, examiner.report, examiner.error)
 
 
@@ -156,10 +158,18 @@ def _failure_sentence(error: BaseException) -> str:
     )
 
 
-def _no_torch() -> NoGraph:
+def _without_torch(ending: Ending) -> Outcome:
+    if ending.exception is not None:
+        return Outcome(ending)
+    what = "no autograd graph: the program did not import torch"
+    return Outcome(ending, error=NoGraph(what, "point gradscope at a PyTorch program"))
+
+
+def _made_elsewhere() -> NoGraph:
     return NoGraph(
-        "no autograd graph: the program did not import torch",
-        "point gradscope at a PyTorch program",
+        "no autograd graph is left in this process, and what the program did in its child "
+        "processes is not watched",
+        "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
     )
 
 

@@ -59,6 +59,11 @@ class Spans:
         if len(self._firsts) > MAX_SPANS:
             self._forget(MAX_SPANS // 2)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no call has made a node yet."""
+        return not self._ends
+
     def of(self, sequence: int) -> Span | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
         position = bisect_right(self._firsts, sequence) - 1

@@ -17,7 +17,8 @@ import msgspec
 import torch
 
 from gradscope.capture.norms import norm as norm_of
-from gradscope.plain import Number, TensorInfo
+from gradscope.capture.tensors import dense_parts, has_memory, is_functorch_wrapped, requires_grad
+from gradscope.plain import RAGGED, Number, TensorInfo
 from gradscope.report import GradientInfo, State
 
 SMALL = 16
@@ -94,19 +95,19 @@ def metadata(tensor: torch.Tensor, values: tuple[Number, ...] | None = None) -> 
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The shape in elements; a nested tensor's ragged dimension counts as -1."""
+    """The shape in elements; :data:`RAGGED` where a nested tensor has no one size."""
     if tensor.is_nested:
-        return (tensor.size(0), *(-1 for _ in range(tensor.dim() - 1)))
+        return (tensor.size(0), *(RAGGED for _ in range(tensor.dim() - 1)))
     return tuple(int(size) for size in tensor.shape)
 
 
 def readable(tensor: torch.Tensor) -> bool:
-    """Whether the elements can be read at all: dense, with data, not wrapped by a transform, and
-    not computed by a class or mode of the program."""
+    """Whether the elements can be read at all: dense, in memory that is there, not wrapped by a
+    transform, and not computed by a class or mode of the program."""
     return (
-        (is_ordinary(tensor) or (is_plain(tensor) and not tensor.is_meta))
-        and not torch._C._len_torch_dispatch_stack()
-        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        not torch._C._len_torch_dispatch_stack()
+        and not is_functorch_wrapped(tensor)
+        and (is_ordinary(tensor) or (is_plain(tensor) and has_data(tensor)))
     )
 
 
@@ -142,7 +143,7 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
     if tensor.dtype in _FLOATS and tensor.dim() == 1:  # nearly all
         return tensor.tolist()
-    still = tensor.detach() if tensor.requires_grad else tensor
+    still = tensor.detach() if requires_grad(tensor) else tensor
     if still.is_complex():
         still = torch.view_as_real(still.resolve_conj())
     flat = still.reshape(-1).tolist()
@@ -173,9 +174,12 @@ def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Seque
     if is_ordinary(gradient):
         return read_ordinary(gradient, keep)
     layout = name_of(gradient.layout)
-    still = dense(gradient.detach() if gradient.requires_grad else gradient)
+    still = gradient.detach() if requires_grad(gradient) else gradient
+    if still.layout is torch.strided and still._is_zerotensor():
+        still = still.clone()  # zeros that are written out
     if not has_data(still):
         return unreadable(gradient), None
+    still = dense(still)
     if layout == "strided":
         return read_ordinary(still, keep)
     return size_of_many(still, name_of(gradient.dtype), layout), None
@@ -183,7 +187,7 @@ def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Seque
 
 def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequence[float] | None]:
     """:func:`read` for what :func:`is_ordinary`."""
-    still = gradient.detach() if gradient.requires_grad else gradient
+    still = gradient.detach() if requires_grad(gradient) else gradient
     dtype = name_of(still.dtype)
     if still.numel() > keep:
         return size_of_many(still, dtype), None
@@ -198,6 +202,7 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
         and tensor.layout is torch.strided
         and not tensor.is_nested
         and not tensor.is_meta
+        and has_memory(tensor)
     )
 
 
@@ -206,9 +211,11 @@ def unreadable(gradient: torch.Tensor) -> GradientInfo:
     return GradientInfo("finite", dtype=name_of(gradient.dtype), layout=name_of(gradient.layout))
 
 
-def has_data(tensor: torch.Tensor) -> bool:
-    """Whether there are elements behind the metadata."""
-    return tensor.device.type != "meta" and type(tensor).__name__ != "FakeTensor"
+def has_data(still: torch.Tensor) -> bool:
+    """Whether there are elements behind the metadata of a tensor."""
+    if still.device.type == "meta" or type(still).__name__ == "FakeTensor":
+        return False
+    return all(map(has_memory, dense_parts(still)[0]))
 
 
 def dense(still: torch.Tensor) -> torch.Tensor:

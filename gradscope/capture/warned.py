@@ -6,16 +6,15 @@ issues would name our file, and python would show it once instead of once a plac
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import warnings
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
+from gradscope.target.cleaning import stack_as_python
 
-_OURS = str(Path(__file__).parent) + "/"
-_DETOUR = str(Path(torch.overrides.__file__))
 _HOOK = "_showwarnmsg"
 """What python calls with every warning that passed the filters.  The documented ``showwarning`` is
 below it, and ``catch_warnings(record=True)`` goes around that one."""
@@ -26,6 +25,7 @@ class WarningPlaces:
 
     def __init__(self) -> None:
         self._original: Any = None
+        self._thread = threading.local()
 
     def start(self) -> None:
         """Begin to correct the places of warnings."""
@@ -39,10 +39,21 @@ class WarningPlaces:
             setattr(warnings, _HOOK, self._original)
 
     def _show(self, message: Any) -> None:
-        frame = _program_frame(message.filename) if _is_between(message.filename) else None
-        if frame is None:
+        place = None
+        if not getattr(self._thread, "is_showing_again", False):
+            # This runs in the middle of the program, which must get its warning.
+            with contextlib.suppress(Exception):
+                place = _place_of(message, sys._getframe(1))
+        if place is None:
             self._original(message)
             return
+        self._thread.is_showing_again = True
+        try:
+            self._show_again(message, *place)
+        finally:
+            self._thread.is_showing_again = False
+
+    def _show_again(self, message: Any, frame: FrameType, line: int) -> None:
         # Filters and "once a place" apply again, now with the right place.
         for module in list(sys.modules.values()):
             if getattr(module, "__file__", None) == message.filename:
@@ -51,25 +62,30 @@ class WarningPlaces:
             message.message,
             message.category,
             frame.f_code.co_filename,
-            frame.f_lineno,
+            line,
             module=frame.f_globals.get("__name__"),
             registry=frame.f_globals.setdefault("__warningregistry__", {}),
             source=message.source,  # which tracemalloc uses to tell where it was allocated
         )
 
 
-def _is_between(filename: str) -> bool:
-    return filename.startswith(_OURS) or filename == _DETOUR
+def _place_of(message: Any, warner: FrameType) -> tuple[FrameType, int] | None:
+    """Frame and line that plain python would have named; None where that is what it did.
 
-
-def _program_frame(filename: str) -> FrameType | None:
-    """The frame that plain python would have named instead of the one of ours in ``filename``."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != filename:
+    A warning names the frame that lies so and so many levels out from the one that warned.  Frames
+    of ours were counted among them.
+    """
+    frames = []
+    frame: FrameType | None = warner
+    while frame is not None:
+        frames.append(frame)
+        if (frame.f_code.co_filename, frame.f_lineno) == (message.filename, message.lineno):
+            break
         frame = frame.f_back
-    while frame is not None and _is_between(frame.f_code.co_filename):
-        detour = frame.f_code.co_filename == _DETOUR
-        frame = frame.f_back
-        if detour and frame is not None:
-            frame = frame.f_back  # the first, interrupted entry of the torch function itself
-    return frame
+    if frame is None:
+        return None
+    stack = stack_as_python(warner)
+    level = min(len(frames), len(stack)) - 1
+    if level < 0 or stack[level][0] is frame:
+        return None
+    return stack[level]

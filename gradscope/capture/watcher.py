@@ -11,6 +11,7 @@ import torch
 
 from gradscope.capture.calls import BackwardCall
 from gradscope.capture.derivative import derivative
+from gradscope.capture.inner import Answer, InnerCalls, is_inner
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.places import frames_from
 from gradscope.capture.probe import Detail, Made, Probe, Watched, made
@@ -19,11 +20,12 @@ from gradscope.capture.recorder import Recorder
 from gradscope.capture.refusals import batched, misfit, single
 from gradscope.capture.request import Request
 from gradscope.capture.roots import (
+    Unusable,
+    last_made,
     named_root,
     no_graph,
     only_result,
     result_root,
-    tensors_inside,
     unknown_root,
     usable_root,
     without_history,
@@ -33,7 +35,8 @@ from gradscope.capture.source import Sources
 from gradscope.capture.steps import joined
 from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
-from gradscope.errors import CaptureError, GradscopeError
+from gradscope.capture.tensors import grad_fn_of
+from gradscope.errors import CaptureError, Fault, GradscopeError
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
@@ -44,14 +47,13 @@ MOST_STOPS = 1_000
 class Watcher:
     """Records a program and answers one :class:`Request`.
 
-    After the program has ended, ``report`` is the answer or ``error`` says why there is none;
-    ``failure`` is a fault of our own, kept so that the program does not get to see it.
+    After the program has ended, ``report`` is the answer or ``error`` says why there is none; that
+    may be a :class:`~gradscope.errors.Fault` of our own.
     """
 
     def __init__(self, request: Request, sources: Sources) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
-        self.failure: Exception | None = None
         self.calls = 0
         self._stops = 0
         self._steps_left = request.steps
@@ -60,16 +62,18 @@ class Watcher:
         self._detail = Detail(request.values, request.saved, request.histograms)
         keep = self._detail.keep if request.values else SMALL
         self.recorder = _recorder_for(request)(sources, self._on_backward, keep)
+        self._inner = InnerCalls(self.recorder)
+        self._unusable: Unusable | None = None
 
     @property
     def answered(self) -> bool:
         """Whether there is an answer, or the reason why there is none."""
-        return self.report is not None or self.error is not None or self.failure is not None
+        return self.report is not None or self.error is not None
 
     @property
     def _is_done(self) -> bool:
         """Whether there is nothing more to wait for."""
-        is_incomplete = self.error is None and self.failure is None and self._steps_left > 0
+        is_incomplete = self.error is None and self._steps_left > 0
         return self.answered and not is_incomplete
 
     # ------------------------------------------------------------------ while it runs
@@ -77,13 +81,14 @@ class Watcher:
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
         watched: Made | None = None
-        if not self._is_done and self.calls >= self._request.call:
+        if self._is_asked_for(call):
             try:
                 watched = self._look_at(call)
             except GradscopeError as error:
                 self.error = error
             except Exception as error:
-                self.failure = error
+                self.error = Fault.of(error)
+            self._choose(call)
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()
@@ -91,6 +96,27 @@ class Watcher:
             return self._let_run(call)
         self._stops += 1
         raise StopProgram
+
+    def _is_asked_for(self, call: BackwardCall) -> bool:
+        request = self._request
+        if self._is_done or self.calls < (request.call or 1):
+            return False
+        # Of several steps the first tells; inner calls of the others walk another graph.
+        return not (request.call is None and self.answered and is_inner(call))
+
+    def _choose(self, call: BackwardCall) -> None:
+        """Keep what was seen of a call, if it is the one to be shown."""
+        seen = Answer(self.report, self.error)
+        if self._request.call is None and self._request.root is None:
+            if is_inner(call):
+                self._inner.put(call, self.calls, seen)
+                seen = Answer(None, None)
+                self._steps_left += 1
+            else:
+                seen = self._inner.chosen(seen)
+        self.report, self.error = seen.report, seen.error
+        if self._is_done:
+            self.recorder.end()
 
     def _may_go_on(self) -> bool:
         return not self._is_done or self._request.run_on or self._stops >= MOST_STOPS
@@ -105,7 +131,7 @@ class Watcher:
         with unseen():
             scopes = self._scopes(call.frame)
             if request.root is not None:
-                root = named_root(request.root, scopes, self.recorder)
+                root = self._named_root(request.root, scopes)
                 if root is not None:
                     self._take(self._derived([root], scopes, call.frame), scopes)
                 else:
@@ -118,6 +144,15 @@ class Watcher:
             else:
                 self._show(call.roots, scopes)
         return self._followed(call) if request.root is None else None
+
+    def _named_root(self, text: str, scopes: Scopes) -> torch.Tensor | None:
+        """The tensor that ``--root`` names; None where it does not name one yet."""
+        try:
+            return named_root(text, scopes, self.recorder)
+        except Unusable as error:
+            # `loss = 0.0` before a loop: what it is to be may come.
+            self._unusable = error
+            return None
 
     def _followed(self, call: BackwardCall) -> Made | None:
         """Make the call where a study wants to see how it goes, and complete its answer."""
@@ -143,7 +178,7 @@ class Watcher:
                 found = probe.report([watched.flowed], notes, studied)
                 self.report = found if self.report is None else joined(self.report, found)
         except Exception as error:  # the call was made; what came of it is the program's
-            self.failure = error
+            self.error = error if isinstance(error, GradscopeError) else Fault.of(error)
         return watched
 
     def _scopes(self, frame: FrameType) -> Scopes:
@@ -155,7 +190,7 @@ class Watcher:
         for line, path in self.recorder.sources.grad_reads(frame.f_code):
             tensor = value_in_frame(path, frame)
             # Only where the variable is such a tensor now: before this line it may be another.
-            if isinstance(tensor, torch.Tensor) and tensor.grad_fn and not tensor.retains_grad:
+            if isinstance(tensor, torch.Tensor) and grad_fn_of(tensor) and not tensor.retains_grad:
                 lines.setdefault(path, []).append(line)
         return [
             f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
@@ -175,6 +210,7 @@ class Watcher:
 
     def finish(self, namespace: Mapping[str, Any], value: object) -> None:
         """The program ran to its end: answer from what it left, or set ``error``."""
+        self._settle()
         if self.answered:
             return
         try:
@@ -184,9 +220,12 @@ class Watcher:
                 self._take(self._derived([root], scopes), scopes)
         except GradscopeError as error:
             self.error = error
+        except Exception as error:
+            self.error = Fault.of(error)
 
     def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
+        self._settle()
         if self.answered:
             return
         try:
@@ -195,32 +234,40 @@ class Watcher:
         except GradscopeError as error:
             self.error = error
         except Exception as error:
-            self.failure = error
+            self.error = Fault.of(error)
+
+    def _settle(self) -> None:
+        """No further call will come."""
+        if not self.answered:
+            last = self._inner.chosen(Answer(None, None))
+            self.report, self.error = last.report, last.error
 
     def explain_refusal(self, frames: list[FrameType]) -> GradscopeError | None:
         """Why the program's backward call had nowhere to go, if that is how it failed."""
-        for tensor in self.recorder.refused:
+        refused = (reference() for reference in self.recorder.refused)
+        for tensor in (one for one in refused if one is not None):
             own = [one for one in frames if not self.recorder.places.is_foreign(one.f_code)]
             names = Scopes.of_frames(own).names(tensor)
             return without_history(tensor, names[0] if names else "the root", self.recorder)
         return None
 
     def _show_last(self, scopes: Scopes, sentence: str) -> None:
-        last = [tensor for _, tensor in tensors_inside(self.recorder.last, "_")][-1:]
+        last = last_made(self.recorder)
         if self._request.root is not None:
-            named = named_root(self._request.root, scopes, self.recorder)
-            last = last if named is None else [named]
-        if last and last[0].grad_fn is not None:
-            self._show(last, scopes, [sentence])
+            last = named_root(self._request.root, scopes, self.recorder) or last
+        if last is not None and grad_fn_of(last) is not None:
+            self._show([last], scopes, [sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
         if request.root is not None:
             named = named_root(request.root, scopes, self.recorder)
+            if named is None and self._unusable is not None:
+                raise self._unusable
             if named is None:
                 raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
             return named
-        if self.calls:
+        if self.calls and request.call is not None:
             raise CaptureError(
                 f"the program made {self.calls} backward call{'s' * (self.calls > 1)}, "
                 f"so there is no call {request.call}",

@@ -90,7 +90,11 @@ class Verdict:
             saved = render.Options(width=terminal.PIPED_WIDTH)
             render.save(report, self.path, render.format_for(self.path), saved)
             self.remark(f"wrote {self.path}")
-        return ExitStatus.FINDINGS if at_least(found, self.fail_on) else ExitStatus.OK
+        if at_least(found, self.fail_on):
+            return ExitStatus.FINDINGS
+        # What was not seen for a mistake of ours may be all but well.
+        is_blind = report.observations is not None and bool(report.observations.faults)
+        return ExitStatus.FAULT if is_blind else ExitStatus.OK
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither finding nor error."""

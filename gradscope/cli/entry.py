@@ -16,7 +16,7 @@ import click
 from gradscope.cli.commands import gradscope
 from gradscope.cli.messages import tell_error
 from gradscope.cli.result import Result
-from gradscope.errors import ExitStatus, GradscopeError
+from gradscope.errors import ExitStatus, Fault, GradscopeError
 
 
 def entry() -> NoReturn:
@@ -50,6 +50,10 @@ def run(arguments: list[str]) -> Result:
         return _interrupted()
     except BrokenPipeError:
         return _closed_pipe()
+    except Exception as error:
+        fault = Fault.of(error)
+        tell_error(fault)
+        return Result(status=fault.status)
     return result if isinstance(result, Result) else Result(status=int(result or 0))
 
 

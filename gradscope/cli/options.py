@@ -45,10 +45,9 @@ start_options = all_of(
     click.option(
         "--call",
         type=click.IntRange(min=1),
-        default=1,
         metavar="N",
-        show_default=True,
-        help="Look at the program's Nth backward call.",
+        help="Look at the program's Nth backward call.  [default: the first, passing over calls of "
+        "torch.autograd.grad that it builds on]",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
 )

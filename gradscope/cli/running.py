@@ -138,7 +138,7 @@ def remembered_target(arguments: tuple[str, ...]) -> Target:
 def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
     error = outcome.error
     if outcome.report is not None:
-        error = _deliver(outcome, output, outcome.report)
+        error = _deliver(outcome, output, outcome.report) or error
     if error is None:
         return Result(ending=outcome.ending)
     if isinstance(error, NoGraph) and output.to_stdout and not request.gradients:

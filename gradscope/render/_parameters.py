@@ -11,6 +11,7 @@ from gradscope.errors import GradscopeError
 from gradscope.plain import Number
 from gradscope.render._scene import Scene
 from gradscope.render._text import visible
+from gradscope.render.numbers import elements
 from gradscope.report import GradientInfo, Leaf, State
 from gradscope.simplify import meant
 
@@ -71,7 +72,7 @@ def _parameter(scene: Scene, position: int, leaf: Leaf) -> Parameter:
 
 def _zeros(scene: Scene, position: int, info: GradientInfo) -> int | None:
     if info.state == "zero":
-        return math.prod(scene.graph.leaves[position].tensor.shape)
+        return elements(scene.graph.leaves[position].tensor.shape)
     if info.values is not None and not info.dtype.startswith("complex"):
         return sum(value == 0 for value in info.values)
     return info.histogram.zeros if info.histogram else None
@@ -106,6 +107,6 @@ def _sorted(rows: list[Parameter], column: str, smallest_first: bool) -> list[Pa
 
 def _size(row: Parameter, column: str) -> float | None:
     if column == "shape":
-        return float(math.prod(row.shape))
+        return float(elements(row.shape))
     value: Number | None = getattr(row, column)
     return None if value is None else float(value)

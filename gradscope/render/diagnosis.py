@@ -85,6 +85,8 @@ def _last_line(report: Report) -> str:
     if seen and watched:
         briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
         words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched{briefly}")
+        if seen.unseen:
+            words.append(f"{seen.unseen:,} not looked at because of an internal error")
         step = report.passes[0].number if report.passes else 0
         if report.findings and step > 1:
             words.append(f"these were seen in call {step:,}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gradscope.plain import Number
+from gradscope.plain import RAGGED, Number
 
 SMALL = 4
 """Tensors of at most this many elements are shown by their values."""
@@ -43,7 +43,7 @@ def tensor(
     else:
         texts = [number(value) for value in values]
     # A gradient that was not reduced to its tensor's shape yet is shown flat.
-    if math.prod(shape) != len(texts):
+    if elements(shape) != len(texts):
         shape = (len(texts),)
     for size in reversed(shape):
         starts = range(0, len(texts), size) if size else range(1)
@@ -53,8 +53,13 @@ def tensor(
 
 
 def shape(sizes: Sequence[int]) -> str:
-    """A shape, narrow: ``[8,128,768]``."""
-    return f"[{','.join(map(str, sizes))}]"
+    """A shape, narrow: ``[8,128,768]``; ``[8,?]`` where the parts of a nested tensor differ."""
+    return f"[{','.join('?' if size == RAGGED else str(size) for size in sizes)}]"
+
+
+def elements(sizes: Sequence[int]) -> int:
+    """How many elements a shape has; 0 where it does not say."""
+    return 0 if RAGGED in sizes else math.prod(sizes)
 
 
 def count(amount: int, noun: str) -> str:

@@ -9,10 +9,12 @@ comes in by callbacks.
 from gradscope.target.cleaning import clean
 from gradscope.target.description import Target, TargetKind, parse_target
 from gradscope.target.ending import Ending, StopProgram, raise_interrupt
+from gradscope.target.processes import OtherProcesses
 from gradscope.target.program import Program
 
 __all__ = [
     "Ending",
+    "OtherProcesses",
     "Program",
     "StopProgram",
     "Target",

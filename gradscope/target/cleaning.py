@@ -54,6 +54,26 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
         BaseException.with_traceback(linked, cleaned)
 
 
+def cleaned(
+    traceback: TracebackType | None, own_directory: Path = PACKAGE_DIRECTORY
+) -> TracebackType | None:
+    """A traceback without what watching added; the one that was given stays as it is."""
+    return _cleaned(traceback, f"{own_directory}{os.sep}")
+
+
+def stack_as_python(
+    frame: FrameType | None, own_directory: Path = PACKAGE_DIRECTORY
+) -> list[tuple[FrameType, int]]:
+    """The frames that python would have on its stack, innermost first, each with its line."""
+    entries = []
+    while frame is not None:
+        entries.append(_Entry(frame, frame.f_lasti, frame.f_lineno))
+        frame = frame.f_back
+    own = f"{own_directory}{os.sep}"
+    kept = _direct_module_calls(_without_detours(entries[::-1], own), own)
+    return [(entry.frame, entry.line) for entry in reversed(kept)]
+
+
 def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
     """Yield ``error`` and, each once, its causes, its contexts, and the members of groups."""
     # A chain may be as long as the program ran, and may bite its own tail.

@@ -17,6 +17,7 @@ from gradscope.target.cleaning import clean
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, StopProgram, was_stopped
 from gradscope.target.launch import Launch, Refused, launch
+from gradscope.target.printing import clean_printing
 from gradscope.target.torch_import import TorchWatch
 
 
@@ -122,7 +123,8 @@ class Program:
         watch = TorchWatch(on_torch or _do_nothing)
         watch.start()
         try:
-            exception, value = _outcome(self._ready.execute)
+            with clean_printing():
+                exception, value = _outcome(self._ready.execute)
         finally:
             watch.stop()
         if watch.failure is not None:

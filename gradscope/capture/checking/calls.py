@@ -12,6 +12,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture import saved
 from gradscope.capture.checking.alone import Alone, Gradients, cotangent, real
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.compare import Compared
@@ -169,7 +170,7 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     """What the node that a custom Function left in the graph gives for fixed upstream gradients,
     one gradient an argument; None when that cannot be asked."""
     node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
-    if node is None or call.problem:
+    if node is None or call.problem or saved.is_released(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     try:

@@ -15,8 +15,10 @@ from gradscope.capture.checking.placed import Placed
 from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, widened
 from gradscope.capture.checking.slots import Slot
+from gradscope.capture.quiet import functions_on, grads_preserved
 from gradscope.capture.summary import name_of
 from gradscope.checks import LeafCheck
+from gradscope.errors import CaptureError, described
 
 Gradients = Sequence[torch.Tensor | None]
 
@@ -38,16 +40,21 @@ def own_gradients(placed: Placed) -> Gradients | None:
     if placed.has_hooks:
         return None
     try:
-        return torch.autograd.grad(
-            placed.live.roots,
-            placed.variables,
-            list(placed.live.gradients),
-            retain_graph=True,
-            allow_unused=True,
-        )
-    except RuntimeError as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        raise Unrepeatable(f"backward raised {first}") from None
+        placed.live.probe.require_memory()
+    except CaptureError as error:
+        raise Unrepeatable(error.what) from None
+    try:
+        # A tensor that retains its gradient would be given this one, too.
+        with grads_preserved(), functions_on():
+            return torch.autograd.grad(
+                placed.live.roots,
+                placed.variables,
+                list(placed.live.gradients),
+                retain_graph=True,
+                allow_unused=True,
+            )
+    except Exception as error:  # torch's, or of a Function of the program
+        raise Unrepeatable(f"backward raised {described(error)}") from None
 
 
 def check_leaves(

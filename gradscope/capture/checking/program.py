@@ -18,6 +18,7 @@ from gradscope.capture.checking.slots import Slot
 from gradscope.capture.finite import STEP
 from gradscope.capture.summary import number
 from gradscope.checks import LeafCheck
+from gradscope.errors import described
 
 TOLERANCES = {
     torch.float64: 1e-5,
@@ -72,8 +73,7 @@ def wide_gradients(
             allow_unused=True,
         )
     except RuntimeError as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        raise Unrepeatable(f"backward raised {first}") from None
+        raise Unrepeatable(f"backward raised {described(error)}") from None
     return dict(zip(leaves, slopes, strict=True))
 
 

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.slots import Given, Slot
-from gradscope.errors import GradscopeError
+from gradscope.errors import GradscopeError, described
 
 Tensors = list[torch.Tensor]
 
@@ -89,8 +89,7 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
         try:
             out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
-            first = (str(error).strip().splitlines() or [""])[0]
-            raise Unrepeatable(f"in float64 it raised {type(error).__name__}: {first}") from None
+            raise Unrepeatable(f"in float64 it raised {described(error)}") from None
     if call.function is torch.nn.functional.embedding:
         _hold_padding(call, args, kwargs, out)
     return list(pytree.tree_leaves(out))
@@ -130,7 +129,7 @@ def value_of(given: Given) -> torch.Tensor:
         Unrepeatable: when the program has changed it since.
     """
     if given.is_lost:
-        raise Unrepeatable("an operand was changed in place since")
+        raise Unrepeatable("an operand was changed in place since, or its memory given back")
     return widened(given.value)  # type: ignore[no-any-return]
 
 

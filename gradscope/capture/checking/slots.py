@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
 from gradscope.capture.events import storage_of
 from gradscope.capture.summary import readable
+from gradscope.capture.tensors import (
+    TensorRef,
+    TensorTable,
+    grad_fn_of,
+    has_memory,
+    is_learned_leaf,
+    requires_grad,
+)
+
+MAX_KNOWN = 1_000_000
+"""Tensors whose slot is known."""
 
 COPIED = 4_096
 """Elements up to which a value from outside is copied at once; a larger one is only referred to,
@@ -33,7 +43,7 @@ class Given:
     value: torch.Tensor
     version: int
     requires_grad: bool
-    leaf: weakref.ref[torch.Tensor] | None = None
+    leaf: TensorRef | None = None
     node: int | None = None
 
     @classmethod
@@ -42,20 +52,21 @@ class Given:
         value = tensor.detach()
         if value.numel() <= COPIED:
             value = value.clone()
-        leaf = weakref.ref(tensor) if tensor.requires_grad and tensor.is_leaf else None
-        node = None if tensor.grad_fn is None else tensor.grad_fn._sequence_nr()
-        return cls(value, version_of(value), tensor.requires_grad, leaf, node)
+        leaf = TensorRef(tensor) if is_learned_leaf(tensor) else None
+        made = grad_fn_of(tensor)
+        node = None if made is None else made._sequence_nr()
+        return cls(value, version_of(value), requires_grad(tensor), leaf, node)
 
     def keep(self) -> None:
         """The program is about to change the tensor: hold a copy of it as it is."""
-        if version_of(self.value) == self.version:
+        if not self.is_lost:
             self.value = self.value.clone()
             self.version = version_of(self.value)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the program has changed the tensor since."""
-        return version_of(self.value) != self.version
+        """Whether the program has changed the tensor since, or given its memory back."""
+        return version_of(self.value) != self.version or not has_memory(self.value)
 
 
 @dataclass(eq=False)
@@ -78,24 +89,19 @@ class Slot:
         return self.origin or self
 
 
-class _Known(NamedTuple):
-    tensor: weakref.ref[torch.Tensor]
-    slot: weakref.ref[Slot]
-
-
 class Slots:
     """Which slot a tensor of the program is.  Holds neither: a slot lives with the calls that use
     it."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Known] = {}
+        self._known: TensorTable[weakref.ref[Slot]] = TensorTable(MAX_KNOWN)
         # Of each storage its version, and the slots that hold its content when the tape runs again.
         self._stamps: dict[int, tuple[int, weakref.WeakSet[Slot]]] = {}
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
         """The slot of a tensor; None when it is not on the tape, or not as it is now."""
-        known = self._known.get(id(tensor))
-        slot = None if known is None or known.tensor() is not tensor else known.slot()
+        known = self._known.get(tensor)
+        slot = None if known is None else known()
         stamp = self._stamps.get(memory_of(tensor))
         if slot is None or stamp is None:
             return None
@@ -106,7 +112,7 @@ class Slots:
         """The slot of a tensor that a call is about to take."""
         slot = self.find(tensor)
         if slot is None:
-            slot = Slot(Given.of(tensor), carries=tensor.requires_grad)
+            slot = Slot(Given.of(tensor), carries=requires_grad(tensor))
             self._put(tensor, slot, slot)
         return slot
 
@@ -120,12 +126,12 @@ class Slots:
 
     def changed(self, tensor: torch.Tensor, slot: Slot) -> None:
         """A taped call has changed this tensor in place."""
-        slot.carries = tensor.requires_grad
+        slot.carries = requires_grad(tensor)
         self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.WeakSet([slot.base]))
 
     def _put(self, tensor: torch.Tensor, slot: Slot, base: Slot) -> None:
         slot.origin = None if base is slot else base
-        self._known[id(tensor)] = _Known(weakref.ref(tensor), weakref.ref(slot))
+        self._known[tensor] = weakref.ref(slot)
         version = version_of(tensor)
         known, bases = self._stamps.get(memory_of(tensor), (-1, weakref.WeakSet()))
         if known != version:
@@ -141,8 +147,7 @@ class Slots:
 
     def sweep(self) -> None:
         """Drop what is known of tensors and slots that are gone."""
-        known = self._known.items()
-        self._known = {key: one for key, one in known if one.tensor() is not None and one.slot()}
+        self._known.forget_dead()
         self._stamps = {key: one for key, one in self._stamps.items() if len(one[1])}
 
 

@@ -35,12 +35,9 @@ def study(live: Live, asked: Check) -> Checks:
     tape: Any = live.recorder
     _refuse(asked.node, live.probe.graph.nodes)
     customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
-    try:
-        with unheard(), warnings.catch_warnings(), preserved(customs):
-            warnings.simplefilter("ignore")
-            return _checked(Placed(live, tape), asked)
-    finally:
-        tape.close()
+    with unheard(), warnings.catch_warnings(), preserved(customs):
+        warnings.simplefilter("ignore")
+        return _checked(Placed(live, tape), asked)
 
 
 def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:

@@ -6,6 +6,7 @@ costs little more memory than the graph itself.  Knows nothing of derivatives.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from gradscope.capture.checking.slots import Given, Slot, Slots, is_usable, memo
 from gradscope.capture.quiet import dispatch_unseen, functions_off
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
+from gradscope.capture.tensors import requires_grad
 from gradscope.capture.walk import make_release_safe, walk
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -54,7 +56,7 @@ class Tape(Recorder):
         is_plain = isinstance(tensor, torch.Tensor) and is_usable(tensor)
         return self._slots.find(tensor) if is_plain else None
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Keep nothing from now on, and let go of everything."""
         self._is_closed = True
         self.taped = []
@@ -70,6 +72,7 @@ class Tape(Recorder):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """One torch call of the program."""
+        func = self._originals_of.called(func, sys._getframe(1))
         with self._taping(func, args, kwargs or {}):
             return super().__torch_function__(func, types, args, kwargs)
 
@@ -120,7 +123,7 @@ class Tape(Recorder):
             return None
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
-        if not any(one.requires_grad for one in tensors):
+        if not any(map(requires_grad, tensors)):
             return None
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
@@ -169,7 +172,7 @@ class Tape(Recorder):
                 self._finish(call, made, args, kwargs, out)
         except Exception as error:
             # Whatever is wrong with our looking, the program's call itself has succeeded.
-            self.fault = self.fault or error
+            self.note_fault(error)
 
     def _finish(
         self,
@@ -197,7 +200,7 @@ class Tape(Recorder):
             self._forget_half()
 
     def _result(self, call: Call, tensor: Any, operands: list[tuple[int, Slot]]) -> Slot | None:
-        if not is_tensor(tensor) or not tensor.requires_grad or not is_usable(tensor):
+        if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):
             return None
         known = self._slots.find(tensor)
         if known is not None and known in call.slots:
@@ -246,7 +249,7 @@ class _Opened:
         try:
             return self._tape.opened(*self._call)
         except Exception as error:
-            self._tape.fault = self._tape.fault or error
+            self._tape.note_fault(error)
             return None
 
     def __exit__(self, *_: object) -> None:

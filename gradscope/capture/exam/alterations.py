@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -15,6 +14,8 @@ from torch import nn
 from gradscope.capture.names import locals_of
 from gradscope.capture.places import Places
 from gradscope.capture.seen import Seen
+from gradscope.capture.summary import readable
+from gradscope.capture.tensors import TensorTable, grad_fn_of, requires_grad
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
@@ -42,7 +43,7 @@ class Alterations:
         self.module_hooks: dict[int, str] = {}
         self._originals: dict[str, Any] = {}
         self._on_nodes: dict[int, tuple[str, int]] = {}
-        self._on_leaves: dict[int, tuple[weakref.ref[torch.Tensor], str, int]] = {}
+        self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_KNOWN)
 
     def start(self, places: Places) -> None:
         """Learn where hooks are hung on modules, which is not a torch call."""
@@ -68,14 +69,14 @@ class Alterations:
 
     def note_hook(self, seen: Seen) -> None:
         """The program hangs a hook on a tensor."""
-        if not seen.operands or len(self._on_nodes) + len(self._on_leaves) >= MAX_KNOWN:
+        if not seen.operands or len(self._on_nodes) >= MAX_KNOWN:
             return
         tensor = seen.operands[0]
-        node = tensor.grad_fn
+        node = grad_fn_of(tensor)
         if node is not None:
             self._on_nodes[node._sequence_nr()] = (seen.function, seen.place)
-        elif tensor.requires_grad:
-            self._on_leaves[id(tensor)] = (weakref.ref(tensor), seen.function, seen.place)
+        elif requires_grad(tensor):
+            self._on_leaves[tensor] = (seen.function, seen.place)
 
     @property
     def has_hooks(self) -> bool:
@@ -85,8 +86,7 @@ class Alterations:
     def hook_on(self, sequence: int, leaf: torch.Tensor | None) -> tuple[str, int]:
         """The hook on a node or leaf, by name and place; "hook" and -1 where none was seen."""
         if leaf is not None:
-            known = self._on_leaves.get(id(leaf))
-            return known[1:] if known is not None and known[0]() is leaf else ("hook", -1)
+            return self._on_leaves.get(leaf, ("hook", -1))
         return self._on_nodes.get(sequence, ("hook", -1))
 
     def note_clip(self, seen: Seen) -> None:
@@ -136,6 +136,6 @@ def _norms(frame: FrameType | None) -> tuple[float | None, float | None]:
 def _number(value: Any) -> float | None:
     if isinstance(value, (int, float)):
         return float(value)
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
         return float(value.detach())
     return None

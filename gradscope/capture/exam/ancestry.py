@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.nodes import leaf_of, torch_name
+from gradscope.capture.tensors import grad_fn_of
 
 MAX_BEHIND = 4_000
 """Nodes that are walked from one cut."""
@@ -27,7 +28,7 @@ _LINEAR = tuple(
 def terms_of(roots: Iterable[Any]) -> set[int]:
     """Sequence numbers of the nodes that only add up, or scale, the terms of a loss."""
     found: set[int] = set()
-    stack = [getattr(root, "grad_fn", None) for root in roots]
+    stack = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
     while stack and len(found) < MAX_TERMS:
         node = stack.pop()
         if node is None or not torch_name(node).startswith(_LINEAR):
@@ -47,10 +48,11 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     seen: dict[Any, None] = {}
     stack: list[Any] = []
     for tensor in tensors:
-        if tensor.grad_fn is None:
+        made = grad_fn_of(tensor)
+        if made is None:
             found[id(tensor)] = tensor
         else:
-            stack.append(tensor.grad_fn)
+            stack.append(made)
     while stack and len(seen) < MAX_BEHIND:
         node = stack.pop()
         if node in seen:

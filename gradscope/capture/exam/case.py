@@ -6,7 +6,6 @@ that knew them, has ended.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from torch import nn
 from gradscope.capture.names import ModuleNames, Scopes
 from gradscope.capture.places import Places
 from gradscope.capture.source import Site, Sources
+from gradscope.capture.tensors import TensorTable, is_learned_leaf
 from gradscope.observations import (
     Activity,
     Alteration,
@@ -26,6 +26,9 @@ from gradscope.observations import (
     Saved,
 )
 from gradscope.report import BackwardPass, Graph, Origin
+
+MAX_NAMED = 1_000_000
+"""Leaves whose names are remembered."""
 
 
 class Origins:
@@ -55,7 +58,7 @@ class Names:
     """What the program calls its leaves, looked up while its variables are in sight."""
 
     def __init__(self, scopes: Scopes, modules: ModuleNames) -> None:
-        self._names: dict[int, tuple[weakref.ref[torch.Tensor], str]] = {}
+        self._names: TensorTable[str] = TensorTable(MAX_NAMED)
         for _, module in modules.owners:
             for parameter in nn.Module.parameters(module):
                 self.add(parameter, next(iter(modules.parameters.get(id(parameter), ())), ""))
@@ -65,12 +68,11 @@ class Names:
     def add(self, tensor: torch.Tensor, name: str) -> None:
         """Give a tensor a name, if it has none yet."""
         if name and not self.of(tensor):
-            self._names[id(tensor)] = (weakref.ref(tensor), name)
+            self._names[tensor] = name
 
     def of(self, tensor: torch.Tensor | None) -> str:
         """The name of a tensor, or ""."""
-        known = None if tensor is None else self._names.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else ""
+        return self._names.get(tensor, "")
 
 
 @dataclass
@@ -95,7 +97,7 @@ class Case:
     origins: Origins
     names: Names
     owners: list[Owner]
-    leaf_numbers: dict[int, tuple[weakref.ref[torch.Tensor], int]]
+    leaf_numbers: TensorTable[int]
     passes: tuple[BackwardPass, ...] = ()
     changes: tuple[Change, ...] = ()
     activities: tuple[Activity, ...] = ()
@@ -110,8 +112,7 @@ class Case:
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""
-        known = self.leaf_numbers.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else None
+        return self.leaf_numbers.get(tensor)
 
 
 def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> list[Owner]:
@@ -138,7 +139,7 @@ def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torc
     for child in nn.Module.modules(owner):
         path = modules.paths.get(id(child), "")
         for key, value in list(vars(child).items()):
-            if issubclass(type(value), torch.Tensor) and value.requires_grad and value.is_leaf:
+            if issubclass(type(value), torch.Tensor) and is_learned_leaf(value):
                 yield value, f"{path}.{key}" if path else key
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture import saved
 from gradscope.capture.events import storage_of
-from gradscope.capture.nodes import saved_tensors
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Site
+from gradscope.capture.tensors import requires_grad
 from gradscope.capture.walk import NO_SEQUENCE, Walked
 
 MAX_EDITS = 20_000
@@ -68,7 +68,7 @@ class Changes:
         """A batch norm that trains changes its running statistics, and torch does not count it."""
         for tensor in seen.operands[1:3]:
             storage = storage_of(tensor)
-            if storage and not tensor.requires_grad:
+            if storage and not requires_grad(tensor):
                 self._statistics.add(storage)
                 edit = Edit(storage, *_range_of(tensor), seen.made[1], seen.function, seen.place)
                 self._edits.append(edit)
@@ -106,20 +106,20 @@ class Changes:
     def _of_node(
         self, position: int, node: LiveNode, made: int, storages: set[int]
     ) -> Iterator[KnownChange]:
-        for slot, value in saved_tensors(node):
+        for slot, value in saved.values(node):
             if isinstance(value, RuntimeError):
                 if _NOTICED in str(value):
                     yield self._noticed(position, node, slot, made)
             elif slot.startswith("running") and getattr(node, "_saved_training", False):
                 continue  # saved, but only a batch norm that does not train needs them
-            elif isinstance(value, torch.Tensor) and storage_of(value) in storages:
+            elif storage_of(value) in storages:
                 edit = self._silent(value, made)
                 if edit is not None:
                     site = self._recorder.places.site(edit.place)
                     yield KnownChange(position, slot, edit.function, site, silent=True)
 
     def _noticed(self, position: int, node: LiveNode, slot: str, made: int) -> KnownChange:
-        memory = {storage_of(tensor) for tensor in _raw(node, slot)}
+        memory = {storage_of(tensor) for tensor in saved.unchecked(node, slot)}
         for change in self._recorder.events.in_place:
             if change.sequence > made and change.storage in memory:
                 return KnownChange(position, slot, change.function, change.site, silent=False)
@@ -158,13 +158,3 @@ def _range_of(tensor: torch.Tensor) -> tuple[int, int]:
         (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
     )
     return start, start + (reach + 1) * tensor.element_size()
-
-
-def _raw(node: Any, slot: str) -> list[torch.Tensor]:
-    """The tensors behind a slot as they are now, without torch's check of their version."""
-    if isinstance(node, BackwardCFunction):
-        saved = list(node._raw_saved_tensors)
-    else:
-        saved = [getattr(node, f"_raw_saved_{slot}", None)]
-    tensors = [getattr(raw, "data", None) for raw in saved]
-    return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]

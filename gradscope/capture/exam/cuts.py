@@ -6,7 +6,6 @@ of the Report's graph, only of sequence numbers.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,13 @@ import torch
 
 from gradscope.capture.exam.ancestry import leaves_behind, terms_of
 from gradscope.capture.seen import Seen
+from gradscope.capture.tensors import (
+    TensorTable,
+    grad_fn_of,
+    is_leaf_tensor,
+    is_learned_leaf,
+    requires_grad,
+)
 from gradscope.observations import CutReason
 
 MAX_CUTS = 2_000
@@ -93,7 +99,7 @@ class Cuts:
 
     def __init__(self) -> None:
         self.known: dict[_Key, KnownCut] = {}
-        self._results: dict[int, tuple[weakref.ref[torch.Tensor], list[KnownCut]]] = {}
+        self._results: TensorTable[list[KnownCut]] = TensorTable(MAX_FOLLOWED)
         self._switched_at = -1
         self._used_inside: dict[int, torch.Tensor] = {}
 
@@ -105,13 +111,13 @@ class Cuts:
     def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
         """A call inside a custom Function, which always runs without history."""
         for tensor in operands:
-            if tensor.requires_grad and tensor.is_leaf and len(self._used_inside) < MAX_FOLLOWED:
+            if is_learned_leaf(tensor) and len(self._used_inside) < MAX_FOLLOWED:
                 self._used_inside[id(tensor)] = tensor
 
     def note_function(self, seen: Seen) -> None:
         """A custom Function has returned: what was used inside it is behind its result."""
         inside, self._used_inside = self._used_inside, {}
-        if not seen.in_graph and inside and any(not t.requires_grad for t in seen.results):
+        if not seen.in_graph and inside and not all(map(requires_grad, seen.results)):
             reason: CutReason = "checkpoint" if "Checkpoint" in seen.function else "function"
             self._add(seen, reason, lambda: list(inside.values()))
 
@@ -120,13 +126,13 @@ class Cuts:
     ) -> None:
         """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
-        if tensors and not any(tensor.requires_grad for tensor in tensors):
+        if tensors and not any(map(requires_grad, tensors)):
             self._know((place, "grad", "function", -1), tensors, lambda: leaves)
 
     def note_data_set(self, seen: Seen) -> None:
         """The program has given a tensor new numbers through ``.data``."""
         target, *values = seen.operands
-        computed = [tensor for tensor in values if tensor.grad_fn is not None]
+        computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
         if computed:
             key: _Key = (seen.place, "data", "function", -1)
             self._know(key, [target], lambda: leaves_behind(computed))
@@ -140,11 +146,11 @@ class Cuts:
         """Look at one call."""
         if self._results:
             self._follow(seen)
-        if seen.in_graph or not any(tensor.requires_grad for tensor in seen.operands):
+        if seen.in_graph or not any(map(requires_grad, seen.operands)):
             return
         if seen.function in _HARMLESS or not _gives_values(seen):
             return
-        with_history = [tensor for tensor in seen.operands if tensor.requires_grad]
+        with_history = [tensor for tensor in seen.operands if requires_grad(tensor)]
         self._add(seen, _reason(), lambda: leaves_behind(with_history))
 
     def feeds(self, tensors: Iterable[Any]) -> None:
@@ -166,7 +172,7 @@ class Cuts:
 
     def start_step(self) -> None:
         """Forget results that have died."""
-        self._results = {key: kept for key, kept in self._results.items() if kept[0]() is not None}
+        self._results.forget_dead()
 
     def _add(
         self,
@@ -213,12 +219,10 @@ class Cuts:
 
     def _remember(self, results: Iterable[torch.Tensor], cuts: list[KnownCut]) -> None:
         for tensor in results:
-            if len(self._results) < MAX_FOLLOWED:
-                self._results[id(tensor)] = (weakref.ref(tensor), cuts[:8])
+            self._results[tensor] = cuts[:8]
 
     def _cuts_of(self, tensor: Any) -> list[KnownCut]:
-        known = self._results.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else []
+        return self._results.get(tensor, [])
 
 
 def _is_continuous(tensor: torch.Tensor) -> bool:
@@ -244,6 +248,6 @@ def _gives_values(seen: Seen) -> bool:
     # the very operand back is not.
     operands = {id(tensor) for tensor in seen.operands}
     return not any(
-        tensor.requires_grad and (id(tensor) in operands or not tensor.is_leaf)
+        requires_grad(tensor) and (id(tensor) in operands or not is_leaf_tensor(tensor))
         for tensor in seen.results
     )

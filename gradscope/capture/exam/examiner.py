@@ -30,8 +30,8 @@ from gradscope.capture.exam.watched import Before
 from gradscope.capture.names import Scopes
 from gradscope.capture.quiet import unseen
 from gradscope.capture.source import Sources
-from gradscope.capture.summary import number
-from gradscope.errors import GradscopeError
+from gradscope.capture.summary import number, readable
+from gradscope.errors import Fault, GradscopeError
 from gradscope.garbage import collector_paused
 from gradscope.plain import Number
 from gradscope.report import Report
@@ -39,6 +39,9 @@ from gradscope.target import StopProgram
 
 MOST_STOPS = 1_000
 """How often a program is stopped that catches even that; then it is left to run."""
+
+MOST_FAULTS = 20
+"""Calls that we failed to look at, after which none is looked at any more."""
 
 ACTIVE_STEPS = HANDFUL
 """Backward calls before which the activations are looked at."""
@@ -66,8 +69,8 @@ class Examiner:
         self._stops = 0
 
     @property
-    def fault(self) -> Exception | None:
-        """A fault of our own, after which nothing more was looked at."""
+    def fault(self) -> Fault | None:
+        """The first fault of our own, if any."""
         return self._teller.fault
 
     # ------------------------------------------------------------------ while it runs
@@ -90,20 +93,23 @@ class Examiner:
     def _watch(self, call: BackwardCall) -> tuple[Watch | Glance | None, bool]:
         """Make a call and look at it; None when it was not made, and whether to stop."""
         self._journal.batched += call.batched
-        if self.fault is not None or call.batched:
+        if call.batched:
+            return None, False
+        if len(self._teller.unseen) >= MOST_FAULTS:
+            self._teller.note_unseen()
             return None, False
         try:
             with InterruptsPutOff(), unseen():
                 made, before = self._look_before(call)
         except Exception as error:
-            self._teller.fault = error
+            self._teller.note_unseen(error)
             return None, False
         made.run()
         try:
             with InterruptsPutOff(), unseen():
                 return made, self._look_after(made, before)
         except Exception as error:
-            self._teller.fault = error
+            self._teller.note_unseen(error)
             return made, False
 
     def _is_enough(self) -> bool:
@@ -207,6 +213,8 @@ class Examiner:
                 self.report = self._teller.report(case, error)
         except GradscopeError as problem:
             self.error = problem
+        except Exception as problem:
+            self.error = self._teller.fault = Fault.of(problem)
 
     def _last_case(self, scopes: Scopes, value: object, error: BaseException | None) -> Case:
         case = final_case(self.recorder, scopes, value, error)
@@ -222,7 +230,6 @@ def _loss(call: BackwardCall) -> Number | None:
     root = call.roots[0]
     if len(call.roots) != 1 or not isinstance(root, torch.Tensor) or root.numel() != 1:
         return None
-    still = root.detach()
-    if still.is_complex() or still.is_meta:
+    if root.is_complex() or not readable(root):
         return None
-    return number(float(still))
+    return number(float(root.detach()))

@@ -28,7 +28,7 @@ from gradscope.capture.meter import NONE, NOT_REACHED
 from gradscope.capture.nodes import is_leaf
 from gradscope.capture.norms import MANY
 from gradscope.capture.recorder import Recorder
-from gradscope.capture.summary import name_of
+from gradscope.capture.summary import is_ordinary, name_of
 from gradscope.capture.walk import CUT, make_release_safe, nearest, walk
 from gradscope.observations import Saved
 
@@ -90,15 +90,12 @@ class Glance(MadeCall):
     # ------------------------------------------------------------------ on the way
 
     def _received(self, node: LiveNode, received: Gradients) -> None:
-        self._arrived[node] = self._meter.add(received[0])
+        with self.recorder.aside():
+            self._arrived[node] = self._meter.add(received[0])
 
     def _sent(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
-        try:
-            with torch._C.DisableTorchFunction():
-                self._look(node, sent, received)
-        except Exception as error:
-            # This runs inside the program's backward, which must not fail because of us.
-            self.recorder.fault = self.recorder.fault or error
+        with self.recorder.aside():
+            self._look(node, sent, received)
 
     def _look(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
         if all(gradient is None or _is_finite(gradient) for gradient in sent):
@@ -118,7 +115,7 @@ class Glance(MadeCall):
         """Read the gradients that the call left, all of a kind at once."""
         kinds: dict[tuple[torch.dtype, torch.device], list[tuple[LiveNode, torch.Tensor]]] = {}
         for node, gradient in self._left():
-            if type(gradient) is torch.Tensor and _is_ordinary(gradient):
+            if _is_read_together(gradient):
                 kinds.setdefault((gradient.dtype, gradient.device), []).append((node, gradient))
             else:
                 self._arrived[node] = self._meter.add(gradient)
@@ -217,9 +214,9 @@ def _is_finite(gradient: torch.Tensor) -> bool:
     return gradient.is_cpu and count(gradient) is None
 
 
-def _is_ordinary(gradient: torch.Tensor) -> bool:
+def _is_read_together(gradient: torch.Tensor) -> bool:
     """Whether one reduction reads many such gradients at once, and none of them wrongly."""
     wide = gradient.dtype in (torch.float32, torch.float64)
     # On the CPU a large one is read by parts.
     is_large = gradient.is_cpu and gradient.numel() >= MANY
-    return wide and gradient.layout is torch.strided and not gradient.is_meta and not is_large
+    return wide and not is_large and is_ordinary(gradient)

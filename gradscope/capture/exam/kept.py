@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.source import Site, Sources
+from gradscope.capture.tensors import grad_fn_of
 
 MANY = 4
 """Earlier steps of which something is kept, before it is said that something is."""
@@ -55,9 +56,10 @@ class Kept:
         steps: dict[str, set[int]] = {}
         scopes = Scopes.of_frames(frames)
         for tensor in scopes.held_tensors():
-            if tensor.grad_fn is None:
+            made = grad_fn_of(tensor)
+            if made is None:
                 continue
-            step = bisect_right(self._ends, tensor.grad_fn._sequence_nr())
+            step = bisect_right(self._ends, made._sequence_nr())
             if step < len(self._ends):
                 for name in (n for path in scopes.names(tensor) for n in _containers(path)):
                     steps.setdefault(name, set()).add(step)

@@ -7,7 +7,6 @@ remembered weakly.  Knows nothing of the Report.
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,11 +17,13 @@ from torch.nn.modules import module as module_hooks
 from gradscope.capture.exam.optimizers import Optimizers
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
+from gradscope.capture.tensors import TensorTable, is_leaf_tensor, requires_grad
 
 MAX_KNOWN = 200_000
 """Leaves that are remembered, of each sort."""
 
-Places = dict[int, tuple[weakref.ref[torch.Tensor], int]]
+OFTEN = 2
+"""Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
 
 
 class Learners:
@@ -31,9 +32,9 @@ class Learners:
     def __init__(self, recorder: Recorder) -> None:
         self.optimizers = Optimizers(recorder)
         self._recorder = recorder
-        self._born: Places = {}
-        self._used: Places = {}
-        self._reached: Places = {}
+        self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._handles: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
@@ -56,27 +57,23 @@ class Learners:
         """Remember the first use of each leaf among the operands."""
         used = self._used
         for tensor in seen.operands:
-            if not (tensor.requires_grad or type(tensor) is nn.Parameter) or not tensor.is_leaf:
-                continue
-            if _place_of(used, tensor) < 0 and len(used) < MAX_KNOWN:
-                used[id(tensor)] = (weakref.ref(tensor), seen.place)
+            is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
+            if is_learned and is_leaf_tensor(tensor) and used.get(tensor, -1) < 0:
+                used[tensor] = seen.place
 
     # ------------------------------------------------------------------ what is known
 
     def born(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was made; -1 where it is not known."""
-        return _place_of(self._born, tensor)
+        return self._born.get(tensor, -1)
 
     def used(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was first used; -1 where it never was."""
-        return _place_of(self._used, tensor)
+        return self._used.get(tensor, -1)
 
     def used_leaves(self) -> Iterator[torch.Tensor]:
         """All living leaves that a call has taken."""
-        for reference, _ in self._used.values():
-            tensor = reference()
-            if tensor is not None:
-                yield tensor
+        return (tensor for tensor, _ in self._used.living())
 
     def optimized(self) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in optimizers, and whether one of theirs has stepped."""
@@ -88,18 +85,18 @@ class Learners:
         return bool(self._optimizers())
 
     def _optimizers(self) -> set[int]:
-        leaves = self._recorder.events.leaf_sites()
+        made = self._recorder.events.leaf_site
         return self.optimizers.of_the_program(
-            lambda one: id(one) in leaves or self.born(one) >= 0 or self.used(one) >= 0
+            lambda one: made(one) is not None or self.born(one) >= 0 or self.used(one) >= 0
         )
 
     def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
         """A backward call has brought these a gradient."""
         reached = self._reached
         for leaf in leaves:
-            times = _place_of(reached, leaf)
-            if times < 1:
-                reached[id(leaf)] = (weakref.ref(leaf), times + 1)
+            times = reached.get(leaf, 0)
+            if times < OFTEN:
+                reached[leaf] = times + 1
             self.optimizers.fresh.add(id(leaf))
 
     def note_filled(self) -> None:
@@ -108,33 +105,28 @@ class Learners:
         self.note_reached(
             leaf
             for leaf in self.used_leaves()
-            if id(leaf) not in self._reached and leaf.is_leaf and leaf.grad is not None
+            if leaf not in self._reached and is_leaf_tensor(leaf) and leaf.grad is not None
         )
 
     def is_reached_often(self, leaf: torch.Tensor) -> bool:
         """Whether several backward calls have."""
-        return _place_of(self._reached, leaf) >= 1
+        return self._reached.get(leaf, 0) >= OFTEN
 
     def is_reached(self, leaf: torch.Tensor) -> bool:
         """Whether any backward call has brought this leaf a gradient."""
-        return _place_of(self._reached, leaf) >= 0
+        return leaf in self._reached
 
     # ------------------------------------------------------------------ hooks
 
     def _registered(self, _module: nn.Module, _name: str, parameter: Any) -> None:
-        if not isinstance(parameter, torch.Tensor) or len(self._born) >= MAX_KNOWN:
-            return
-        if _place_of(self._born, parameter) < 0:
+        with self._recorder.aside():
+            if not isinstance(parameter, torch.Tensor) or self.born(parameter) >= 0:
+                return
             places = self._recorder.places
             user = places.user_frame(_caller())
             place = -1 if user is None else places.number(user)
-            self._born[id(parameter)] = (weakref.ref(parameter), place)
+            self._born[parameter] = place
 
 
 def _caller() -> Any:
     return sys._getframe(2)
-
-
-def _place_of(places: Places, tensor: torch.Tensor) -> int:
-    known = places.get(id(tensor))
-    return known[1] if known is not None and known[0]() is tensor else -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,17 @@ import torch
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
+from gradscope.capture.summary import readable
+from gradscope.capture.tensors import TensorTable, grad_fn_of, is_leaf_tensor, requires_grad
 
 MAX_WALKED = 400
 """Nodes behind an operand that are searched for the result of the same call."""
 
 MAX_PLACES = 1_000
 """Places that are remembered."""
+
+MAX_HELD = 200_000
+"""Leaves that are followed from call to call."""
 
 MAX_FRESH = 200_000
 """Results of the current step that are known to be of the current step."""
@@ -61,7 +65,7 @@ class Carries:
     def _note_old(self, seen: Seen) -> None:
         fresh = self._fresh
         for tensor in seen.operands:
-            if not tensor.requires_grad or id(tensor) in fresh or tensor.is_leaf:
+            if not requires_grad(tensor) or id(tensor) in fresh or is_leaf_tensor(tensor):
                 continue
             known = self.known.get(seen.place)
             if known is None:
@@ -79,12 +83,12 @@ class Carries:
 
     def _is_own_result(self, tensor: torch.Tensor, seen: Seen) -> bool:
         """Whether the same call helped to make this operand, since the last backward but one."""
-        stack: list[Any] = [tensor.grad_fn]
+        made = grad_fn_of(tensor)
+        stack: list[Any] = [made]
         walked: set[Any] = set()
-        own = seen.made[0]
-        if tensor.grad_fn is not None and own <= tensor.grad_fn._sequence_nr() < seen.made[1]:
+        if made is not None and seen.made[0] <= made._sequence_nr() < seen.made[1]:
             # Changed in place: its node is this call's; what it was lies behind it.
-            stack = [target for target, _ in tensor.grad_fn.next_functions]
+            stack = [target for target, _ in made.next_functions]
         while stack and len(walked) < MAX_WALKED:
             node = stack.pop()
             if node is None or node in walked or node._sequence_nr() < self._before[1]:
@@ -108,7 +112,6 @@ class _Held:
     """A leaf after a backward call: its version, and whether its ``.grad`` then mixed a gradient
     that had been used with a new one."""
 
-    tensor: weakref.ref[torch.Tensor]
     version: int
     mixed: bool = False
 
@@ -129,7 +132,7 @@ class Accumulating:
     """Gradients that are used, kept, and added to."""
 
     def __init__(self) -> None:
-        self._held: dict[int, _Held] = {}
+        self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
 
     def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
         """Look at the leaves of a graph just before backward goes through it.
@@ -141,7 +144,7 @@ class Accumulating:
         changed = kept = dropped = 0
         unchanged: list[torch.Tensor] = []
         for leaf in leaves:
-            held = self._of(leaf)
+            held = self._held.get(leaf)
             if held is None:
                 continue
             is_changed = _is_changed(leaf, held, edited)
@@ -158,23 +161,17 @@ class Accumulating:
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed with a gradient that held one used before."""
         return sum(
-            _is_changed(leaf, held, edited)
-            for held in self._held.values()
-            if held.mixed and (leaf := held.tensor()) is not None
+            _is_changed(leaf, held, edited) for leaf, held in self._held.living() if held.mixed
         )
 
     def after(self, leaves: Iterable[torch.Tensor]) -> None:
         """Remember how the call left the leaves."""
         for leaf in leaves:
-            held = self._of(leaf)
+            held = self._held.get(leaf)
             if held is None:
-                self._held[id(leaf)] = _Held(weakref.ref(leaf), leaf._version)
+                self._held[leaf] = _Held(leaf._version)
             else:
                 held.version = leaf._version
-
-    def _of(self, leaf: torch.Tensor) -> _Held | None:
-        held = self._held.get(id(leaf))
-        return held if held is not None and held.tensor() is leaf else None
 
 
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
@@ -189,6 +186,4 @@ def storage(tensor: torch.Tensor) -> int:
 def _is_there(gradient: torch.Tensor | None) -> bool:
     if gradient is None:
         return False
-    if gradient.layout is not torch.strided or gradient.is_meta:
-        return True
-    return bool(gradient.detach().any())
+    return not readable(gradient) or bool(gradient.detach().any())

@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -22,15 +21,12 @@ from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.capture.quiet import mode_removed, put_back, take_out
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.tensors import TensorTable
+
+MAX_MEMBERS = 1_000_000
+"""Tensors in optimizers that are remembered."""
 
 _ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
-
-
-class Member(NamedTuple):
-    """A tensor that an optimizer holds, and which optimizer."""
-
-    tensor: weakref.ref[torch.Tensor]
-    optimizer: int
 
 
 @dataclass(eq=False)
@@ -59,7 +55,7 @@ class Optimizers:
         self.empty_steps: dict[int, int] = {}
         self.zeroed_at = -1
         self._recorder = recorder
-        self._members: dict[int, Member] = {}
+        self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
         self._sizes: dict[int, int] = {}
         self._stepped: set[int] = set()
         self._running: list[_Step] = []
@@ -112,17 +108,15 @@ class Optimizers:
         """Those that have stepped, or hold a leaf that was met: in one process with others, there
         may be optimizers that are none of this program's."""
         return self._stepped | {
-            member.optimizer
-            for member in self._members.values()
-            if (tensor := member.tensor()) is not None and is_met(tensor)
+            optimizer for tensor, optimizer in self._members.living() if is_met(tensor)
         }
 
     def held(self, optimizers: set[int]) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in these optimizers, and whether one of theirs has stepped."""
         return {
-            key: (tensor, member.optimizer in self._stepped)
-            for key, member in self._members.items()
-            if member.optimizer in optimizers and (tensor := member.tensor()) is not None
+            id(tensor): (tensor, optimizer in self._stepped)
+            for tensor, optimizer in self._members.living()
+            if optimizer in optimizers
         }
 
     # ------------------------------------------------------------------ hooks
@@ -132,29 +126,33 @@ class Optimizers:
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         if torch.compiler.is_compiling():
             return None
-        if id(optimizer) not in self._stepped:
-            self._sizes.pop(id(optimizer), None)
-            self._stepped.add(id(optimizer))
-        self._meet(optimizer)
-        frame = sys._getframe(1)
+        step: _Step | None = None
         given = len(args) > 1 or bool(kwargs)
-        if not given:
-            self._note_empty(optimizer, frame)
-        self.fresh.clear()
-        step = _Step(optimizer, frame, take_out(self._recorder))
-        self._running.append(step)
-        step.versions = _versions_of(optimizer)
-        if not given:
+        with self._recorder.aside():
+            step = self._begin(optimizer, sys._getframe(1), given)
+        if step is None or not given:
             return None
         shown = functools.partial(self._shown, step)
         return tuple(map(shown, args)), {key: shown(value) for key, value in kwargs.items()}
 
+    def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
+        """A step is about to be made, with a function of the program if one is ``given``."""
+        if id(optimizer) not in self._stepped:
+            self._sizes.pop(id(optimizer), None)
+            self._stepped.add(id(optimizer))
+        self._meet(optimizer)
+        if not given:
+            self._note_empty(optimizer, frame)
+        self.fresh.clear()
+        versions = _versions_of(optimizer)
+        step = _Step(optimizer, frame, take_out(self._recorder), versions)
+        self._running.append(step)
+        return step
+
     def _note_empty(self, optimizer: Any, frame: FrameType) -> None:
         """The optimizer steps: does any of its parameters that backward reached hold a gradient?"""
-        with torch._C.DisableTorchFunction():
-            for tensor in _parameters_of(optimizer):
-                if tensor.grad is not None:
-                    return
+        if any(tensor.grad is not None for tensor in _parameters_of(optimizer)):
+            return
         if any(id(tensor) in self.fresh for tensor in _parameters_of(optimizer)):
             user = self._recorder.places.user_frame(frame)
             if user is not None:
@@ -177,11 +175,16 @@ class Optimizers:
             finally:
                 step.calls = False
                 step.above = take_out(self._recorder)
-                step.versions = _versions_of(step.optimizer)
+                with self._recorder.aside():
+                    step.versions = _versions_of(step.optimizer)
 
         return closure
 
     def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
+        with self._recorder.aside():
+            self._finish(optimizer)
+
+    def _finish(self, optimizer: Any) -> None:
         if any(step.optimizer is optimizer for step in self._running):
             # A step inside this one that has failed is over, too.
             while self._end(self._running.pop()) is not optimizer:
@@ -193,7 +196,7 @@ class Optimizers:
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:
-        with torch._C.DisableTorchFunction():
+        with self._recorder.aside():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
             name = f"{type(step.optimizer).__name__}.step"
             site = self._recorder.places.site_of(step.frame)
@@ -210,14 +213,9 @@ class Optimizers:
             return
         self._sizes[id(optimizer)] = len(tensors)
         for tensor in tensors:
-            known = self._members.get(id(tensor))
             # Of several optimizers the one that steps is the one that counts.
-            if (
-                known is None
-                or known.tensor() is not tensor
-                or known.optimizer not in self._stepped
-            ):
-                self._members[id(tensor)] = Member(weakref.ref(tensor), id(optimizer))
+            if self._members.get(tensor) not in self._stepped:
+                self._members[tensor] = id(optimizer)
 
 
 def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
@@ -226,5 +224,4 @@ def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
 
 
 def _versions_of(optimizer: Optimizer) -> list[tuple[torch.Tensor, int]]:
-    with torch._C.DisableTorchFunction():
-        return [(one, one._version) for one in _parameters_of(optimizer) if not one.is_inference()]
+    return [(one, one._version) for one in _parameters_of(optimizer) if not one.is_inference()]

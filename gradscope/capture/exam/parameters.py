@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,8 @@ import torch
 from torch import nn
 
 from gradscope.capture.places import Places
+from gradscope.capture.quiet import Aside
+from gradscope.capture.tensors import TensorTable, grad_fn_of
 
 MAX_KNOWN = 200_000
 """Parameters that are remembered."""
@@ -27,11 +28,13 @@ class Parameters:
 
     Args:
         on_rewrapped: told of each that was made of a tensor with history.
+        aside: goes around what is done in the middle of the program.
     """
 
-    def __init__(self, on_rewrapped: OnRewrapped) -> None:
+    def __init__(self, on_rewrapped: OnRewrapped, aside: Callable[[], Aside]) -> None:
         self._on_rewrapped = on_rewrapped
-        self._made: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+        self._aside = aside
+        self._made: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._original: Any = None
 
     def start(self, places: Places) -> None:
@@ -43,7 +46,8 @@ class Parameters:
             parameter = make(cls, *args, **kwargs)
             frame = sys._getframe(1)
             if not places.is_foreign(frame.f_code) and frame.f_code.co_filename != _COPY:
-                self._note(parameter, places.number(frame), (*args, *kwargs.values()))
+                with self._aside():
+                    self._note(parameter, places.number(frame), (*args, *kwargs.values()))
             return parameter
 
         nn.Parameter.__new__ = new  # type: ignore[method-assign]
@@ -56,15 +60,14 @@ class Parameters:
 
     def made(self, parameter: torch.Tensor) -> int:
         """The place where the program made it; -1 where it did not."""
-        known = self._made.get(id(parameter))
-        return known[1] if known is not None and known[0]() is parameter else -1
+        return self._made.get(parameter, -1)
 
     def _note(self, parameter: Any, place: int, arguments: tuple[Any, ...]) -> None:
-        if not isinstance(parameter, torch.Tensor) or len(self._made) >= MAX_KNOWN:
+        if not isinstance(parameter, torch.Tensor):
             return
-        self._made[id(parameter)] = (weakref.ref(parameter), place)
+        self._made[parameter] = place
         data = arguments[0] if arguments else None
-        if isinstance(data, torch.Tensor) and data.grad_fn is not None:
+        if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
             self._on_rewrapped(place, parameter, data)
 
 

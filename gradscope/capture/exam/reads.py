@@ -5,7 +5,6 @@ Knows nothing of the Report.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FrameType
@@ -16,12 +15,19 @@ from gradscope.capture.names import name_in_frame
 from gradscope.capture.nodes import torch_name
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
+from gradscope.capture.tensors import (
+    TensorRef,
+    TensorTable,
+    grad_fn_of,
+    is_leaf_tensor,
+    requires_grad,
+)
 
 MAX_READS = 100
 """Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
 
 MAX_LEAVES = 200_000
-"""Leaves whose ``.grad`` was read."""
+"""Leaves whose ``.grad`` was read, and tensors whose gradient was asked for."""
 
 
 @dataclass
@@ -30,7 +36,7 @@ class VainRead:
     gradient of (``wanted``) in a graph that it is not in."""
 
     name: str
-    tensor: weakref.ref[torch.Tensor]
+    tensor: TensorRef
     op: str
     made: int
     shape: tuple[int, ...]
@@ -45,39 +51,36 @@ class Reads:
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
         self._recorder = recorder
-        self._leaves: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._wanted: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._leaves: TensorTable[bool] = TensorTable(MAX_LEAVES)
+        self._wanted: TensorTable[bool] = TensorTable(MAX_LEAVES)
 
     def note(self, seen: Seen) -> None:
         """Somebody reads ``.grad``: of what?"""
         tensor = seen.operands[0] if seen.operands else None
-        if tensor is None or not tensor.requires_grad or tensor.retains_grad:
+        if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
             return
         frame = _first_outside_ours(seen.frame)
         if frame is None or seen.places.is_foreign(frame.f_code):
             return
-        if not tensor.is_leaf:
+        if not is_leaf_tensor(tensor):
             self._note_vain(tensor, seen, frame)
             return
         self.of_leaves += 1
-        if len(self._leaves) < MAX_LEAVES:
-            self._leaves[id(tensor)] = weakref.ref(tensor)
+        self._leaves[tensor] = True
 
     def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
         """The program has asked for the gradient of these, and they are not in the graph."""
         for tensor in tensors:
-            self._wanted[id(tensor)] = weakref.ref(tensor)
+            self._wanted[tensor] = True
             self._add(tensor, "", wanted=True)
 
     def is_read(self, leaf: torch.Tensor) -> bool:
         """Whether the program has read the gradient of this leaf."""
-        known = self._leaves.get(id(leaf))
-        return known is not None and known() is leaf
+        return leaf in self._leaves
 
     def is_wanted(self, tensor: torch.Tensor) -> bool:
         """Whether a call failed because this tensor is not in the graph it went through."""
-        known = self._wanted.get(id(tensor))
-        return known is not None and known() is tensor
+        return tensor in self._wanted
 
     def _note_vain(self, tensor: torch.Tensor, seen: Seen, frame: FrameType) -> None:
         site = seen.places.site(seen.place)
@@ -87,14 +90,13 @@ class Reads:
         self._add(tensor, name_in_frame(tensor, [*paths, *names], frame), wanted=False)
 
     def _add(self, tensor: torch.Tensor, name: str, wanted: bool) -> None:
-        node = tensor.grad_fn
+        node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
-        read = VainRead(
-            name, weakref.ref(tensor), torch_name(node), made, tuple(tensor.shape), wanted
-        )
+        shape = tuple(tensor.shape)
+        read = VainRead(name, TensorRef(tensor), torch_name(node), made, shape, wanted)
         self.vain.setdefault((made, name), read)
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.nodes import saved_tensors, torch_name
+from gradscope.capture import saved
+from gradscope.capture.nodes import torch_name
 from gradscope.capture.summary import number, readable
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
@@ -31,10 +32,10 @@ MAX_ELEMENTS = 4_000_000
 
 def summaries(number_of_node: int, node: LiveNode) -> Iterable[Saved]:
     """The range and the odd elements of each tensor that a node saved."""
-    for slot, tensor in saved_tensors(node):
+    for slot, tensor in saved.values(node):
         if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
             continue
-        if readable(tensor) and tensor.numel():
+        if tensor.numel() and readable(tensor):
             yield _summary(number_of_node, slot, tensor.detach())
 
 
@@ -76,24 +77,25 @@ class _Share(NamedTuple):
     saturated: float
 
 
-def _usable(tensor: Any) -> torch.Tensor | None:
-    if not isinstance(tensor, torch.Tensor) or not readable(tensor):
+def _usable(node: LiveNode, slot: str) -> torch.Tensor | None:
+    tensor = saved.value(node, slot)
+    if tensor is None or not 0 < tensor.numel() <= MAX_ELEMENTS or not readable(tensor):
         return None
-    return tensor.detach() if 0 < tensor.numel() <= MAX_ELEMENTS else None
+    return tensor.detach()
 
 
 def _sigmoid(node: Any) -> _Share | None:
-    result = _usable(node._saved_result)
+    result = _usable(node, "result")
     return None if result is None else _Share(0.0, _mean(result * (1 - result) < FLAT))
 
 
 def _tanh(node: Any) -> _Share | None:
-    result = _usable(node._saved_result)
+    result = _usable(node, "result")
     return None if result is None else _Share(0.0, _mean(1 - result * result < FLAT))
 
 
 def _softmax(node: Any) -> _Share | None:
-    result = _usable(node._saved_result)
+    result = _usable(node, "result")
     if result is None or not result.dim():
         return None
     dim = node._saved_dim
@@ -117,33 +119,39 @@ def _is_masked(node: LiveNode) -> bool:
 
 
 def _relu(node: Any) -> _Share | None:
-    result = _usable(node._saved_result)
+    result = _usable(node, "result")
     return None if result is None else _units(result > 0)
 
 
 def _threshold(node: Any) -> _Share | None:
-    taken = _usable(node._saved_self)
+    taken = _usable(node, "self")
     return None if taken is None else _units(taken > node._saved_threshold)
 
 
 def _hardtanh(node: Any) -> _Share | None:
-    taken = _usable(node._saved_self)
+    taken = _usable(node, "self")
     if taken is None:
         return None
     return _units((taken > node._saved_min_val) & (taken < node._saved_max_val))
 
 
 def _clamp(node: Any) -> _Share | None:
-    taken = _usable(node._saved_self)
+    taken = _usable(node, "self")
     if taken is None:
         return None
-    low, high = getattr(node, "_saved_min", None), getattr(node, "_saved_max", None)
+    low, high = _bound(node, "min"), _bound(node, "max")
     inside = torch.ones_like(taken, dtype=torch.bool)
     if low is not None:
         inside &= taken >= low
     if high is not None:
         inside &= taken <= high
     return _Share(0.0, 1 - _mean(inside))
+
+
+def _bound(node: Any, slot: str) -> Any:
+    """A bound of clamp: a number, or a tensor that the node saved."""
+    is_tensor = hasattr(type(node), f"_raw_saved_{slot}")
+    return saved.value(node, slot) if is_tensor else getattr(node, f"_saved_{slot}", None)
 
 
 def _units(active: torch.Tensor) -> _Share:
@@ -185,7 +193,7 @@ def freed_slots(walked: Walked, freed_before: set[int]) -> int | None:
     for position, node in enumerate(walked.nodes):
         if node._sequence_nr() not in freed_before:
             continue
-        for _, value in saved_tensors(node):
+        for _, value in saved.values(node):
             if isinstance(value, RuntimeError) and "freed" in str(value):
                 return position
     return None

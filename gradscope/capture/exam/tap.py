@@ -25,10 +25,12 @@ from gradscope.capture.exam.parameters import Parameters
 from gradscope.capture.exam.reads import Reads
 from gradscope.capture.exam.shapes import WATCHED, Broadcasts
 from gradscope.capture.exam.values import Values
+from gradscope.capture.originals import BACKWARD_FUNCTIONS
 from gradscope.capture.quiet import functions_off
 from gradscope.capture.recorder import BackwardHandler, Recorder, is_traced
 from gradscope.capture.seen import Seen
 from gradscope.capture.source import Sources
+from gradscope.capture.tensors import requires_grad
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _CLIPPING = torch.nn.utils.clip_grad.__file__
@@ -66,7 +68,7 @@ class Tap(Recorder):
         self.kept = Kept()
         self.learners = Learners(self)
         self.reads = Reads(self)
-        self.parameters = Parameters(self.cuts.note_rewrapped)
+        self.parameters = Parameters(self.cuts.note_rewrapped, self.aside)
         self.alterations = Alterations()
         self.changes = Changes(self)
         self.derivatives = Derivatives(check_all)
@@ -94,8 +96,6 @@ class Tap(Recorder):
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""
         self.light, self.has_news = light, False
-        if light:
-            self.last = None  # nobody asks for it once there was a backward call
 
     def forget_old(self) -> None:
         """Between two steps: forget where the nodes of much older steps were made."""
@@ -116,6 +116,7 @@ class Tap(Recorder):
         kwargs = kwargs or {}
         if torch.compiler.is_compiling():
             return func(*args, **kwargs)
+        func = self._originals_of.called(func, sys._getframe(1))
         kind = self._kinds.get(func) or self._new_kind(func)
         # What torch's own code does with a gradient is not the program's reading it.
         if kind.sort == "none" or (
@@ -137,9 +138,8 @@ class Tap(Recorder):
         after = _sequence()
         if before == after and args and out is args[0]:
             return out
-        with functions_off():
-            if before == after or not self._note_ordinary(kind, (before, after), out, frame):
-                self._note(Seen(func, args, kwargs, (before, after), out, frame, self.places))
+        if before == after or not self._note_ordinary(kind, (before, after), out, frame):
+            self._note(Seen(func, args, kwargs, (before, after), out, frame, self.places))
         return out
 
     def _note_ordinary(self, kind: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> bool:
@@ -147,17 +147,22 @@ class Tap(Recorder):
         this is one."""
         if self._functions or not self.values_seen.is_clean:
             return False
-        user = self.places.user_frame(frame)
-        place = -1 if user is None else self.places.number(user)
-        if place not in kind.places:
+        try:
+            user = self.places.user_frame(frame)
+            place = -1 if user is None else self.places.number(user)
+            if place not in kind.places:
+                return False
+            with functions_off():
+                is_fine = kind.only_passes or self.values_seen.is_fine(out, made[1] - 1)
+        except Exception as error:
+            self.note_fault(error)
             return False
-        if kind.only_passes or self.values_seen.is_fine(out, made[1] - 1):
+        if is_fine:
             self._spans.add(*made, place)
-            return True
-        return False
+        return is_fine
 
     def _new_kind(self, func: Any) -> Kind:
-        is_plain = func not in self._backward_functions and not self.events.changes(func, {})
+        is_plain = func not in BACKWARD_FUNCTIONS and not self.events.changes(func, {})
         kind = self._kinds[func] = kind_of(func, is_plain)
         return kind
 
@@ -214,7 +219,7 @@ class Tap(Recorder):
         is_function = seen.function == "apply" and bool(self._functions)
         if is_function:
             seen.function = self._functions[-1].__name__
-            if not any(tensor.requires_grad for tensor in seen.results):
+            if not any(map(requires_grad, seen.results)):
                 # torch makes its node before it knows that nobody needs it.
                 seen.made = (seen.made[1], seen.made[1])
         if is_inside:

@@ -12,9 +12,9 @@ from gradscope.capture.exam import observed
 from gradscope.capture.exam.case import Case
 from gradscope.capture.exam.journal import Journal
 from gradscope.capture.exam.tap import Tap
-from gradscope.capture.probe import meta
+from gradscope.capture.probe import checked, meta
 from gradscope.capture.source import Site
-from gradscope.invariants import check
+from gradscope.errors import Fault
 from gradscope.observations import Failure
 from gradscope.report import Report
 
@@ -22,14 +22,22 @@ from gradscope.report import Report
 class Teller:
     """Makes the report of a case, as of now.
 
-    ``fault`` is the first fault of our own, if any.
+    ``fault`` is the first fault of our own, if any; ``unseen`` are the backward calls that could
+    not be looked at.
     """
 
     def __init__(self, tap: Tap, journal: Journal) -> None:
-        self.fault: Exception | None = None
+        self.fault: Fault | None = None
+        self.unseen: list[int] = []
         self._tap = tap
         self._journal = journal
         self._failure: tuple[BaseException, Failure, Site | None] | None = None
+
+    def note_unseen(self, error: Exception | None = None) -> None:
+        """The call under way cannot be looked at, for a fault of our own."""
+        self.unseen.append(self._journal.calls)
+        if error is not None:
+            self.fault = self.fault or Fault.of(error)
 
     def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
@@ -51,20 +59,20 @@ class Teller:
         """The report; ``error`` is what ended the program.
 
         Raises:
-            ReportError: it would break an invariant.
+            Fault: it would break an invariant.
         """
         journal = self._journal
         failure = self._told_failure(case, error)
         seen = msgspec.structs.replace(
             observed.observations(self._tap, case, journal.steps(case.origins), failure),
-            watched=journal.calls - journal.batched,
+            watched=journal.calls - journal.batched - len(self.unseen),
+            unseen=len(self.unseen),
+            faults=tuple(self._told_faults()),
             glanced=journal.glanced,
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        notes = (*case.notes, *journal.notes(error), *self._faults())
-        report = Report(graph, meta(), case.passes, notes, seen)
-        check(report)
-        return report
+        notes = (*case.notes, *journal.notes(error), *_unread(case), *self._faults())
+        return checked(Report(graph, meta(), case.passes, notes, seen))
 
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""
@@ -73,14 +81,17 @@ class Teller:
                 "backward calls made in other threads, which are not watched: "
                 f"{self._tap.elsewhere}"
             )
+        yield from self._told_faults()
+
+    def _told_faults(self) -> Iterator[str]:
+        """What our own mistakes kept us from seeing."""
         if self.fault is not None:
-            yield (
-                f"gradscope could not look at backward call {self._journal.calls} and those after "
-                f"it: {type(self.fault).__name__}: {self.fault}"
-            )
-        fault = self._tap.fault
-        if fault is not None:
-            yield f"not every call could be followed: {type(fault).__name__}: {fault}"
+            first, more = self.unseen[0] if self.unseen else 0, len(self.unseen) - 1
+            calls = f"backward call {first}" if first else "all of the run"
+            calls += f" and {more} more" if more > 0 else ""
+            yield f"could not look at {calls}: {self.fault.what}"
+        if self._tap.fault is not None:
+            yield f"not every call could be followed: {self._tap.fault.what}"
 
     def _told_failure(self, case: Case, error: BaseException | None) -> Failure | None:
         if isinstance(error, KeyboardInterrupt):
@@ -93,3 +104,19 @@ class Teller:
         else:
             return None
         return msgspec.structs.replace(told, origin=case.origins.of_site(site))
+
+
+def _unread(case: Case) -> Iterator[str]:
+    """What was not examined because there was nothing to read."""
+    if not case.passes:
+        return
+    passed = case.passes[0]
+    arrived = [passed.gradients[one.new] for one in passed.accumulations]
+    reached = [one for one in arrived if one.state not in ("none", "not reached")]
+    unread = sum(one.norm is None for one in reached)
+    if unread:
+        which = "no gradient of a leaf" if unread == len(reached) else "not every gradient"
+        yield (
+            f"{which} could be read: there are no elements behind meta and fake tensors; rules "
+            "about values and sizes were not applied there"
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
@@ -14,13 +13,14 @@ from gradscope.capture.names import ModuleNames, Scopes
 from gradscope.capture.nodes import is_leaf
 from gradscope.capture.probe import Detail, Probe
 from gradscope.capture.roots import (
+    last_made,
     no_graph,
     nothing_requires_grad,
     only_result,
     result_root,
-    tensors_inside,
 )
 from gradscope.capture.seed import implicit_gradient
+from gradscope.capture.tensors import TensorTable, requires_grad
 from gradscope.errors import CaptureError, NoGraph, SeedError
 from gradscope.report import BackwardPass, Graph
 
@@ -55,26 +55,30 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
         origins=Origins(report.graph.origins, tap.sources, tap.places),
         names=Names(scopes, modules),
         owners=owners_of(modules, ()),
-        leaf_numbers={
-            id(leaf): (weakref.ref(leaf), number)
-            for number, leaf in enumerate(leaves)
-            if leaf is not None
-        },
+        leaf_numbers=_numbered(leaves),
         passes=report.passes,
         notes=[note],
         held=[*(leaf for leaf in leaves if leaf is not None), *tap.learners.used_leaves()],
     )
 
 
+def _numbered(leaves: list[torch.Tensor | None]) -> TensorTable[int]:
+    numbers: TensorTable[int] = TensorTable(len(leaves))
+    for number, leaf in enumerate(leaves):
+        if leaf is not None:
+            numbers[leaf] = number
+    return numbers
+
+
 def _root(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> tuple[Any, str]:
     if error is not None:
-        found = [t for _, t in tensors_inside(tap.last, "_") if t.grad_fn is not None]
+        last = last_made(tap)
         note = f"the program ended with {type(error).__name__} before any backward call"
-        if found:
-            return found[-1], f"{note}; this is the graph of the last result it had made by then"
+        if last is not None:
+            return last, f"{note}; this is the graph of the last result it had made by then"
         return None, note
     if isinstance(value, torch.Tensor):
-        root: Any = value if value.requires_grad else None
+        root: Any = value if requires_grad(value) else None
     else:
         root = result_root(value, "the target")
     root = only_result(tap, scopes) if root is None else root
@@ -108,6 +112,6 @@ def _empty_case(tap: Tap, scopes: Scopes, note: str) -> Case:
         origins=Origins((), tap.sources, tap.places),
         names=Names(scopes, modules),
         owners=owners_of(modules, ()),
-        leaf_numbers={},
+        leaf_numbers=TensorTable(0),
         notes=[note],
     )

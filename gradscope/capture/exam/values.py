@@ -7,7 +7,6 @@ on other devices the sums wait until the backward call.  Knows nothing of graphs
 from __future__ import annotations
 
 import math
-import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from gradscope.capture.nodes import is_leaf, leaf_of
 from gradscope.capture.seen import Seen
 from gradscope.capture.summary import readable
+from gradscope.capture.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
 
 MAX_PLAIN = 2_000
 """Results without history that are checked between two backward calls."""
@@ -56,7 +56,7 @@ class Taken:
 
     sequence: int
     place: int
-    tensor: weakref.ref[torch.Tensor]
+    tensor: TensorRef
     made: int
     counts: Counts
     size: int
@@ -72,7 +72,7 @@ class Values:
     counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
     taken: list[Taken] = field(default_factory=list)
     half: bool = False
-    _plain: dict[int, tuple[weakref.ref[torch.Tensor], int, Counts]] = field(default_factory=dict)
+    _plain: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_KEPT))
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
     _fine: set[int] = field(default_factory=set)
     _left: int = MAX_PLAIN
@@ -85,7 +85,7 @@ class Values:
     def is_fine(self, out: Any, sequence: int) -> bool:
         """Whether the result of this node is known to be finite at once: an ordinary tensor on the
         CPU.  Nothing else is noted here."""
-        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not out.requires_grad:
+        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
         if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
             return False
@@ -101,7 +101,7 @@ class Values:
             dtype = out.dtype
             if not (dtype.is_floating_point or dtype.is_complex):
                 continue
-            if not out.requires_grad:
+            if not requires_grad(out):
                 if self._left > 0:
                     self._note_plain(seen, out)
             elif seen.in_graph:
@@ -126,7 +126,7 @@ class Values:
         self.half = False
         self._waiting.clear()
         self._left = MAX_PLAIN
-        self._plain = {key: kept for key, kept in self._plain.items() if kept[0]() is not None}
+        self._plain.forget_dead()
 
     def _note_made(self, seen: Seen, out: torch.Tensor) -> None:
         # A view holds what was checked when it was made; it matters only on the way of a NaN.
@@ -138,7 +138,7 @@ class Values:
         counts = count(out)
         if counts is None and len(self._fine) < MAX_FINE:
             self._fine.add(seen.made[1] - 1)
-        node = out.grad_fn
+        node = grad_fn_of(out)
         if counts is None or node is None or len(self.counts) >= MAX_KEPT:
             return
         sequence = node._sequence_nr()
@@ -146,16 +146,15 @@ class Values:
         self._note_operands(seen, sequence)
 
     def _wait(self, out: torch.Tensor) -> None:
-        if out.is_meta or out.grad_fn is None or not readable(out):
-            return
-        if len(self._waiting) < MAX_KEPT:
-            sequence = out.grad_fn._sequence_nr()
+        made = grad_fn_of(out) if readable(out) else None
+        if made is not None and len(self._waiting) < MAX_KEPT:
+            sequence = made._sequence_nr()
             self._waiting.append((sequence, out.output_nr, out.detach().sum()))
 
     def _note_operands(self, seen: Seen, sequence: int) -> None:
         for tensor in seen.operands:
             counts = count(tensor) if tensor.is_floating_point() else None
-            if counts is not None and tensor.grad_fn is None:
+            if counts is not None and grad_fn_of(tensor) is None:
                 self._take(tensor, counts, sequence, seen.place)
             elif counts is not None:
                 self._look_behind(tensor, counts, seen.place)
@@ -164,12 +163,12 @@ class Values:
         if len(self.taken) < MAX_KEPT:
             source = self._source(tensor)
             made = -1 if source is None else source
-            reference = weakref.ref(tensor)
+            reference = TensorRef(tensor)
             self.taken.append(Taken(sequence, place, reference, made, counts, tensor.numel()))
 
     def _look_behind(self, tensor: torch.Tensor, counts: Counts, place: int) -> None:
         """An operand may have come through functions that only pass things on: from where?"""
-        node: Any = tensor.grad_fn
+        node: Any = grad_fn_of(tensor)
         output = tensor.output_nr
         for _ in range(MAX_BEHIND):
             sequence = node._sequence_nr()
@@ -191,10 +190,8 @@ class Values:
         if source is None and out._is_view():
             return
         self._left -= 1
-        counts = count(out)
-        if counts is not None and len(self._plain) < MAX_KEPT:
-            made = seen.place if source is None else source
-            self._plain[id(out)] = (weakref.ref(out), made, counts)
+        if count(out) is not None:
+            self._plain[out] = seen.place if source is None else source
 
     def _first_source(self, operands: list[torch.Tensor]) -> int | None:
         return next((found for found in map(self._source, operands) if found is not None), None)
@@ -202,11 +199,9 @@ class Values:
     def _source(self, tensor: torch.Tensor) -> int | None:
         """The place where the first non-finite value in a tensor without history was made."""
         for candidate in (tensor, tensor._base):
-            if candidate is None:
-                continue
-            known = self._plain.get(id(candidate))
-            if known is not None and known[0]() is candidate:
-                return known[1]
+            known = self._plain.get(candidate)
+            if known is not None:
+                return known
         return None
 
 

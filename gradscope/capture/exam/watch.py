@@ -6,10 +6,7 @@ parts have seen.
 
 from __future__ import annotations
 
-import math
-import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 import torch
@@ -21,8 +18,11 @@ from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.measured import DoctorsFlow, DoctorsMeter
 from gradscope.capture.meter import NONE, NOT_REACHED
 from gradscope.capture.names import Scopes
-from gradscope.capture.nodes import is_leaf, outputs_of
+from gradscope.capture.nodes import is_leaf
+from gradscope.capture.probe import given
+from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.tensors import TensorTable
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.report import Accumulation, BackwardPass, Graph
 
@@ -75,10 +75,10 @@ class Watch(MadeCall):
 
     def note_seeds(self) -> None:
         """Measure the gradients that the call starts with."""
-        for root, given, (node, output) in zip(
+        for root, gradient, (node, output) in zip(
             self.call.roots, self.call.gradients, self.ends, strict=True
         ):
-            seed = given if given is not None else _implicit(root, node, output)
+            seed = given(root, gradient)
             position = self.walked.index[node]
             self._seeds.append(NONE if seed is None else self.flow.seed(position, output, seed))
 
@@ -86,7 +86,10 @@ class Watch(MadeCall):
         """Make the call."""
         with self.flow.hooked():
             self.make(self.walked.nodes)
-        if self.failure is None:
+        with unseen():
+            if self.failure is not None:
+                self.flow.fail()
+                return
             if not self.call.accumulates:
                 self._note_results()
             self.flow.end()
@@ -125,13 +128,13 @@ class Watch(MadeCall):
                 found.append(leaf)
         return found
 
-    def leaf_numbers(self) -> dict[int, tuple[weakref.ref[torch.Tensor], int]]:
-        """The leaves by their number in the graph's table."""
-        found = {}
+    def leaf_numbers(self) -> TensorTable[int]:
+        """The leaves with their number in the graph's table."""
+        found: TensorTable[int] = TensorTable(len(self.leaf_positions))
         for number, position in enumerate(self.leaf_positions):
             leaf = self.walked.nodes[position].variable  # type: ignore[attr-defined]
             if leaf is not None:
-                found[id(leaf)] = (weakref.ref(leaf), number)
+                found[leaf] = number
         return found
 
     def described(self, scopes: Scopes) -> tuple[Assembler, Graph]:
@@ -173,11 +176,3 @@ class Watch(MadeCall):
             position = self.walked.index.get(node)
             if position is not None and not self.call.batched:
                 self.flow.arrived(position, output, gradient)
-
-
-def _implicit(root: Any, node: Any, output: int) -> torch.Tensor | None:
-    """The 1 that torch fills in for a scalar root."""
-    described = outputs_of(node)[output] if outputs_of(node) else root
-    if math.prod(described.shape) != 1:
-        return None
-    return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)

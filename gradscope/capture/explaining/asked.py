@@ -11,6 +11,7 @@ import torch
 from gradscope.capture.explaining.request import Explain
 from gradscope.capture.roots import named_tensor, without_history
 from gradscope.capture.study import Live
+from gradscope.capture.tensors import grad_fn_of, is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
 from gradscope.report import Graph
 
@@ -87,11 +88,12 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
     tensor = named_tensor(name, live.scopes)
     if tensor is None:
         return NoSuchLeaf(f"--leaf {name}: the graph has no such leaf", _nearest(live, name))
-    if not tensor.requires_grad:
+    if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
         return NoSuchLeaf(what, refused.hint)
-    position = live.probe.walked.index.get(tensor.grad_fn) if tensor.grad_fn is not None else None
+    made = grad_fn_of(tensor)
+    position = None if made is None else live.probe.walked.index.get(made)
     if position is not None:
         return NoSuchLeaf(
             f"{name} is not a leaf: node {position} made it",
@@ -126,7 +128,7 @@ def _nearest(live: Live, name: str) -> str:
         variable
         for namespace in live.scopes.namespaces
         for variable, value in namespace.items()
-        if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf
+        if isinstance(value, torch.Tensor) and is_learned_leaf(value)
     ]
     names = list(dict.fromkeys(names))
     # No cutoff: where nothing is near, any names are still the best help there is.

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.explaining.pull import Puller
-from gradscope.capture.nodes import outputs_of
+from gradscope.capture.nodes import is_nested, outputs_of
 from gradscope.capture.summary import SMALL, flat_values, plain
 from gradscope.explanation import Local
 
@@ -49,7 +49,7 @@ def _of_output(puller: Puller, number: int, output: int) -> Iterator[Local]:
 def _is_small(like: Any) -> bool:
     return (
         like is not None
-        and not getattr(like, "is_nested_tensor", False)
+        and not is_nested(like)
         and 0 < math.prod(like.shape) <= SMALL
         and like.dtype.is_floating_point
     )

@@ -18,7 +18,9 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.nodes import is_leaf, op_name, outputs_of, slots_of, torch_name
+from gradscope.capture import saved
+from gradscope.capture.nodes import is_leaf, op_name, outputs_of, torch_name
+from gradscope.capture.quiet import functions_on
 from gradscope.capture.summary import name_of, readable
 from gradscope.capture.walk import Walked
 
@@ -138,25 +140,18 @@ def _refusal(node: LiveNode) -> str:
     name = op_name(node)
     if any(part in torch_name(node) for part in _HIDING):
         return f"{name} hides operations, and running it again would run them again"
-    if _is_packed(node):
+    if saved.is_packed(node):
         return (
             f"what {name} saved was packed by saved_tensors_hooks (as checkpoint does), and "
             "unpacking it would run that code again"
         )
+    if saved.is_released(node):
+        return f"the memory of what {name} saved has been given back"
     if isinstance(node, BackwardCFunction):
         code = backward_code(node)
         if code is None or _is_noticed(code):
             return f"running the backward of {name} once more could change the program"
     return ""
-
-
-def _is_packed(node: Any) -> bool:
-    names = (name.replace("_saved_", "_raw_saved_", 1) for name in slots_of(node.__class__))
-    saved: list[Any] = list(getattr(node, "_raw_saved_tensors", None) or ())
-    for name in names:
-        raw = getattr(node, name, None)
-        saved.extend(raw if isinstance(raw, (list, tuple)) else [raw])
-    return any(getattr(raw, "unpack_hook", None) is not None for raw in saved)
 
 
 def backward_code(node: Any) -> CodeType | None:
@@ -196,7 +191,7 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
         else:
             # A custom backward may print; that belongs to the program's own pass.
             apply: Any = node.apply
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), functions_on():
                 sent = apply(*gradients)
     return sent if isinstance(sent, tuple) else (sent,)
 
@@ -206,6 +201,8 @@ def _fitted(gradient: Any, like: Any) -> torch.Tensor:
     dtype; dense."""
     if gradient.layout is torch.sparse_coo:
         gradient = gradient.to_dense()
+    elif gradient.layout is torch.strided and gradient._is_zerotensor():
+        gradient = gradient.clone()  # zeros that are written out
     check_numbers(gradient)
     if like is None:
         return gradient  # type: ignore[no-any-return]

@@ -12,7 +12,8 @@ from gradscope.capture.memory.ledger import Entry, Ledger, key_of
 from gradscope.capture.memory.owners import leaf_tensors, owners
 from gradscope.capture.memory.peak import Peaks, awaited
 from gradscope.capture.memory.request import MemoryStudy
-from gradscope.capture.memory.slots import (
+from gradscope.capture.memory.twins import Candidate, twins
+from gradscope.capture.saved import (
     Slot,
     attributes,
     checkpoint_inputs,
@@ -20,7 +21,6 @@ from gradscope.capture.memory.slots import (
     slots,
     tensors_in,
 )
-from gradscope.capture.memory.twins import Candidate, twins
 from gradscope.capture.study import Live
 from gradscope.capture.summary import name_of, shape_of
 from gradscope.errors import CaptureError

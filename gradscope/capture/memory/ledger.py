@@ -5,12 +5,12 @@ Knows nothing of graphs; a holder is a number and a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from gradscope.capture.tensors import dense_parts, requires_grad
 from gradscope.memory import Holding
 
 _LOWER = {
@@ -79,46 +79,13 @@ def key_of(storage: Any) -> int:
     return int(storage._cdata)
 
 
-def dense_parts(tensor: torch.Tensor) -> tuple[list[torch.Tensor], str]:
-    """The dense tensors that a tensor consists of, and why there are none, or ""."""
-    waiting, parts = [tensor], []
-    while waiting:
-        one = waiting.pop()
-        inner = list(_components(one))
-        waiting.extend(inner)
-        if not inner and not has_storage(one):
-            return [], f"a {type(one).__name__} of layout {str(one.layout).removeprefix('torch.')}"
-        parts += [] if inner else [one]
-    return parts, ""
-
-
-def has_storage(tensor: torch.Tensor) -> bool:
-    """Whether there is memory of its own behind a tensor."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        return False
-    return tensor.layout is torch.strided and torch._C._has_storage(tensor)
-
-
 def is_number(tensor: torch.Tensor) -> bool:
     """Whether this is a Python number of the program in a tensor's clothes, as the 2 of ``x * 2``.
 
     Torch keeps it inside the node, where no saved-tensor hook sees it either.
     """
     lower = _LOWER.get(tensor.dtype)
-    if lower is None or tensor.dim() or tensor.requires_grad or tensor.device.type != "cpu":
+    if lower is None or tensor.dim() or requires_grad(tensor) or tensor.device.type != "cpu":
         return False
     # Only a number gives way to a tensor of a narrower dtype.
     return torch.result_type(tensor, torch.empty((), dtype=lower)) is lower
-
-
-def _components(tensor: Any) -> Iterator[torch.Tensor]:
-    """The tensors behind a sparse tensor or a tensor subclass that wraps others."""
-    if tensor.layout is torch.sparse_coo:
-        yield from (tensor._indices(), tensor._values())
-    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        yield from (tensor.crow_indices(), tensor.col_indices(), tensor.values())
-    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        yield from (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
-    elif hasattr(tensor, "__tensor_flatten__"):
-        names, _ = tensor.__tensor_flatten__()
-        yield from (getattr(tensor, name) for name in names)

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.memory.ledger import dense_parts, has_storage, key_of
+from gradscope.capture.memory.ledger import key_of
 from gradscope.capture.names import ModuleNames
 from gradscope.capture.study import Live
+from gradscope.capture.tensors import dense_parts, has_storage, requires_grad
 from gradscope.memory import Holding
 
 
@@ -42,5 +43,5 @@ def _owned(live: Live) -> Iterator[tuple[Holding, str, torch.Tensor]]:
         for name, buffer in module.named_buffers(prefix):
             yield "buffer", name, buffer
     for tensor in live.scopes.held_tensors():
-        if not tensor.requires_grad:
+        if not requires_grad(tensor):
             yield "input", live.scopes.names(tensor)[0], tensor

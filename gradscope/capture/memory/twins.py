@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.capture.summary import is_plain
+from gradscope.capture.summary import readable
 
 FEWEST = 64
 """Elements below which equal values say nothing."""
@@ -77,9 +77,9 @@ def _sampled(flat: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
 
 
 def _is_comparable(tensor: torch.Tensor) -> bool:
-    size = tensor.untyped_storage().nbytes() // tensor.element_size()
-    readable = is_plain(tensor) and tensor.device.type != "meta"
-    return readable and tensor.is_floating_point() and size >= FEWEST
+    if not readable(tensor) or not tensor.is_floating_point():
+        return False
+    return tensor.untyped_storage().nbytes() // tensor.element_size() >= FEWEST
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,71 @@
+"""Which function of torch a call is really for, where the program has put another in its place.
+
+A torch function that is written in python hands itself to the mode by its public name.  Where the
+program has bound that name to a function of its own, which calls torch's, the mode is handed the
+program's function while torch's is already under way; to call what it was handed would run the
+program's code twice.  Knows nothing of what is recorded.
+"""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import torch
+
+_HANDLER: CodeType = torch.overrides.handle_torch_function.__code__
+_TORCH = str(Path(torch.__file__).parent) + "/"
+
+
+class Originals:
+    """Looks functions up, each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, bool]] = {}
+        self._by_code: dict[CodeType, Any] = {}
+
+    def called(self, func: Any, frame: FrameType) -> Any:
+        """The function that is under way.
+
+        Args:
+            func: what the mode was handed.
+            frame: the frame that called the mode.
+        """
+        if frame.f_code is not _HANDLER or frame.f_back is None:
+            return func  # written in C: it says what it is
+        # By identity: what the program has put there need not be hashable.
+        known = self._known.get(id(func))
+        if known is None:
+            known = self._known[id(func)] = (func, _is_torchs(func))
+        return func if known[1] else self._original(frame.f_back.f_code, func)
+
+    def _original(self, code: CodeType, otherwise: Any) -> Any:
+        if code not in self._by_code:
+            self._by_code[code] = function_of(code) or otherwise
+        return self._by_code[code]
+
+
+def function_of(code: CodeType) -> Any:
+    """A living function with this code; None where there is none."""
+    functions = (one for one in gc.get_referrers(code) if isinstance(one, FunctionType))
+    return next((one for one in functions if one.__code__ is code), None)
+
+
+def _is_torchs(func: Any) -> bool:
+    code = getattr(func, "__code__", None)
+    return isinstance(code, CodeType) and code.co_filename.startswith(_TORCH)
+
+
+def _backward_method() -> Any:
+    """``Tensor.backward`` as torch wrote it, whatever the program has put there."""
+    if _is_torchs(torch.Tensor.backward):
+        return torch.Tensor.backward
+    written = (one for one in gc.get_objects() if isinstance(one, FunctionType))
+    own = (one for one in written if one.__qualname__ == "Tensor.backward" and _is_torchs(one))
+    return next(own, torch.Tensor.backward)
+
+
+BACKWARD_FUNCTIONS = {_backward_method(), torch.autograd.grad}
+"""What starts a backward pass, and passes through a ``TorchFunctionMode``."""

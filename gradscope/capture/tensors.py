@@ -1,0 +1,237 @@
+"""Tensors of the program, asked so that they always answer, and remembered without being held.
+
+A program may hold tensors that python cannot be asked about: views that torch has forbidden, memory
+that was given back, shells of a transform that has ended.  Everything that looks at a tensor which
+it did not make itself asks here.  Knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Generic, TypeVar
+
+import torch
+
+Known = TypeVar("Known")
+Other = TypeVar("Other")
+
+is_functorch_wrapped: Callable[[torch.Tensor], bool] = (
+    torch._C._functorch.is_functorch_wrapped_tensor
+)
+
+# ---------------------------------------------------------------------- its history
+
+
+def grad_fn_of(tensor: torch.Tensor) -> Any:
+    """The node that made a tensor, or None.
+
+    A view that was made under ``no_grad``, and whose base has since been changed in place, raises
+    when it is asked.  Torch forbids its use, so it is part of no graph.
+    """
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def is_leaf_tensor(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a leaf; a forbidden view is none."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
+def requires_grad(tensor: torch.Tensor) -> bool:
+    """Whether a tensor requires grad; a forbidden view does not."""
+    try:
+        return tensor.requires_grad
+    except RuntimeError:
+        return False
+
+
+def is_learned_leaf(tensor: torch.Tensor) -> bool:
+    """Whether this is a leaf that backward can bring a gradient."""
+    return requires_grad(tensor) and is_leaf_tensor(tensor)
+
+
+# ---------------------------------------------------------------------- its elements
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether all elements of a dense tensor lie in memory that is there.
+
+    A storage may be smaller than the tensors that look into it: FSDP resizes it to 0 while it does
+    not need the parameter.  Reading such elements ends the process.
+    """
+    try:
+        there = tensor.untyped_storage().nbytes()
+    except (RuntimeError, NotImplementedError):  # no storage at all: a shell of some kind
+        return False
+    if tensor._is_zerotensor():  # all zeros, and no memory behind them
+        return False
+    if tensor.nbytes <= there and not tensor.storage_offset():
+        # Elements side by side need no more than this; those further apart are counted below.
+        return tensor.is_contiguous() or _extent(tensor) <= there
+    return not tensor.numel() or _extent(tensor) <= there
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """The bytes from the beginning of the storage to the end of the last element."""
+    last = tensor.storage_offset()
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        last += (size - 1) * stride
+    return int((last + 1) * tensor.itemsize)
+
+
+def dense_parts(tensor: torch.Tensor) -> tuple[list[torch.Tensor], str]:
+    """The dense tensors that a tensor consists of, and why there are none, or ""."""
+    waiting, parts = [tensor], []
+    while waiting:
+        one = waiting.pop()
+        inner = list(_components(one))
+        waiting.extend(inner)
+        if not inner and not has_storage(one):
+            return [], f"a {type(one).__name__} of layout {str(one.layout).removeprefix('torch.')}"
+        parts += [] if inner else [one]
+    return parts, ""
+
+
+def has_storage(tensor: torch.Tensor) -> bool:
+    """Whether there is memory of its own behind a tensor."""
+    if is_functorch_wrapped(tensor):
+        return False
+    return tensor.layout is torch.strided and torch._C._has_storage(tensor)
+
+
+def _components(tensor: Any) -> Iterator[torch.Tensor]:
+    """The tensors behind a sparse tensor or a tensor subclass that wraps others."""
+    if tensor.layout is torch.sparse_coo:
+        yield from (tensor._indices(), tensor._values())
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        yield from (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        yield from (tensor.ccol_indices(), tensor.row_indices(), tensor.values())
+    elif tensor.is_nested and tensor.layout is torch.strided:
+        yield tensor.detach().values()
+    elif hasattr(tensor, "__tensor_flatten__"):
+        names, _ = tensor.__tensor_flatten__()
+        yield from (getattr(tensor, name) for name in names)
+
+
+# ---------------------------------------------------------------------- remembering it
+
+
+class TensorRef(weakref.ref[torch.Tensor]):
+    """A weak reference of ours to a tensor of the program; see :func:`allow_swaps`."""
+
+    __slots__ = ()
+
+
+class TensorTable(Generic[Known]):
+    """What is known of some tensors, by identity; holds none of them.
+
+    Args:
+        most: entries that are kept; beyond it the oldest is forgotten first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: dict[int, tuple[TensorRef, Known]] = {}
+
+    def __setitem__(self, tensor: torch.Tensor, known: Known) -> None:
+        # An entry that is written again becomes the youngest.
+        self._entries.pop(id(tensor), None)
+        self._entries[id(tensor)] = (TensorRef(tensor), known)
+        if len(self._entries) > self._most:
+            del self._entries[next(iter(self._entries))]
+
+    def get(self, tensor: object, otherwise: Other = None) -> Known | Other:  # type: ignore[assignment]
+        """What is known of this very tensor; ``otherwise`` where nothing is."""
+        # An id may have been given to another object since; the reference tells.
+        entry = self._entries.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else otherwise
+
+    def __contains__(self, tensor: object) -> bool:
+        entry = self._entries.get(id(tensor))
+        return entry is not None and entry[0]() is tensor
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def living(self) -> Iterator[tuple[torch.Tensor, Known]]:
+        """The tensors that still live, the oldest entry first."""
+        for reference, known in list(self._entries.values()):
+            tensor = reference()
+            if tensor is not None:
+                yield tensor, known
+
+    def forget_dead(self) -> None:
+        """Drop the entries of tensors that are gone."""
+        self._entries = {key: one for key, one in self._entries.items() if one[0]() is not None}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+
+def allow_swaps(rememberer: object) -> None:
+    """Let the program swap tensors that we remember, as long as ``rememberer`` lives.
+
+    ``torch.utils.swap_tensors``, which ``module.to()`` may use, refuses tensors that have weak
+    references: those would show other contents afterwards.  Ours mean the python object, which
+    stays the program's parameter whatever it contains.  So they are not counted.
+    """
+    _Swaps.begin()
+    weakref.finalize(rememberer, _Swaps.end).atexit = False
+
+
+class _Swaps:
+    """Stands in for ``torch.utils.swap_tensors`` while anybody remembers tensors."""
+
+    _users = 0
+    _lock = threading.RLock()
+    _original: Any = None
+    _ours: Any = None
+
+    @classmethod
+    def begin(cls) -> None:
+        cls._users += 1
+        if cls._users > 1:
+            return
+        original = cls._original = torch.utils.swap_tensors
+
+        @functools.wraps(original)
+        def swap_tensors(t1: torch.Tensor, t2: torch.Tensor) -> Any:
+            with cls._lock, _own_references_hidden(original):
+                return original(t1, t2)  # type: ignore[no-untyped-call]
+
+        cls._ours = torch.utils.swap_tensors = swap_tensors
+
+    @classmethod
+    def end(cls) -> None:
+        cls._users -= 1
+        # The program may have put a function of its own there since.
+        if not cls._users and torch.utils.swap_tensors is cls._ours:
+            torch.utils.swap_tensors = cls._original
+
+
+@contextmanager
+def _own_references_hidden(function: Any) -> Iterator[None]:
+    """While the block runs, a function of torch does not find our references."""
+    names = getattr(function, "__globals__", {})
+    asked = names.get("weakref")
+    names["weakref"] = SimpleNamespace(getweakrefs=_references_of_others)
+    try:
+        yield
+    finally:
+        names["weakref"] = asked
+
+
+def _references_of_others(tensor: torch.Tensor) -> list[Any]:
+    return [one for one in weakref.getweakrefs(tensor) if type(one) is not TensorRef]

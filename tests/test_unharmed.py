@@ -1,0 +1,587 @@
+"""Programs that python runs and that a look at them once broke, changed, or told wrongly."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.conftest import python_says
+from tests.looking import Done, Session, leaf_named, new_gradient
+from tests.test_unchanged import END, alone
+
+RELEASED = """
+import torch
+x = torch.ones(3, requires_grad=True)
+big = torch.zeros({elements}, requires_grad=True)
+y = (x * x).sum() + big.sum()
+{then}
+big.untyped_storage().resize_({bytes})
+y.backward()
+print(x.grad, big.grad.shape)
+"""
+
+PROGRAMS = {
+    "a scripted and a traced module": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.ones(4, 3)
+scripted = torch.jit.script(nn.Linear(3, 2))
+scripted(x).sum().backward()
+traced = torch.jit.trace(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), x)
+traced(x).sum().backward()
+print(scripted.weight.grad, [p.grad for p in traced.parameters()])
+""",
+    "memory given back: 3 elements": RELEASED.format(elements=3, then="", bytes=0),
+    "memory given back: 64 elements": RELEASED.format(elements=64, then="", bytes=0),
+    "memory given back: 10,000 elements": RELEASED.format(elements=10_000, then="", bytes=0),
+    "memory given back in part": RELEASED.format(elements=10_000, then="", bytes=40),
+    "memory given back: a view": RELEASED.format(
+        elements=100, then="view = big.detach()[50:].t(); print(view.shape)", bytes=220
+    ),
+    "memory given back: a result and a constant": """
+import torch
+w = torch.ones(40, requires_grad=True)
+constant = torch.full((40,), 2.0)
+h = w + constant
+y = (h + w).sum()
+h.untyped_storage().resize_(0); constant.untyped_storage().resize_(0)
+y.backward()
+print(w.grad)
+""",
+    "memory brought back before backward, as FSDP does": """
+import torch
+w = torch.ones(40, requires_grad=True)
+h = w * 3
+y = (h * h).sum()
+kept = h.detach().clone()
+h.untyped_storage().resize_(0)
+def bring_back(g):
+    h.untyped_storage().resize_(160)
+    with torch.no_grad():
+        h.data.copy_(kept)
+y.register_hook(bring_back)
+y.backward()
+print(w.grad)
+""",
+    "zeros without memory": """
+import torch
+x = torch.ones(3, requires_grad=True)
+print(torch.func.hessian(lambda t: (t ** 3).sum())(torch.ones(3)))
+torch.func.hessian(lambda t: (t ** 3).sum())(x).sum().backward()
+(x.sgn() * 2).sum().backward(retain_graph=True)
+print(x.grad)
+""",
+    "torch.func.vjp keeps a shell": """
+import torch
+x = torch.ones(3, requires_grad=True)
+out, pull = torch.func.vjp(lambda t: t.sin() * x, torch.ones(3))
+print(pull(torch.ones(3)))
+out.sum().backward()
+print(x.grad)
+""",
+    "swapped tensors": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+p, q = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(3))
+(p * 2).sum().backward()
+torch.utils.swap_tensors(p, q)
+torch.__future__.set_swap_module_params_on_conversion(True)
+nn.Linear(3, 1).double()
+net = nn.Linear(3, 1)
+for dtype in (torch.float32, torch.float64):
+    net.to(dtype)
+    net(torch.ones(2, 3, dtype=dtype)).sum().backward()
+print(p, q, net.weight.grad)
+torch.__future__.set_swap_module_params_on_conversion(False)
+""",
+    "a weak reference of the program forbids a swap": """
+import torch, weakref
+p, q = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)
+(p * 2).sum().backward()
+held = weakref.ref(p)
+try:
+    torch.utils.swap_tensors(p, q)
+except RuntimeError as error:
+    print(error)
+""",
+    "nested, strided": """
+import torch, warnings
+warnings.simplefilter("ignore")
+n = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], requires_grad=True)
+(torch.nested.to_padded_tensor(n * 2, 0.0) ** 2).sum().backward()
+print([part.tolist() for part in n.grad.unbind()])
+""",
+    "a forbidden view is alive": """
+import torch
+weight = torch.ones(4, requires_grad=True)
+buffer = torch.zeros(4)
+with torch.no_grad():
+    view = buffer[:2]
+buffer.add_(weight)
+for _ in range(7):
+    (buffer * weight).sum().backward(retain_graph=True)
+print(weight.grad, view.shape, view.detach())
+""",
+    "a hook that raises, and is caught": """
+import torch
+x = torch.ones(3, requires_grad=True)
+y = x * x * x
+def refuse(g):
+    raise KeyError("mine")
+y.register_hook(refuse)
+try:
+    y.sum().backward()
+except KeyError as error:
+    print("caught", error)
+(x * 2).sum().backward()
+print(x.grad)
+""",
+    "autograd.grad on meta tensors": """
+import torch
+with torch.device("meta"):
+    x = torch.ones(30, requires_grad=True)
+    for _ in range(8):
+        print(torch.autograd.grad((x * x).sum(), x)[0].shape)
+        (x * 3).sum().backward()
+""",
+    "fake tensors, many steps": """
+import torch
+from torch._subclasses import FakeTensorMode
+with FakeTensorMode():
+    x = torch.ones(20, requires_grad=True)
+    for _ in range(14):
+        (x * 2).sum().backward()
+    print(x.grad.shape)
+""",
+    "a retained gradient": """
+import torch
+x = torch.ones(3, requires_grad=True)
+h = x * 2
+h.retain_grad()
+y = (h * h).sum()
+y.backward()
+print(h.grad, x.grad)
+with torch.autograd.set_detect_anomaly(True, check_nan=False):
+    a = torch.ones(2, requires_grad=True)
+    b = a * a
+    b.retain_grad()
+    b.sum().backward()
+    print(a.grad, b.grad)
+""",
+    "functions of torch that the program replaces": """
+import torch
+import torch.nn.functional as F
+own_backward, own_dropout = torch.Tensor.backward, F.dropout
+class Counted:
+    __hash__ = None
+    def __call__(self, *args, **kwargs):
+        print("dropout")
+        return own_dropout(*args, **kwargs)
+def backward(self, *args, **kwargs):
+    print("backward")
+    return own_backward(self, *args, **kwargs)
+torch.Tensor.backward, F.dropout = backward, Counted()
+torch.manual_seed(0)
+x = torch.ones(3, requires_grad=True)
+F.dropout(x * 2, 0.5).sum().backward()
+print(x.grad)
+torch.Tensor.backward, F.dropout = own_backward, own_dropout
+""",
+    "a result lives as long as the program holds it": """
+import torch, weakref
+x = torch.ones(3, requires_grad=True)
+print(weakref.ref(x * 3)())
+class Watched: pass
+held = Watched()
+y = (x * 3).sum()
+y.note = held
+gone = weakref.ref(held)
+del held, y
+print(gone())
+try:
+    torch.zeros(3).backward()
+except RuntimeError as error:
+    print(type(error))
+(x * 2).sum().backward()
+print(x.grad)
+""",
+    "a profile": """
+import torch
+x = torch.ones(300, requires_grad=True)
+(x * 2).sum().backward()
+with torch.autograd.profiler.profile() as profile:
+    y = (x * 2).sum()
+    y.backward()
+print(sorted((event.key, event.count) for event in profile.key_averages()))
+""",
+    "the program prints tracebacks": """
+import torch, traceback, logging, sys
+from torch import nn
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.nn.functional.linear(x, torch.ones(2, 2))
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.relu(Fails.apply(x))
+try:
+    nn.Sequential(Net())(torch.ones(3, requires_grad=True))
+except RuntimeError as error:
+    print(traceback.format_exc())
+    logging.basicConfig(stream=sys.stdout)
+    logging.exception("again")
+x = torch.ones(3, requires_grad=True)
+(x * 2).sum().backward()
+""",
+    "a tensor class of the program hears of nothing else": """
+import torch
+class Heard(torch.Tensor):
+    names = []
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.names.append(getattr(func, "__name__", "?"))
+        return super().__torch_function__(func, types, args, kwargs or {})
+t = torch.randn(3).as_subclass(Heard).requires_grad_()
+y = (t * 2).sum()
+y.backward()
+print(torch.autograd.grad((t * t).sum(), t))
+print(Heard.names)
+""",
+    "modes of the program see nothing else": """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+class Functions(torch.overrides.TorchFunctionMode):
+    names = []
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(getattr(func, "__name__", "?"))
+        return func(*args, **(kwargs or {}))
+class Dispatched(TorchDispatchMode):
+    names = []
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+a = torch.ones(3, requires_grad=True)
+(a * 2).sum().backward()
+with Functions():
+    p = torch.nn.Parameter(torch.randn(2, 3))
+    y = a.reshape(-1)
+with Dispatched():
+    w = torch.ones(2, requires_grad=True)
+    f = w - 0.1 * torch.autograd.grad(((w * 3) ** 2).sum(), w, create_graph=True)[0]
+    (f ** 2).sum().backward(retain_graph=True)
+print(Functions.names, Dispatched.names)
+(y * 2).sum().backward()
+""",
+    "a checkpoint is computed once": """
+import torch
+from torch.utils.checkpoint import checkpoint
+def part(t):
+    print("run")
+    return t * t
+a = torch.ones(3, requires_grad=True)
+checkpoint(part, a * 2, use_reentrant=False).sum().backward()
+print(a.grad)
+""",
+    "a backward that raises, and is caught": """
+import torch
+class Bad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 1
+    @staticmethod
+    def backward(ctx, gradient): raise ValueError("in backward")
+a = torch.randn(2, 3, requires_grad=True)
+try:
+    Bad.apply(a).abs().sum().backward()
+except ValueError as error:
+    print("caught", error)
+(a.sgn() * 2).sum().backward()
+""",
+    "nested, jagged": """
+import torch
+n = torch.nested.nested_tensor(
+    [torch.randn(2, 3), torch.randn(1, 3)], layout=torch.jagged, requires_grad=True
+)
+((n * 2).unbind()[0] * 3).sum().backward()
+print(n.grad.values())
+""",
+}
+
+COMMANDS = [
+    ["trace", "--saved", "--values"],
+    ["backward"],
+    ["backward", "--values", "--saved", "--histograms"],
+    ["explain"],
+    ["check"],
+    ["memory"],
+    ["doctor", "--steps", "all", "--keep-going"],
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_prints_what_it_prints_alone(name: str, arguments: list[str], session: Session) -> None:
+    path = str(session.write(PROGRAMS[name] + END))
+    torch.manual_seed(1)
+    expected = alone(path)
+    torch.manual_seed(1)
+    on = [] if arguments[0] == "doctor" else ["--run-on"]
+    done = session.cli(*arguments, path, *on, "-q", "-o", "report.json")
+    told = done.out.removeprefix(expected)
+    # The doctor tells its findings after what the program has printed.
+    assert expected and done.out.startswith(expected)
+    assert not told or arguments[0] == "doctor"
+    assert "Error" not in done.err
+    report = Path("report.json").read_text("utf-8")
+    assert "internal error" not in told + done.err + report
+    assert "not every" not in report
+
+
+# ---------------------------------------------------------------- how a program ends
+
+FAILS = {
+    "its own exception, after a nested tensor": """
+import torch, warnings
+warnings.simplefilter("ignore")
+n = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], requires_grad=True)
+(torch.nested.to_padded_tensor(n * 2, 0.0) ** 2).sum().backward()
+raise ValueError("own")
+""",
+    "zeros that torch will not add to": """
+import torch
+x = torch.ones(3, requires_grad=True)
+y = x.sgn()
+for k in range(3):
+    (y * 2).sum().backward(retain_graph=True)
+""",
+    "freed buffers under saved-tensor hooks": """
+import torch
+def pack(t): return t
+def unpack(t):
+    print("unpack")
+    return t
+x = torch.ones(3, requires_grad=True)
+with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+    y = (x.exp() * x.tanh()).sum()
+y.backward()
+y.backward()
+""",
+    "an error in a thread": """
+import sys, threading, torch
+from torch import nn
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.nn.functional.linear(x, torch.ones(2, 2))
+net = nn.Linear(2, 2)
+def work():
+    torch.nn.functional.relu(Fails.apply(net(torch.ones(3, 2))[0, :1]))
+worker = threading.Thread(target=work, name="worker")
+worker.start(); worker.join()
+x = torch.ones(3, requires_grad=True)
+(x * 2).sum().backward()
+sys.exit(3)
+""",
+    "warnings of torch, each at its line": """
+import torch
+from torch import nn
+net = nn.Linear(3, 2)
+net.register_full_backward_pre_hook(lambda module, gradient: None)
+for _ in range(2):
+    net(torch.randn(2, 3)).sum().backward()
+net(torch.randn(2, 3)).sum().backward()
+nn.functional.softmax(net(torch.ones(2, 3)))
+nn.Sequential(nn.Softmax())(torch.ones(2, 2))
+""",
+    "arguments that it refuses": """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", required=True)
+parser.parse_args()
+""",
+}
+
+
+@pytest.mark.parametrize("command", ["trace", "backward", "doctor", "memory"])
+@pytest.mark.parametrize("name", FAILS)
+def test_it_ends_as_it_ends_alone(name: str, command: str, process: Session) -> None:
+    path = str(process.write(FAILS[name]))
+    expected = python_says(path)
+    on = ["--steps", "all"] if command == "doctor" else ["--run-on"]
+    done = process.cli(command, path, *on, "-q", "-o", "report.json")
+    assert (done.status, done.err) == (expected.status, expected.err)
+    assert done.out.startswith(expected.out)
+
+
+@pytest.mark.parametrize("command", ["backward", "doctor"])
+def test_a_forked_child_says_nothing_of_ours(command: str, process: Session) -> None:
+    text = """
+    import os, torch
+    x = torch.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    child = os.fork()
+    y.backward()
+    os.write(1, b"child\\n" if child == 0 else b"parent\\n")
+    if child:
+        os.waitpid(child, 0)
+    """
+    on = [] if command == "doctor" else ["--run-on"]
+    done = process.cli(command, str(process.write(text)), *on)
+    assert sorted(done.out.splitlines()[:2]) == ["child", "parent"]
+    assert done.out.count("1 leaf") + done.out.count("no findings") == 1
+    assert done.status == 0
+    assert done.err == ""
+
+
+@pytest.mark.parametrize("command", ["trace", "backward", "doctor", "memory", "check", "explain"])
+def test_what_children_did_is_said_not_to_be_watched(command: str, process: Session) -> None:
+    text = """
+    import subprocess, sys, torch
+    subprocess.run([sys.executable, "-c", "print('trained')"])
+    """
+    done = process.cli(command, str(process.write(text)))
+    assert done.out == "trained\n"
+    assert "child processes is not watched" in done.err
+    assert done.status == (0 if command in ("trace", "memory") else 2)
+
+
+def test_a_fault_of_ours_is_no_all_clear(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    # torch itself does not ask python for a device, and we do.
+    text = """
+    import torch
+    class Broken(torch.Tensor):
+        asked = True
+        @property
+        def device(self): return torch.device("cpu") if Broken.asked else 1 / 0
+    x = torch.ones(3, requires_grad=True)
+    for step in range(3):
+        (x * 2).sum().backward()
+        x.grad = None
+    y = torch.ones(2).as_subclass(Broken).requires_grad_()
+    z = (y * 2).sum()
+    Broken.asked = False
+    z.backward()
+    Broken.asked = True
+    print("ran")
+    """
+    path = str(session.write(text))
+    done = session.cli("doctor", path)
+    assert done.out.startswith("ran\n")
+    assert done.status == 4
+    assert "could not look at backward call 4" in done.out
+    assert "3 backward calls watched · 1 not looked at because of an internal error" in done.out
+    done = session.cli("backward", "--call", "4", "--run-on", path)
+    assert (done.status, done.out) == (4, "ran\n")
+    what, hint = done.err.splitlines()
+    assert "internal error: ZeroDivisionError: division by zero (" in what
+    assert "GRADSCOPE_TRACEBACK=1" in hint
+    monkeypatch.setenv("GRADSCOPE_TRACEBACK", "1")
+    told = session.cli("backward", "--call", "4", "--run-on", path)
+    assert "gradscope: Traceback (most recent call last):" in told.err
+
+
+# ---------------------------------------------------------------- which call is shown
+
+PENALTY = """
+import torch
+x = torch.linspace(0, 1, 5).requires_grad_()
+w = torch.tensor(2.0, requires_grad=True)
+for step in range(2):
+    u = (w * x) ** 2
+    du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+    ddu = torch.autograd.grad(du.sum(), x, create_graph=True)[0]
+    loss = (du - 1).pow(2).mean() + ddu.mean()
+    loss.backward()
+"""
+
+PASSED_OVER = (
+    "calls 1 to 2 are torch.autograd.grad at program.py:6, program.py:7, and this call builds on "
+    "what came of it; --call 1 shows it"
+)
+
+
+@pytest.mark.parametrize("command", ["trace", "backward", "explain", "memory", "check"])
+def test_inner_gradients_are_passed_over_and_that_is_said(command: str, session: Session) -> None:
+    report = session.look(PENALTY, command=command)
+    assert PASSED_OVER in report.notes
+    assert report.graph.roots[0].label == "loss"
+    if report.passes:
+        assert report.passes[0].number == 3
+    first = session.look(PENALTY, "--call", "1", command=command)
+    assert first.graph.roots[0].label != "loss"
+    assert PASSED_OVER not in first.notes
+
+
+def test_a_gradient_that_nothing_builds_on_is_the_answer(session: Session) -> None:
+    text = """
+    import torch
+    x = torch.ones(3, requires_grad=True)
+    g = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)[0]
+    """
+    for more in ("print(g)", "(x * 2).sum().backward(); (x * 5).sum().backward()"):
+        report = session.look(textwrap.dedent(text) + more + "\n")
+        assert new_gradient(report, "x").values == (3, 3, 3)
+        assert report.passes[0].number == 1
+
+
+def test_steps_pass_over_inner_gradients(session: Session) -> None:
+    report = session.look(PENALTY, "--steps", "2")
+    assert [one.number for one in report.passes] == [3, 6]
+
+
+# ---------------------------------------------------------------- waiting for a root
+
+LATER = """
+import torch
+x = torch.ones(3, requires_grad=True)
+loss = {before}
+for i in range(2):
+    (x * 2).sum().backward()
+    loss = {then}
+"""
+
+
+def _looked_for(session: Session, before: str, then: str) -> Done:
+    path = str(session.write(LATER.format(before=before, then=then)))
+    return session.cli("backward", "--root", "loss", path, "-o", "report.json")
+
+
+@pytest.mark.parametrize("before", ["0.0", "None", "torch.zeros(())", "[1]"])
+def test_a_root_is_waited_for_while_it_is_something_else(before: str, session: Session) -> None:
+    done = _looked_for(session, before, "(x * 3).sum()")
+    assert (done.status, done.err) == (0, "gradscope: wrote report.json\n")
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        ("0.5", "--root loss is of type float, not a tensor"),
+        ("torch.zeros(())", "--root loss carries no gradient history"),
+    ],
+)
+def test_a_root_that_never_comes_is_said_at_the_end(then: str, said: str, session: Session) -> None:
+    done = _looked_for(session, "0.0", then)
+    assert done.status == 2
+    assert done.err.startswith(f"gradscope: {said}")
+
+
+def test_what_a_failing_node_received_is_known(session: Session) -> None:
+    text = """
+    import torch
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x): return x * 2
+        @staticmethod
+        def backward(ctx, g): raise ValueError("no")
+    x = torch.ones(3, requires_grad=True)
+    (Bad.apply(x * 1) * 3).sum().backward()
+    """
+    report = session.look(text)
+    passed = report.passes[0]
+    bad = next(node for node in report.graph.nodes if node.op == "Bad")
+    assert passed.at(bad.id).values == (3, 3, 3)
+    assert passed.at(leaf_named(report, "x").node).state == "not reached"
