@@ -21,6 +21,11 @@ from __future__ import annotations
 
 import enum
 
+from gradscope.escaping import visible
+
+LONGEST = 2_000
+"""Characters of a line that an error says; a name in a file may have millions."""
+
 
 class ExitStatus(enum.IntEnum):
     """The documented exit statuses of the command line."""
@@ -35,18 +40,31 @@ class ExitStatus(enum.IntEnum):
 class GradscopeError(Exception):
     """Base of all errors that gradscope explains to its user.
 
+    Both are made visible here (:mod:`gradscope.escaping`), because they quote files, arguments and
+    the program, and are printed by us and, to who uses gradscope from python, by tracebacks.
+
     Args:
         what: one line: what happened.
-        hint: what to do next; empty when there is nothing useful to say.  May have several lines.
+        hints: what to do next, each one line; none where there is nothing useful to say.
     """
 
     status: ExitStatus = ExitStatus.USAGE
 
-    def __init__(self, what: str, hint: str = "") -> None:
+    def __init__(self, what: str, *hints: str) -> None:
+        self.what = _told(what)
+        self.hints = tuple(_told(hint) for hint in hints if hint)
         # Whoever catches it in python sees the advice too.
-        super().__init__(f"{what}; {hint}" if hint else what)
-        self.what = what
-        self.hint = hint
+        super().__init__("; ".join((self.what, *self.hints)))
+
+    @property
+    def hint(self) -> str:
+        """What to do next, in as many lines as there are hints."""
+        return "\n".join(self.hints)
+
+
+def _told(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
 class TargetError(GradscopeError):

@@ -70,7 +70,7 @@ def load(path: str | Path) -> Report:
     try:
         return decode(data)
     except ReportError as error:
-        raise ReportError(f"{path}: {error.what}", error.hint) from None
+        raise ReportError(f"{path}: {error.what}", *error.hints) from None
 
 
 def pack(data: bytes) -> bytes:

@@ -227,7 +227,7 @@ class Probe:
             notes = [f"raised by `{origin.expression}` at {origin.file}:{origin.line}"]
         return CaptureError(
             f"backward failed with {_first_line(error)}",
-            "\n".join(notes) or "the program's own backward would fail in the same way",
+            *(notes or ["the program's own backward would fail in the same way"]),
         )
 
     def _note_results(self, flow: Flow, call: BackwardCall, result: Any) -> None:

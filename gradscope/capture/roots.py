@@ -164,9 +164,9 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
         listed.append(f"… and {len(found) - MAX_LISTED} more")
     names = [scopes.names(tensor)[0] for tensor in found if scopes.names(tensor)]
     raise CaptureError(
-        f"the program leaves {len(found)} results that nothing else was made from:\n  "
-        + "\n  ".join(listed),
-        f"choose one: --root {names[0] if names else 'NAME'}",
+        f"the program leaves {len(found)} results that nothing else was made from:",
+        *(f"  {line}" for line in listed),
+        f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
     )
 
 

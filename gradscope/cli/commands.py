@@ -255,6 +255,7 @@ def rule(code: str | None) -> Result:
     CODE is a rule's code or name, such as GS303 or history-cut.
     """
     from gradscope.cli.rules import explain
+    from gradscope.render import output
 
-    click.echo(explain(code), nl=False)
+    output.write(output.STDOUT, explain(code))
     return Result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -126,8 +127,15 @@ def _loaded(path: str, verdict: Verdict) -> Report:
             f"{path} was not saved by the doctor: only the rules that need "
             f"no more than its {'gradients' if report.passes else 'graph'} were applied"
         )
-        verdict.remark(f"for all rules: gradscope doctor {report.meta.target}")
+        verdict.remark(f"for all rules: gradscope doctor {_harmless_target(report)}")
     return report
+
+
+def _harmless_target(report: Report) -> str:
+    """The program of a saved report, where that is a plain name: who copies the command must not
+    run one that somebody else wrote into the file."""
+    target = report.meta.target
+    return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
 def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:

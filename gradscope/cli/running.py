@@ -143,8 +143,8 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
         return Result(ending=outcome.ending)
     if isinstance(error, NoGraph) and output.to_stdout and not request.gradients:
         # Nothing was asked for that could not be given: a remark, and the program's own status.
-        output.remark(error.what)
-        output.remark(error.hint)
+        for line in (error.what, *error.hints):
+            output.remark(line)
         return Result(ending=outcome.ending)
     tell_error(error)
     return Result(0 if outcome.ending.status else error.status, outcome.ending)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from gradscope.errors import ReportError
+from gradscope.escaping import one_line, visible
 from gradscope.explanation import Amount, Explanation, Local, Rule, Step
 from gradscope.notation import short
 from gradscope.operands import bracketed
@@ -17,7 +18,7 @@ from gradscope.plain import Number, TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._table import painter, plain
-from gradscope.render._text import ASCII, UNICODE, cells, one_line, shorten, visible
+from gradscope.render._text import ASCII, UNICODE, cells, shorten
 from gradscope.render.options import Options
 from gradscope.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.simplify.partition import label_of

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from gradscope.escaping import visible
 from gradscope.explanation import Local, Step
 from gradscope.render import numbers
 from gradscope.render._explained import LABEL, Explained, agree, total
 from gradscope.render._explained_wording import Wording
-from gradscope.render._text import cells, shorten, visible
+from gradscope.render._text import cells, shorten
 from gradscope.report import GradientInfo
 
 LONGEST_FORMULA = 300

@@ -5,6 +5,7 @@ Every foreign text goes through :func:`gradscope.render._text.markup`.  Knows no
 
 from __future__ import annotations
 
+from gradscope.escaping import visible
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._findings import BADGES
@@ -12,7 +13,7 @@ from gradscope.render._scale import INKS, STEPS, tint
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._strip import Round, exceptions, extremes, heights
 from gradscope.render._strip import short as path_end
-from gradscope.render._text import markup, shorten, visible
+from gradscope.render._text import markup, shorten
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 

@@ -8,9 +8,9 @@ import math
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
+from gradscope.escaping import visible
 from gradscope.plain import Number
 from gradscope.render._scene import Scene
-from gradscope.render._text import visible
 from gradscope.report import GradientInfo, Leaf, State
 from gradscope.simplify import meant
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from gradscope.render._text import visible
+from gradscope.escaping import visible
 
 
 def short_files(files: set[str]) -> dict[str, str]:

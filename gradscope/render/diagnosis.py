@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
+from gradscope.escaping import one_line, visible
 from gradscope.observations import Finding
 from gradscope.render._findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render._table import painter, plain
-from gradscope.render._text import ASCII, UNICODE, one_line, visible
+from gradscope.render._text import ASCII, UNICODE
 from gradscope.render.options import Options
 from gradscope.report import Report
 

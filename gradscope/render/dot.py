@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import graphviz
 
 from gradscope.errors import GradscopeError
+from gradscope.escaping import visible
 from gradscope.render import numbers
 from gradscope.render._labels import (
     BADGE_INKS,
@@ -26,7 +27,6 @@ from gradscope.render._labels import (
 )
 from gradscope.render._scale import tint
 from gradscope.render._scene import Scene
-from gradscope.render._text import visible
 from gradscope.render.options import Mark, Options
 from gradscope.report import GradientInfo, Report
 from gradscope.simplify import Item, Link

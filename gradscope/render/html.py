@@ -11,8 +11,8 @@ from __future__ import annotations
 import html
 from importlib import resources
 
+from gradscope.escaping import visible
 from gradscope.render._pack import compressed, histograms, pack
-from gradscope.render._text import visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 

@@ -8,7 +8,7 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from gradscope.render._text import visible
+from gradscope.escaping import visible
 
 _FORMAT = """<!DOCTYPE html>
 <html lang="en">

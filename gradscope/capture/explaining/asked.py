@@ -90,7 +90,7 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
     if not tensor.requires_grad:
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
-        return NoSuchLeaf(what, refused.hint)
+        return NoSuchLeaf(what, *refused.hints)
     position = live.probe.walked.index.get(tensor.grad_fn) if tensor.grad_fn is not None else None
     if position is not None:
         return NoSuchLeaf(
