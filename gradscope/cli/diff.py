@@ -62,7 +62,7 @@ def run_diff(
     tolerance = Tolerance(options["rtol"], options["atol"])
     own = ["--values"] * options["values"]
     a, b = (
-        _report(Named(name, words.strip()), own, program_arguments)
+        _report(Named(name, words.strip()), own, program_arguments, options["max_size"])
         for name, words in zip("AB", sides, strict=True)
     )
     comparison = compare(a, b, tolerance)
@@ -92,14 +92,17 @@ def _drawn(
     return both.report, replace(output.drawing, overlay=overlay(comparison, both))
 
 
-def _report(side: Named, own: list[str], arguments: tuple[str, ...]) -> Report:
+def _report(side: Named, own: list[str], arguments: tuple[str, ...], max_size: int) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
         GradscopeError: when there is no report.
     """
     words = side.words
-    report = storage.load(words) if is_saved(words) else _looked_at(side, own, arguments)
+    if is_saved(words):
+        report = storage.load(words, max_size)
+    else:
+        report = _looked_at(side, own, arguments)
     return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
 
 
@@ -116,4 +119,4 @@ def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Repor
         if not path.exists():
             # That process has said why, and what to do next.
             raise CaptureError(f"{side.name} gave no graph to compare: {side.words}")
-        return storage.load(path)
+        return storage.load(path, max_size=None)  # our own

@@ -107,9 +107,10 @@ def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
     """
     verdict = Verdict.take(options)
     options["steps"] = parse_steps(options["steps"])
+    max_size = options.pop("max_size")
     target = target_from(options, arguments)
     if target is not None and _names_a_report(target):
-        return Result(verdict.deliver(_loaded(target.text, verdict)))
+        return Result(verdict.deliver(_loaded(target.text, max_size, verdict)))
     if target is None:
         target = remembered_target(arguments)
         verdict.remark(f"running {target.describe()} again")
@@ -120,8 +121,8 @@ def _names_a_report(target: Target) -> bool:
     return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
 
 
-def _loaded(path: str, verdict: Verdict) -> Report:
-    report = storage.load(path)
+def _loaded(path: str, max_size: int, verdict: Verdict) -> Report:
+    report = storage.load(path, max_size)
     if report.observations is None:
         verdict.remark(
             f"{path} was not saved by the doctor: only the rules that need "

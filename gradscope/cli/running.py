@@ -60,8 +60,11 @@ def run_command(
     from gradscope.capture.session import run
 
     output = Output.take(options, own)
+    max_size = options.pop("max_size", None)
     if study is not None and is_saved(options["target"]):
-        return Result(_status(_shown_again(options["target"], study, output), is_bad))
+        report = storage.load(options["target"], max_size)
+        _show_again(options["target"], report, study, output)
+        return Result(_status(report, is_bad))
     target = target_from(options, arguments)
     if target is None:
         target = remembered_target(arguments)
@@ -100,8 +103,7 @@ def is_saved(name: str | None) -> bool:
     return name is not None and name.endswith((".json", ".json.gz")) and Path(name).is_file()
 
 
-def _shown_again(name: str, study: Study, output: Output) -> Report:
-    report = storage.load(name)
+def _show_again(name: str, report: Report, study: Study, output: Output) -> None:
     if getattr(report, study.field) is None:
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
@@ -110,7 +112,6 @@ def _shown_again(name: str, study: Study, output: Output) -> Report:
     if ignored:
         output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
     output.write(report)
-    return report
 
 
 def _given() -> list[str]:

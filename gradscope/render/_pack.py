@@ -95,7 +95,9 @@ def compressed(data: object) -> str:
     """JSON, gzipped, in base64: letters that mean nothing inside a script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # No time stamp: equal reports give equal pages.
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
+    return base64.b64encode(
+        gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
+    ).decode("ascii")
 
 
 def _record(struct: msgspec.Struct) -> dict[str, Any]:

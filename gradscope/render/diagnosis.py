@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import as_json, one_line, visible
 from gradscope.observations import Finding
 from gradscope.render._findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render._table import painter, plain
@@ -58,7 +58,7 @@ def json(report: Report, _options: Options) -> str:
             "steps": [msgspec.to_builtins(step) for step in steps],
         },
     }
-    return json_module.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return as_json(json_module.dumps(data, indent=2, ensure_ascii=False)) + "\n"
 
 
 def github(report: Report, _options: Options) -> str:
