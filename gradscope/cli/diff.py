@@ -99,10 +99,7 @@ def _report(side: Named, own: list[str], arguments: tuple[str, ...], max_size: i
         GradscopeError: when there is no report.
     """
     words = side.words
-    if is_saved(words):
-        report = storage.load(words, max_size)
-    else:
-        report = _looked_at(side, own, arguments)
+    report = storage.load(words, max_size) if is_saved(words) else _looked_at(side, own, arguments)
     return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
 
 
