@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-
 import click
 
 # Named here again, and not imported, because storage costs more than all of --help; a test holds
@@ -14,23 +12,18 @@ DEFAULT_SIZE = "1GiB"
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
-class _Size(click.ParamType):
+def _size(_context: click.Context, _option: click.Parameter, text: str) -> int:
     """A number of bytes: 500000, 200M, 4GiB; all units are powers of 1024."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number, from its text."""
-        match = _SIZE.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no size; write 500000, 200M or 4GiB", param, ctx)
-        number, unit = match.groups()
-        return int(float(number) * 1024 ** " kmgt".index(unit.lower() or " "))
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no size; write 500000, 200M or 4GiB")
+    number, unit = match.groups()
+    return int(float(number) * 1024 ** " kmgt".index(unit.lower() or " "))
 
 
 max_size_option = click.option(
     "--max-size",
-    type=_Size(),
+    callback=_size,
     default=DEFAULT_SIZE,
     metavar="SIZE",
     show_default=True,

@@ -38,7 +38,12 @@ MANY_ITEMS = 60
 """Above this, every use of a shared leaf gets its own copy: one copy would tie all ranks
 together."""
 
+MOST_LINKS = 10_000
+
 MOST_FINDINGS = 5
+
+LONGEST_NOTE = 400
+"""Characters of a sentence; notes of ours are shorter."""
 
 MOST_LABELS = 150
 """With more arrows than this, their gradients stand in tooltips only."""
@@ -54,8 +59,10 @@ def render(report: Report, options: Options) -> str:
         GradscopeError: if there is too much to draw.
     """
     scene = Scene(report, options)
-    if len(scene.view.items) > MOST_ITEMS:
-        what = f"{len(scene.view.items):,} boxes are too many for a picture"
+    boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
+    if boxes > MOST_ITEMS or arrows > MOST_LINKS:
+        many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
+        what = f"{many} are too many for a picture"
         hint = "fold more: --depth N, --focus GLOB, --path LEAF; or all of it: -o FILE.html"
         raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
     return _Drawing(scene).source()
@@ -127,7 +134,9 @@ class _Drawing:
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
-        lines.extend(text(note, FAINT, 10) for note in scene.report.notes)
+        lines.extend(
+            text(shorten_title(note, LONGEST_NOTE), FAINT, 10) for note in scene.report.notes
+        )
         if scene.reading is not None:
             lines.append(self.labels.legend())
         return box(lines).replace("<TD ", '<TD ALIGN="LEFT" ')
@@ -149,7 +158,7 @@ class _Drawing:
         link = scene.link(item)
         if link:
             style["URL"] = link
-        self.graph.node(name, label=label, tooltip=graphviz.escape(self._tooltip(item)), **style)
+        self.graph.node(name, label=label, tooltip=_plain(self._tooltip(item)), **style)
 
     def _style(self, item: Item, info: GradientInfo | None) -> dict[str, str]:
         """Shape says what a thing is, border its state, fill its size."""
@@ -231,7 +240,7 @@ class _Drawing:
         if words and self.labelled:
             style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
         # Without any, Graphviz would show its own: the ids of both ends.
-        style["tooltip"] = graphviz.escape(words) or " "
+        style["tooltip"] = _plain(words) or " "
         self.graph.edge(str(link.source), name, **style)
 
     def _flow(self, link: Link) -> tuple[str, dict[str, str]]:
@@ -256,12 +265,18 @@ class _Drawing:
         return words, {"penwidth": f"{1 + 3 * place:.2f}"} if place is not None else {}
 
 
+def _plain(words: str) -> str:
+    """Text of an attribute: Graphviz reads neither markup nor escapes in it."""
+    shown: str = graphviz.escape(visible(words))
+    return shown
+
+
 def _heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
     """The mark that matters most among some nodes or edges."""
     found = [marks[number] for number in numbers if number in marks] if marks else []
     return max(found, key=lambda mark: mark.weight, default=None)
 
 
-def shorten_title(title: str) -> str:
+def shorten_title(title: str, most: int = 80) -> str:
     """A caption that does not make the picture wider than its graph."""
-    return title if len(title) <= 80 else title[:79] + "…"
+    return title if len(title) <= most else title[: most - 1] + "…"

@@ -36,8 +36,8 @@ _PAGE = """<!doctype html>
 
 
 NOTICE = (
-    "This page draws a graph with the script at its end. If this sentence stays, the file is cut off "
-    "or damaged, or JavaScript is switched off."
+    "This page draws a graph with the script at its end. If this sentence stays, the file is cut "
+    "off or damaged, or JavaScript is switched off."
 )
 """Seen until the graph is drawn.  It comes before everything long, so that it is there however much
 of the file is not."""
