@@ -31,6 +31,8 @@ LAYERS = {
     "checks": 0,
     "report": 0,
     "invariants": 0,
+    "answers": 0,
+    "requirements": 0,
     "sums": 0,
     "storage": 0,
     "target": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 import click
 
 # Named here again, and not imported, because storage costs more than all of --help; a test holds

@@ -146,9 +146,15 @@ class StepTeller:
         sent = explained.gradient(info, explained.shape(place.target, place.output))
         reached = [output for output, info in self._received.items() if info.values is not None]
         found = [(output, explained.locals.get((edge, output))) for output in reached]
-        known = [(output, local) for output, local in found if local is not None]
+        known = [
+            (output, local)
+            for output, local in found
+            if local is not None and self._fits(output, local)
+        ]
         words = [self._factors(output, local) for output, local in known]
-        if len(known) < len(self._received) or not all(words) or info is None or not info.values:
+        widths = {local.shape[1] for _, local in known}
+        whole = len(known) == len(self._received) and len(widths) == 1 and all(words)
+        if not whole or info is None or not info.values:
             return f"{self._above()} → {sent}"
         rows = [multiplied(self._received[k].values or (), local) for k, local in known]
         product = total(rows)
@@ -157,6 +163,12 @@ class StepTeller:
             result = numbers.tensor(product, (len(product),), "float32")
             return f"{text} = {result}, but {sent} was sent"
         return f"{text} = {sent}"
+
+    def _fits(self, output: int, local: Local) -> bool:
+        """Whether as many numbers arrived as the Jacobian has rows: a gradient that was not yet
+        reduced to its tensor's shape has more."""
+        values = self._received[output].values
+        return values is not None and len(values) == local.shape[0]
 
     @cached_property
     def _received(self) -> dict[int, GradientInfo]:

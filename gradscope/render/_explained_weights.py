@@ -43,6 +43,9 @@ class WeightTeller:
             text = f"The weights cannot be shown, because {self.weights.why}."
             yield from explained.paragraph(text, BAD)
             return
+        if not self.weights.terms:
+            yield from explained.paragraph(f"{self._roots()} has no elements: nothing to weigh.")
+            return
         if self.is_plain():
             label = explained.root_label(0)
             start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"

@@ -179,7 +179,9 @@ class Labels:
     def legend(self) -> str:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
-        low, high = (numbers.number(float(f"{10**end:.1g}")) for end in (scale.low, scale.high))
+        # Widened, the scale may end beyond the largest number.
+        ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
+        low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
         swatches = "".join(text("■", tint(step, 0.8), 11) for step in range(len(STEPS)))
         return text(f"‖g‖ {low} ", FAINT, 10) + swatches + text(f" {high}", FAINT, 10)
 

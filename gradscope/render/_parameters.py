@@ -106,6 +106,6 @@ def _sorted(rows: list[Parameter], column: str, smallest_first: bool) -> list[Pa
 
 def _size(row: Parameter, column: str) -> float | None:
     if column == "shape":
-        return float(math.prod(row.shape))
+        return float(min(math.prod(row.shape), 2**63))
     value: Number | None = getattr(row, column)
     return None if value is None else float(value)
