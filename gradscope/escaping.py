@@ -86,13 +86,22 @@ def _tamed(line: str) -> str:
     )
 
 
-def first_line(error: BaseException) -> str:
-    """What an exception says, in one line; its class may be one of the program's."""
+LONGEST_MESSAGE = 20_000
+"""Characters that are kept of what an exception says."""
+
+
+def message(error: BaseException) -> str:
+    """What an exception says; its class may be one of the program's, and say anything or fail."""
     try:
-        lines = str(error).strip().splitlines()
+        return str(error)[:LONGEST_MESSAGE]
     except Exception:
         # In the words of python's tracebacks.
         return f"<exception {type(error).__name__}.__str__ failed>"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of that."""
+    lines = message(error).strip().splitlines()
     return lines[0] if lines else ""
 
 

@@ -16,6 +16,7 @@ from gradscope.capture.names import Scopes
 from gradscope.capture.probe import Detail, Probe, given
 from gradscope.capture.recorder import Recorder
 from gradscope.errors import CaptureError, SeedError
+from gradscope.escaping import first_line
 from gradscope.report import Graph
 
 LISTED = 8
@@ -56,7 +57,7 @@ def derivative(
                 list(roots), [tensor], seeds, create_graph=True, allow_unused=True
             )
         except RuntimeError as error:
-            text = (str(error).strip().splitlines() or [""])[0]
+            text = first_line(error)
             raise CaptureError(
                 f"no graph of the gradient of {leaf}: {text}",
                 "look at the first pass: gradscope backward",

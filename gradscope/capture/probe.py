@@ -28,6 +28,7 @@ from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError
+from gradscope.escaping import first_line, message
 from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
@@ -166,7 +167,7 @@ class Probe:
             origin=self._assembler.origin(self._recorder.places.site_of(call.frame)),
             accumulations=self._accumulations(flowed, before, call.accumulates),
             gradients=self._meter.finish(),
-            error="" if failure is None else f"{type(failure).__name__}: {failure}",
+            error="" if failure is None else f"{type(failure).__name__}: {message(failure)}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
         return Watched(ended.result, failure, flowed, notes)
@@ -284,5 +285,5 @@ def meta(target: str = "") -> Meta:
 
 
 def _first_line(error: Exception) -> str:
-    text = (str(error).strip().splitlines() or [""])[0]
+    text = first_line(error)
     return f"{type(error).__name__}: {text}"

@@ -97,6 +97,7 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
             stack.extend(
                 (f"{name}[{key!r}]", child, depth + 1)
                 for key, child in reversed(list(item.items()))
+                if isinstance(key, (str, int))
             )
         elif depth < 4 and isinstance(item, (list, tuple)):
             children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]

@@ -17,6 +17,7 @@ import torch
 
 from gradscope.capture.literal import clip, evaluate, to_tensor
 from gradscope.errors import SeedError
+from gradscope.escaping import first_line
 
 
 def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -150,9 +151,8 @@ def _load(name: str) -> torch.Tensor:
     except SeedError:
         raise
     except Exception as error:
-        first = str(error).strip().splitlines() or [type(error).__name__]
         raise SeedError(
-            f"cannot read a gradient from {name}: {first[0]}",
+            f"cannot read a gradient from {name}: {first_line(error) or type(error).__name__}",
             "it can be a .npy, .pt or .json file holding one tensor",
         ) from None
     raise SeedError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")

@@ -21,6 +21,7 @@ from gradscope.capture.checking.replay import (
 )
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.finite import weights
+from gradscope.escaping import first_line
 
 ROUNDING = 1e-15
 """What float64 loses of a sum, relative to its terms."""
@@ -146,7 +147,7 @@ class Alone:
         except Unrepeatable:
             raise
         except Exception as error:
-            first = (str(error).strip().splitlines() or [""])[0]
+            first = first_line(error)
             raise Unrepeatable(f"backward raised {type(error).__name__}: {first}") from None
         finally:
             for slot in self.slots:

@@ -17,6 +17,7 @@ from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, wi
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.summary import name_of
 from gradscope.checks import LeafCheck
+from gradscope.escaping import first_line
 
 Gradients = Sequence[torch.Tensor | None]
 
@@ -45,8 +46,8 @@ def own_gradients(placed: Placed) -> Gradients | None:
             retain_graph=True,
             allow_unused=True,
         )
-    except RuntimeError as error:
-        first = (str(error).strip().splitlines() or [""])[0]
+    except Exception as error:  # of the program's own Functions
+        first = first_line(error)
         raise Unrepeatable(f"backward raised {first}") from None
 
 

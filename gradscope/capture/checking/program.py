@@ -18,6 +18,7 @@ from gradscope.capture.checking.slots import Slot
 from gradscope.capture.finite import STEP
 from gradscope.capture.summary import number
 from gradscope.checks import LeafCheck
+from gradscope.escaping import first_line
 
 TOLERANCES = {
     torch.float64: 1e-5,
@@ -71,8 +72,8 @@ def wide_gradients(
             list(weights.values()),
             allow_unused=True,
         )
-    except RuntimeError as error:
-        first = (str(error).strip().splitlines() or [""])[0]
+    except Exception as error:  # of the program's own Functions
+        first = first_line(error)
         raise Unrepeatable(f"backward raised {first}") from None
     return dict(zip(leaves, slopes, strict=True))
 

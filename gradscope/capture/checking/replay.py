@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.slots import Given, Slot
 from gradscope.errors import GradscopeError
+from gradscope.escaping import first_line
 
 Tensors = list[torch.Tensor]
 
@@ -89,7 +90,7 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
         try:
             out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
-            first = (str(error).strip().splitlines() or [""])[0]
+            first = first_line(error)
             raise Unrepeatable(f"in float64 it raised {type(error).__name__}: {first}") from None
     if call.function is torch.nn.functional.embedding:
         _hold_padding(call, args, kwargs, out)

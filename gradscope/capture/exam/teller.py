@@ -14,6 +14,7 @@ from gradscope.capture.exam.journal import Journal
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.probe import meta
 from gradscope.capture.source import Site
+from gradscope.escaping import message
 from gradscope.invariants import check
 from gradscope.observations import Failure
 from gradscope.report import Report
@@ -39,7 +40,7 @@ class Teller:
 
     def failed(self, error: BaseException, frame: FrameType) -> None:
         """A backward call that was looked at raised."""
-        told = Failure(type(error).__name__, str(error), in_backward=True)
+        told = Failure(type(error).__name__, message(error), in_backward=True)
         self._failure = (error, told, self._tap.places.site_of(frame))
 
     @property
@@ -87,7 +88,7 @@ class Teller:
             return None
         if error is not None and (self._failure is None or self._failure[0] is not error):
             site = self._tap.places.site_of_error(error)
-            told = Failure(type(error).__name__, str(error))
+            told = Failure(type(error).__name__, message(error))
         elif self._failure is not None:
             _, told, site = self._failure
         else:
