@@ -37,7 +37,7 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     shown = text if text.isprintable() else "".join(map(_visible_character, text))
-    return _PILE.sub(lambda pile: _escaped(pile[0]), shown)
+    return _PILE.sub("…", shown)
 
 
 def _visible_character(character: str) -> str:

@@ -19,6 +19,7 @@ PACKAGE = Path(gradscope.__file__).parent
 LAYERS = {
     "errors": 0,
     "escaping": 0,
+    "filesystem": 0,
     "version": 0,
     "garbage": 0,
     "plain": 0,

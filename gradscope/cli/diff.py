@@ -19,6 +19,7 @@ from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved
 from gradscope.compare import Comparison, Tolerance, compare, union
 from gradscope.errors import CaptureError, ExitStatus, TargetError
+from gradscope.filesystem import is_file
 from gradscope.render._overlay import overlay
 from gradscope.report import Report
 
@@ -35,7 +36,7 @@ class Named(NamedTuple):
         Raises:
             TargetError: when it is empty or a quote is not closed.
         """
-        if Path(self.words).is_file():  # whose name may hold blanks
+        if is_file(self.words):  # whose name may hold blanks
             return [self.words]
         try:
             arguments = shlex.split(self.words)

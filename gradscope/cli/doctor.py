@@ -38,7 +38,7 @@ def parse_steps(text: str) -> int | None:
     """
     if text == "all":
         return None
-    if text.isdigit() and int(text) > 0:
+    if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise TargetError(f"--steps {text} is no number from 1", "write --steps 5, or --steps all")
 

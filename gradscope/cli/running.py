@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from gradscope.cli.options import target_from
 from gradscope.cli.output import OWN_OF_GRAPHS, Output
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, SeedError
+from gradscope.filesystem import is_file
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:
 
 def is_saved(name: str | None) -> bool:
     """Whether a target is a saved report, not a program."""
-    return name is not None and name.endswith((".json", ".json.gz")) and Path(name).is_file()
+    return name is not None and name.endswith((".json", ".json.gz")) and is_file(name)
 
 
 def _show_again(name: str, report: Report, study: Study, output: Output) -> None:

@@ -28,6 +28,9 @@ BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
 LONGEST = 44
 """Characters of an expression or name in a box; the tooltip has all of it."""
 
+LONGEST_TEXT = 400
+"""Cells of any other text; Graphviz refuses a file with very long ones."""
+
 _BAR = 64
 """Width of a module's bar in points."""
 
@@ -44,7 +47,7 @@ def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> st
     """Foreign text in one style."""
     if not words:
         return ""  # Graphviz refuses a font that is around nothing
-    body = markup(words)
+    body = markup(shorten(words, LONGEST_TEXT, "…"))
     body = f"<B>{body}</B>" if bold else body
     return f'<FONT COLOR="{color}" POINT-SIZE="{size}">{body}</FONT>'
 

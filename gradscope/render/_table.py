@@ -20,6 +20,9 @@ from gradscope.render._text import Glyphs, cells, shorten
 
 GAP = "  "
 
+LONGEST = 10_000
+"""Characters of a part; no terminal is so wide."""
+
 
 class Part(NamedTuple):
     """A piece of a cell, its style as rich names styles, and where it is cut when there is no
@@ -138,10 +141,24 @@ class Table:
 
 
 def _visible(cell: Cell) -> Cell:
-    """The cell with all its text made visible: nothing of a table can act, whoever filled it."""
-    if all(part.text.isascii() and part.text.isprintable() for part in cell):
-        return cell
-    return tuple(part._replace(text=visible(part.text)) for part in cell)
+    """The cell with all its text made visible: nothing of a table can act, whoever filled it.
+
+    A name of millions of characters is not measured cell by cell only to be shortened then."""
+    return tuple(
+        part._replace(text=visible(_end(part)))
+        if len(part.text) > LONGEST or not _is_plain(part)
+        else part
+        for part in cell
+    )
+
+
+def _is_plain(part: Part) -> bool:
+    return part.text.isascii() and part.text.isprintable()
+
+
+def _end(part: Part) -> str:
+    """The end of a text that will be seen."""
+    return part.text[-LONGEST:] if part.cut == "start" else part.text[:LONGEST]
 
 
 def plain(text: str, _style: str) -> str:

@@ -18,6 +18,7 @@ from gradscope.render._labels import (
     FAINT,
     INK,
     LEAF_GREEN,
+    LONGEST_TEXT,
     MAGENTA,
     SIGNS,
     Labels,
@@ -42,8 +43,12 @@ MOST_LINKS = 10_000
 
 MOST_FINDINGS = 5
 
-LONGEST_NOTE = 400
-"""Characters of a sentence; notes of ours are shorter."""
+MOST_NOTES = 12
+
+LONGEST_URL = 2_000
+
+LONGEST_TOOLTIP = 4_000
+"""Characters; Graphviz refuses a file with much longer ones."""
 
 MOST_LABELS = 150
 """With more arrows than this, their gradients stand in tooltips only."""
@@ -134,9 +139,10 @@ class _Drawing:
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
-        lines.extend(
-            text(shorten_title(note, LONGEST_NOTE), FAINT, 10) for note in scene.report.notes
-        )
+        notes = scene.report.notes
+        lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
+        if len(notes) > MOST_NOTES:
+            lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
         if scene.reading is not None:
             lines.append(self.labels.legend())
         return box(lines).replace("<TD ", '<TD ALIGN="LEFT" ')
@@ -156,7 +162,7 @@ class _Drawing:
             label = self.labels.operation(item, info, next(iter(roots), ""))
         style = self._style(item, info)
         link = scene.link(item)
-        if link:
+        if link and len(link) <= LONGEST_URL:
             style["URL"] = link
         self.graph.node(name, label=label, tooltip=_plain(self._tooltip(item)), **style)
 
@@ -211,7 +217,7 @@ class _Drawing:
             f"{finding.rule} {finding.name}: {visible(finding.message)}"
             for finding in scene.about(item)
         ]
-        return " · ".join(line for line in lines if line)
+        return " · ".join(shorten_title(line, LONGEST_TEXT) for line in lines if line)
 
     def _draw_seed(self, root: int) -> None:
         """The gradient that was given, as a dashed arrow from outside."""
@@ -267,7 +273,7 @@ class _Drawing:
 
 def _plain(words: str) -> str:
     """Text of an attribute: Graphviz reads neither markup nor escapes in it."""
-    shown: str = graphviz.escape(visible(words))
+    shown: str = graphviz.escape(shorten_title(visible(words), LONGEST_TOOLTIP))
     return shown
 
 
