@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+import gradscope
 from gradscope import render, storage
 from gradscope.cli import memory
 from gradscope.cli.output import Output
@@ -49,6 +50,15 @@ class Named(NamedTuple):
 
 
 OWN = {"text": "difference", "html": "difference_page", "json": "difference_json"}
+
+
+# Not -m gradscope, which would take click and the like from the user's folder, if it has such files.
+_CHILD = f"""
+import sys
+sys.path[: not sys.flags.safe_path] = [{str(Path(gradscope.__file__).parents[1])!r}]
+from gradscope.cli import entry
+entry()
+"""
 
 
 def run_diff(
@@ -110,7 +120,7 @@ def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Repor
         given += arguments if "--" in given else ("--", *arguments)
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "gradscope", "backward", "-q", "-o", str(path), *own]
+        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *own]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
             subprocess.run([*command, *given], stdout=2, check=False)
