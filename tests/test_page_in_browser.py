@@ -18,7 +18,7 @@ import pytest
 
 from gradscope import storage
 from gradscope.observations import Finding, Location, NodeReference, Severity
-from gradscope.render import render
+from gradscope.render import render, save
 from gradscope.report import Histogram, Node, Report
 from tests.conftest import ROOT
 from tests.program import Program
@@ -132,7 +132,7 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         pytest.skip(missing)
     for name, make in REPORTS.items():
         report = make()
-        (tmp_path / f"{name}.html").write_text(str(render(report, "html")), "utf-8")
+        save(report, str(tmp_path / f"{name}.html"), "html")
         if name != "large":
             (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
     _write_broken(tmp_path)

@@ -44,6 +44,15 @@ def value_in_frame(path: str, frame: FrameType) -> Any:
     return _resolve(path, locals_of(frame), frame.f_globals)
 
 
+def value_at(path: str, namespace: Mapping[str, Any]) -> Any:
+    """What a text leads to if it is a path of names, attributes and items; else an object of no
+    meaning."""
+    try:
+        return _resolve(path, namespace, {})
+    except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
+        return _MISSING
+
+
 def locals_of(frame: FrameType) -> dict[str, Any]:
     """A copy of a frame's local variables that leaves no reference to them behind."""
     live = frame.f_locals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import torch
 from gradscope.capture.calls import edge_of
 from gradscope.capture.events import Made
 from gradscope.capture.literal import evaluate
-from gradscope.capture.names import Scopes
+from gradscope.capture.names import Scopes, value_at
 from gradscope.capture.quiet import living_tensors
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.walk import make_release_safe, walk
@@ -43,13 +42,10 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
 
 
 def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
-    """The tensor that an expression leads to from some variables in sight, whether or not it
-    requires grad; None where there is none."""
-    for namespace in _merged(scopes.namespaces):
-        with contextlib.suppress(SeedError):
-            value = evaluate(text, namespace, what=text)
-            return value if isinstance(value, torch.Tensor) else None
-    return None
+    """The tensor that a name leads to from some variables in sight, whether or not it requires
+    grad; None where there is none.  Runs nothing: who gives a name gives no code."""
+    found = (value_at(text, namespace) for namespace in _merged(scopes.namespaces))
+    return next((value for value in found if isinstance(value, torch.Tensor)), None)
 
 
 def unknown_root(text: str, names: Iterable[str]) -> SeedError:

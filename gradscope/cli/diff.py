@@ -52,7 +52,7 @@ class Named(NamedTuple):
 OWN = {"text": "difference", "html": "difference_page", "json": "difference_json"}
 
 
-# Not -m gradscope, which would take click and the like from the user's folder, if it has such files.
+# Not -m gradscope, which would take click and the like from the user's folder, if they are there.
 _CHILD = f"""
 import sys
 sys.path[: not sys.flags.safe_path] = [{str(Path(gradscope.__file__).parents[1])!r}]
