@@ -6,18 +6,17 @@ relies on that.  Must not know of torch, or of how an answer was found."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from gradscope.checks import Checks
-from gradscope.explanation import Amount, Explanation, Local, Path, Ways, Weights
+from gradscope.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.memory import Memory
 from gradscope.plain import Number, TensorInfo
 from gradscope.report import Graph, Report
 from gradscope.requirements import fail, in_range, unstorable
 
-LONGEST_COUNT = 4_000
-"""Digits of a number of paths; python reads no more at once."""
+LONGEST_COUNT = 50_000
+"""Digits of a number of paths, as 160,000 sums one after the other have."""
 
 
 def check_answers(report: Report) -> None:
@@ -111,37 +110,21 @@ class _Explained:
         rows, columns = local.shape
         if len(local.values) != (rows if local.diagonal else rows * columns):
             fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
-        known = (outputs[local.output], self.graph.nodes[edge.target].outputs[edge.output])
-        for size, tensor in zip(local.shape, known, strict=True):
-            if tensor is not None and size != math.prod(tensor.shape):
-                fail(place, f"a Jacobian {rows} × {columns} of shape {list(tensor.shape)}")
 
     def _check_ways(self, ways: Ways, place: str) -> None:
-        in_range([ways.leaf], len(self.graph.leaves), f"{place}.leaf", "graph.leaves")
-        leaf = self.graph.leaves[ways.leaf]
+        graph = self.graph
+        in_range([ways.leaf], len(graph.leaves), f"{place}.leaf", "graph.leaves")
         digits = ways.count
         if not (digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_COUNT):
             fail(f"{place}.count", "is no number of paths")
-        if int(digits) < len(ways.paths):
-            fail(f"{place}.count", f"is {digits}, and {len(ways.paths)} paths are listed")
+        tensor = graph.leaves[ways.leaf].tensor
         for number, path in enumerate(ways.paths):
-            self._check_path(path, leaf.node, f"{place}.paths[{number}]")
-            _check_amount(path.contribution, leaf.tensor, f"{place}.paths[{number}]")
+            here = f"{place}.paths[{number}]"
+            in_range([path.root], len(graph.roots), f"{here}.root", "graph.roots")
+            in_range(path.edges, len(graph.edges), f"{here}.edges", "graph.edges")
+            _check_amount(path.contribution, tensor, f"{here}.contribution")
         if ways.rest is not None:
-            _check_amount(ways.rest, leaf.tensor, f"{place}.rest")
-
-    def _check_path(self, path: Path, leaf: int, place: str) -> None:
-        """It begins at its root, each edge where the one before ends, and ends at the leaf."""
-        in_range([path.root], len(self.graph.roots), f"{place}.root", "graph.roots")
-        in_range(path.edges, len(self.graph.edges), f"{place}.edges", "graph.edges")
-        node = self.graph.roots[path.root].node
-        for number in path.edges:
-            edge = self.graph.edges[number]
-            if edge.source != node:
-                fail(f"{place}.edges", f"edge {number} does not begin at node {node}")
-            node = edge.target
-        if node != leaf:
-            fail(f"{place}.edges", f"ends at node {node}, not at the leaf, node {leaf}")
+            _check_amount(ways.rest, tensor, f"{place}.rest")
 
     def _check_weights(self, weights: Weights, place: str) -> None:
         graph = self.graph
@@ -156,20 +139,12 @@ class _Explained:
                 fail(place, "has a term that does not have one derivative for each leaf")
             for amount, leaf in zip(row, weights.leaves, strict=True):
                 _check_amount(amount, graph.leaves[leaf].tensor, place)
-        if self.told.jacobian and any(one.values is None for row in rows for one in row):
-            fail(place, "is a whole Jacobian, and a part of it has no values")
-        for term in weights.terms:
-            in_range([term.root], len(graph.roots), f"{place}.terms", "graph.roots")
-            root = graph.roots[term.root]
-            tensor = graph.nodes[root.node].outputs[root.output]
-            size = weights.total if tensor is None else math.prod(tensor.shape)
-            in_range([term.element], size, f"{place}.terms", "its root's elements")
+        in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")
 
 
 def _check_amount(amount: Amount, tensor: TensorInfo, place: str) -> None:
     broken = unstorable((amount.norm, *(amount.values or ())))
     if broken:
         fail(place, broken)
-    expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
-    if amount.values is not None and len(amount.values) != expected:
-        fail(place, f"has {len(amount.values)} values; its leaf needs {expected}")
+    if tensor.dtype.startswith("complex") and len(amount.values or ()) % 2:
+        fail(place, f"has {len(amount.values or ())} values, which are no pairs")

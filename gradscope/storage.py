@@ -23,7 +23,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 MAX_SIZE = 2**30
 """Bytes of JSON, unpacked, that are read unless somebody asks for more.  A graph of a million nodes
-takes 200 to 400 MB with its gradients; in memory a report is about ten times as large."""
+takes 200 to 400 MB with its gradients; in memory a report is about seven times as large."""
 
 _CHUNK = 2**20
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -186,6 +187,51 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
     for origin in changed["graph"]["origins"]:
         origin["expression"] = "a" + " " * 300_000 + "b"
     shown(session, json.dumps(changed).encode(), ("tree", "dot"))
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        ("memory", "memory.kept.0.holders", [], "memory.kept[0].holders: is empty"),
+        ("memory", "memory.kept.0.used", 10**6, "1000000 of 48 bytes are used"),
+        ("memory", "memory.kept.0.bytes", 10**400, "bytes are used"),
+        ("memory", "memory.twins", [{"copy": 0}], "is of a storage or of a leaf"),
+        ("memory", "memory.peaks.0.bytes", 10**400, "is more than any memory"),
+        ("check", "checks.calls.0.nodes", [], "checks.calls[0].nodes: is empty"),
+        ("check", "checks.leaves.0.leaves", [], "checks.leaves[0].leaves: is empty"),
+        ("check", "checks.calls.0.inputs.0.error", -1.0, "which is negative"),
+        ("explain", "explanation.ways.0.count", "many", "is no number of paths"),
+        ("explain", "explanation.ways.0.count", "²", "is no number of paths"),
+        ("explain", "explanation.ways.0.paths.0.root", 7, "is not an index of graph.roots"),
+        ("explain", "explanation.steps.0.locals.0.edge", 4, "edge 4 does not leave node 0"),
+        ("explain", "explanation.steps.0.locals.0.output", 9, "is not an index of its node's"),
+        ("explain", "explanation.steps.0.locals.0.shape", [3, 3], "3 × 3 has 1 values"),
+        ("jacobian", "explanation.weights.total", 0, "is 0, and there are 1 terms"),
+        ("jacobian", "explanation.weights.terms", [], "has no terms, and does not say why"),
+        ("backward", "graph.leaves.0.norm", -1.0, "a norm is not negative"),
+    ],
+)
+def test_an_answer_holds_what_is_shown_of_it(
+    name: str, path: str, value: object, said: str, session: Session
+) -> None:
+    changed = document(name)
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    holder: Any = changed
+    for step in way:
+        holder = holder[step]
+    holder[last] = value
+    (session.folder / "changed.json").write_text(json.dumps(changed), "utf-8")
+    assert said in refused(session.cli("show", "changed.json")).err
+
+
+def test_a_number_of_paths_may_have_thousands_of_digits(session: Session) -> None:
+    changed = document("explain")
+    for ways in changed["explanation"]["ways"]:
+        ways["count"] = "12" + "0" * 9_000
+    (session.folder / "many.json").write_text(json.dumps(changed), "utf-8")
+    done = told(session.cli("explain", "many.json"))
+    assert "about 1.2e9001 paths" in done.out
+    assert "the other about 1.1e9001 paths" in done.out
 
 
 # ---------------------------------------------------------------- what a file says to do

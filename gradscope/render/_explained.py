@@ -6,7 +6,7 @@ Texts are made visible here; must not know in which order things are told."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.errors import ReportError
@@ -246,8 +246,11 @@ def _bracketed_together(text: str) -> Iterator[str]:
         yield from " ".join(piece).split(" ")
 
 
-def total(parts: Iterable[Sequence[Number]]) -> list[float]:
-    """Rows of numbers added up, column by column."""
+def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
+    """Rows of numbers added up, column by column; None where they are not equally long, as the
+    gradients of one tensor may be that were not all reduced to its shape."""
+    if len({len(part) for part in parts}) > 1:
+        return None
     return [sum(map(float, column)) for column in zip(*parts, strict=True)]
 
 

@@ -152,12 +152,11 @@ class StepTeller:
             if local is not None and self._fits(output, local)
         ]
         words = [self._factors(output, local) for output, local in known]
-        widths = {local.shape[1] for _, local in known}
-        whole = len(known) == len(self._received) and len(widths) == 1 and all(words)
-        if not whole or info is None or not info.values:
-            return f"{self._above()} → {sent}"
+        whole = len(known) == len(self._received) and all(words)
         rows = [multiplied(self._received[k].values or (), local) for k, local in known]
         product = total(rows)
+        if not whole or product is None or info is None or not info.values:
+            return f"{self._above()} → {sent}"
         text = " + ".join(words)
         if not agree(product, info.values, explained.precision):
             result = numbers.tensor(product, (len(product),), "float32")
