@@ -24,7 +24,9 @@ def tell_misuse(error: click.ClickException) -> None:
     """What click says of options that it does not understand, with the usage above it."""
     said = io.StringIO()
     error.show(said)
-    click.echo(for_terminal(said.getvalue()), err=True, nl=False)
+    # The message quotes arguments, which must not begin lines; the usage has lines of its own.
+    text = said.getvalue().replace(error.message or "\n", visible(error.message) or "\n")
+    click.echo(for_terminal(text), err=True, nl=False)
 
 
 def say(line: str) -> None:
