@@ -144,13 +144,17 @@ def record() -> Iterator[Run]:
         recorder.stop()
 
 
-def load(path: str | Path) -> Report:
+def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
     """A report saved as .json or .json.gz.
 
+    Args:
+        path: the file.
+        max_size: bytes of JSON, unpacked, that are read at most; None is no limit.
+
     Raises:
-        ReportError: when the file is not a report that this version reads.
+        ReportError: when the file is not a report that this version reads, or is larger.
     """
-    return Report.of(storage.load(Path(path)))
+    return Report.of(storage.load(Path(path), max_size))
 
 
 def _look(

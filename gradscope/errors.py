@@ -25,8 +25,13 @@ import os
 import traceback
 from pathlib import Path
 
+from gradscope.escaping import first_line, message, visible
+
 SHOW_TRACEBACK = "GRADSCOPE_TRACEBACK"
 """The environment variable with which a fault of ours is told with its traceback."""
+
+LONGEST = 2_000
+"""Characters of a line that an error says; a name in a file may have millions."""
 
 
 class ExitStatus(enum.IntEnum):
@@ -44,18 +49,31 @@ class ExitStatus(enum.IntEnum):
 class GradscopeError(Exception):
     """Base of all errors that gradscope explains to its user.
 
+    Both are made visible here (:mod:`gradscope.escaping`), because they quote files, arguments and
+    the program, and are printed by us and, to who uses gradscope from python, by tracebacks.
+
     Args:
         what: one line: what happened.
-        hint: what to do next; empty when there is nothing useful to say.  May have several lines.
+        hints: what to do next, each one line; none where there is nothing useful to say.
     """
 
     status: ExitStatus = ExitStatus.USAGE
 
-    def __init__(self, what: str, hint: str = "") -> None:
+    def __init__(self, what: str, *hints: str) -> None:
+        self.what = _told(what)
+        self.hints = tuple(_told(hint) for hint in hints if hint)
         # Whoever catches it in python sees the advice too.
-        super().__init__(f"{what}; {hint}" if hint else what)
-        self.what = what
-        self.hint = hint
+        super().__init__("; ".join((self.what, *self.hints)))
+
+    @property
+    def hint(self) -> str:
+        """What to do next, in as many lines as there are hints."""
+        return "\n".join(self.hints)
+
+
+def _told(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
 class TargetError(GradscopeError):
@@ -101,23 +119,23 @@ class Fault(GradscopeError):
         """The fault behind an exception that our own code raised."""
         if isinstance(error, Fault):
             return error
-        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        if isinstance(error, MemoryError) or "allocate memory" in message(error):
             what = f"too little memory for the look that was asked for: {described(error)}"
             return cls(what, "ask for less: leave out --values, --saved and --histograms")
-        hint = (
+        hints = [
             "this is a fault of gradscope, not of your program; please report it with what "
             f"{SHOW_TRACEBACK}=1 prints"
-        )
+        ]
         if os.environ.get(SHOW_TRACEBACK):
-            hint = "".join(traceback.format_exception(error)).rstrip()
-        return cls(f"internal error: {described(error)}{_place(error)}", hint)
+            hints = "".join(traceback.format_exception(error)).splitlines()
+        return cls(f"internal error: {described(error)}{_place(error)}", *hints)
 
 
 def described(error: BaseException) -> str:
     """An exception in one line: its type, and the first line of what it says."""
     if isinstance(error, GradscopeError):
         return error.what
-    text = (str(error).strip().splitlines() or [""])[0]
+    text = first_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

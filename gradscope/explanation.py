@@ -7,7 +7,14 @@ indices; gradients that the Report's own pass holds are not repeated.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from gradscope.plain import Number, Struct
+
+
+def digits(number: int) -> str:
+    """A number as text; str refuses numbers of many digits, and a chain of 15,000 sums has them."""
+    return format(Decimal(number), "f")
 
 
 class Amount(Struct, frozen=True):
@@ -89,9 +96,9 @@ class Path(Struct, frozen=True):
 class Ways(Struct, frozen=True):
     """The paths to one leaf, those that bring most first.
 
-    ``count`` is the number of all paths as text, for it may have a hundred digits; ``rest`` is what
-    the paths that are not listed bring together, None where all are.  ``why`` says what prevented
-    them from being followed.
+    ``count`` is the number of all paths as text, for it may have thousands of digits; ``rest`` is
+    what the paths that are not listed bring together, None where all are.  ``why`` says what
+    prevented them from being followed.
     """
 
     leaf: int
@@ -99,6 +106,12 @@ class Ways(Struct, frozen=True):
     paths: tuple[Path, ...] = ()
     rest: Amount | None = None
     why: str = ""
+
+    @property
+    def total(self) -> int:
+        """The number of all paths."""
+        # By Decimal, because int refuses texts of many digits.
+        return int(Decimal(self.count))
 
 
 class Term(Struct, frozen=True):

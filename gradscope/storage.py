@@ -7,18 +7,28 @@ drawn."""
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
 from gradscope.errors import ReportError
+from gradscope.escaping import as_json
 from gradscope.invariants import check
 from gradscope.report import FORMAT, Report
 
 GZIP_MAGIC = b"\x1f\x8b"
 
+MAX_SIZE = 2**30
+"""Bytes of JSON, unpacked, that are read unless somebody asks for more.  A graph of a million nodes
+takes 200 to 400 MB with its gradients; in memory a report is about seven times as large."""
+
+_CHUNK = 2**20
+
 _AGAIN = "make it again with: gradscope backward TARGET -o FILE.json"
+_LARGE = "if you know who made it, allow more: --max-size 4GiB"
 
 
 class _Head(msgspec.Struct):
@@ -37,16 +47,65 @@ def encode(report: Report) -> bytes:
         # Where nobody asked for an answer, the saved form says nothing of one.
         if not fields[late]:
             del fields[late]
-    return msgspec.json.encode({"format": report.format, **fields})
+    return encode_json({"format": report.format, **fields})
 
 
-def decode(data: bytes) -> Report:
+def encode_json(data: object) -> bytes:
+    """Any records as JSON that is harmless to look at in a terminal.
+
+    UTF-8 has no lone surrogates, which a name may hold: they become the text of their escape.
+    """
+    try:
+        encoded = msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(data)))
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded
+    return as_json(encoded.decode()).encode()
+
+
+def _encodable(data: Any) -> Any:
+    # Records are a few levels deep, whatever the size of the graph.
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, dict):
+        return {_encodable(key): _encodable(value) for key, value in data.items()}
+    return [_encodable(value) for value in data] if isinstance(data, (list, tuple)) else data
+
+
+def decode(data: bytes, max_size: int | None = MAX_SIZE) -> Report:
     """The report in these bytes, JSON or gzipped JSON, with types and invariants checked.
+
+    Args:
+        data: what was saved.
+        max_size: bytes of JSON, unpacked, that are read at most; None is no limit.
 
     Raises:
         ReportError: naming the place and what was expected there.
     """
-    text = _unpack(data)
+    return _decoded(_read(io.BytesIO(data), max_size))
+
+
+def load(path: str | Path, max_size: int | None = MAX_SIZE) -> Report:
+    """The report saved in a file; see :func:`decode`.
+
+    Raises:
+        ReportError: also when there is no such file, it is a directory, or it may not be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = _read(file, max_size)
+        return _decoded(data)
+    except ReportError as error:
+        raise ReportError(f"{path}: {error.what}", *error.hints) from None
+    except MemoryError:
+        raise ReportError(f"{path}: there is not enough memory to read it", _LARGE) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ReportError(f"cannot read {path}: {reason}", "name a file saved with -o") from None
+
+
+def _decoded(text: bytearray) -> Report:
     _check_version(text)
     try:
         report = msgspec.json.decode(text, type=Report)
@@ -56,38 +115,42 @@ def decode(data: bytes) -> Report:
     return report
 
 
-def load(path: str | Path) -> Report:
-    """The report saved in a file; see :func:`decode`.
-
-    Raises:
-        ReportError: also when there is no such file, it is a directory, or it may not be read.
-    """
-    try:
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ReportError(f"cannot read {path}: {reason}", "name a file saved with -o") from None
-    try:
-        return decode(data)
-    except ReportError as error:
-        raise ReportError(f"{path}: {error.what}", error.hint) from None
-
-
 def pack(data: bytes) -> bytes:
     """Gzipped, without a time stamp, so that equal reports give equal files."""
     return gzip.compress(data, mtime=0)
 
 
-def _unpack(data: bytes) -> bytes:
-    if not data.startswith(GZIP_MAGIC):
-        return data
+def _read(file: BinaryIO, max_size: int | None) -> bytearray:
+    """All of a file, unpacked if it is packed.
+
+    A packed file is unpacked twice: before anything is kept it is known to be small enough, for a
+    few kilobytes can unpack to more than there is memory.
+    """
+    if not file.seekable():  # a pipe
+        file = io.BytesIO(_unpacked(file, False, max_size))
+    packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    file.seek(0)
+    _unpacked(file, packed, max_size, keep=False)
+    file.seek(0)
+    return _unpacked(file, packed, max_size)
+
+
+def _unpacked(file: BinaryIO, packed: bool, max_size: int | None, keep: bool = True) -> bytearray:
+    stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
+    kept, size = bytearray(), 0
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            if max_size is not None and size > max_size:
+                raise ReportError(f"holds more than {max_size:,} bytes of JSON", _LARGE)
+            if keep:
+                kept += chunk
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ReportError(f"broken gzip data: {error}", _AGAIN) from None
+    return kept
 
 
-def _check_version(text: bytes) -> None:
+def _check_version(text: bytearray) -> None:
     """Refuse other versions by name, before their fields are found to be strange one by one."""
     try:
         head = msgspec.json.decode(text, type=_Head)

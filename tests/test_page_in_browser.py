@@ -6,6 +6,7 @@ is skipped and says which; where CI is set that is a failure.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from gradscope import storage
 from gradscope.observations import Finding, Location, NodeReference, Severity
-from gradscope.render import render
+from gradscope.render import render, save
 from gradscope.report import Histogram, Node, Report
 from tests.conftest import ROOT
 from tests.program import Program
@@ -45,7 +46,8 @@ def hostile() -> Report:
     program = Program(f"{HOSTILE}.py")
     leaf = program.leaf(HOSTILE, data=(1.0, 2.0), shape=(2,))
     program.enter(HOSTILE, HOSTILE)
-    y = program.op(HOSTILE, [(leaf, 2)], (2, 4), HOSTILE, HOSTILE, kind="custom")
+    inner = program.op("constructorBackward0", [(leaf, 1)], (1, 2), "x")
+    y = program.op(HOSTILE, [(inner, 2)], (2, 4), HOSTILE, HOSTILE, kind="custom")
     program.exit()
     return program.report((y, (1.0, 2.0)), labels=[HOSTILE], notes=[HOSTILE])
 
@@ -130,9 +132,10 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         pytest.skip(missing)
     for name, make in REPORTS.items():
         report = make()
-        (tmp_path / f"{name}.html").write_text(str(render(report, "html")), "utf-8")
+        save(report, str(tmp_path / f"{name}.html"), "html")
         if name != "large":
             (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
+    _write_broken(tmp_path)
     environment = {**os.environ, "PAGES": str(tmp_path), "CHROMIUM": _browser() or ""}
     done = subprocess.run(
         ["node", "--test", "test/page.test.mjs"],
@@ -143,3 +146,20 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _write_broken(folder: Path) -> None:
+    """The small page cut off in each of its parts, and with one byte of its data changed."""
+    whole = str(render(small(), "html"))
+    data = whole.index('id="report">') + 200
+    marks = {
+        "style": whole.index("<style>") + 500,
+        "data": data,
+        "script": whole.rindex("<script>") + 50_000,
+        "end": whole.rindex("</script>") + 5,
+    }
+    for name, end in marks.items():
+        (folder / f"cut-{name}.html").write_text(whole[:end], "utf-8")
+    (folder / "cut.json").write_text(json.dumps([f"cut-{name}" for name in marks]))
+    other = "A" if whole[data] != "A" else "B"
+    (folder / "damaged.html").write_text(whole[:data] + other + whole[data + 1 :], "utf-8")

@@ -11,8 +11,8 @@ from hypothesis import given
 from rich.cells import cell_len
 
 from gradscope.errors import OutputError, ReportError
+from gradscope.escaping import visible
 from gradscope.render import FORMATS, Options, format_for, is_binary, numbers, render
-from gradscope.render._text import visible
 from gradscope.report import Report
 from gradscope.simplify import Folding
 from tests.goldens import compare

@@ -18,6 +18,8 @@ from gradscope.render._parameters import SORTABLE as COLUMNS
 PACKAGE = Path(gradscope.__file__).parent
 LAYERS = {
     "errors": 0,
+    "escaping": 0,
+    "filesystem": 0,
     "version": 0,
     "garbage": 0,
     "plain": 0,
@@ -30,6 +32,8 @@ LAYERS = {
     "checks": 0,
     "report": 0,
     "invariants": 0,
+    "answers": 0,
+    "requirements": 0,
     "sums": 0,
     "storage": 0,
     "target": 1,
@@ -148,3 +152,36 @@ def test_what_is_not_needed_is_not_loaded(code: str, unloaded: tuple[str, ...]) 
     check = f"{code}\nimport sys\nprint([name for name in {unloaded!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+SPEAKERS = {
+    "render/output.py": "results, through the gate for terminals",
+    "cli/messages.py": "errors and remarks, made visible",
+    "cli/progress.py": "a line of numbers",
+    "target/ending.py": "what python prints of the user's own exception",
+    "cli/terminal.py": "asks what stdout is, and flushes it",
+    "cli/doctor.py": "asks whether stderr is a terminal",
+    "render/page.py": "a console of rich that writes into a string",
+    "render/explain_page.py": "the same",
+    "render/_table.py": "asks rich which colours the terminal has",
+}
+"""The modules that may touch a stream that a person reads, and what for; whatever else would print
+must go through the first two, where what is foreign is escaped."""
+
+STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
+PRINTERS = {"print", "echo", "secho", "echo_via_pager", "print_exc", "print_exception", "Console"}
+
+
+def test_only_the_doors_speak_to_a_person() -> None:
+    speaking = {str(path.relative_to(PACKAGE)) for path in MODULES if _speaks(path)}
+    assert speaking == set(SPEAKERS)
+
+
+def _speaks(path: Path) -> bool:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        owner = getattr(getattr(node, "value", None), "id", "")
+        is_writer = (owner, name) in {("os", "write"), ("warnings", "warn")}
+        if is_writer or name in PRINTERS or (name in STREAMS and owner == "sys"):
+            return True
+    return False

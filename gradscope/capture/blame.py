@@ -17,6 +17,7 @@ from gradscope.capture.nodes import op_name
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.source import Site
 from gradscope.capture.walk import Walked
+from gradscope.escaping import message
 
 _FREED = "Trying to backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -31,7 +32,7 @@ class _Broken(NamedTuple):
 
 def explain_failure(failure: BaseException, walked: Walked, recorder: Recorder) -> list[str]:
     """Sentences on the lines behind a RuntimeError of backward; empty for other errors."""
-    text = str(failure)
+    text = message(failure)
     if _FREED in text:
         return _freed(walked, recorder)
     if _CHANGED in text:

@@ -15,6 +15,7 @@ import torch
 
 from gradscope.capture.quiet import functions_on
 from gradscope.errors import SeedError
+from gradscope.escaping import first_line
 
 MAX_TEXT = 200_000
 """Characters of a value given on the command line; more belongs in a file."""
@@ -48,9 +49,7 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         ) from None
     except NameError as error:
         name = error.name or text
-        near = get_close_matches(
-            name, [str(key) for key in namespace if not key.startswith("_")], 3
-        )
+        near = get_close_matches(name, [key for key in namespace if not key.startswith("_")], 3)
         hint = (
             f"nearest names: {', '.join(near)}"
             if near
@@ -59,7 +58,7 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         raise SeedError(f"{what}: no variable is called {name!r}", hint) from None
     except Exception as error:
         raise SeedError(
-            f"{what}: {type(error).__name__}: {error}", f"the text was {clip(text)}"
+            f"{what}: {type(error).__name__}: {first_line(error)}", f"the text was {clip(text)}"
         ) from None
 
 

@@ -275,5 +275,6 @@ def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
         yield name, value
         if isinstance(value, (list, tuple)):
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
-        elif type(value) is dict and not name.startswith("_"):
-            yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
+        elif type(value) is dict and not str(name).startswith("_"):
+            named = ((key, item) for key, item in value.items() if isinstance(key, (str, int)))
+            yield from ((f"{name}[{key!r}]", item) for key, item in named)

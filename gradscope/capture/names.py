@@ -44,6 +44,15 @@ def value_in_frame(path: str, frame: FrameType) -> Any:
     return _resolve(path, locals_of(frame), frame.f_globals)
 
 
+def value_at(path: str, namespace: Mapping[str, Any]) -> Any:
+    """What a text leads to if it is a path of names, attributes and items; else an object of no
+    meaning."""
+    try:
+        return _resolve(path, namespace, {})
+    except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
+        return _MISSING
+
+
 def locals_of(frame: FrameType) -> dict[str, Any]:
     """A copy of a frame's local variables that leaves no reference to them behind."""
     live = frame.f_locals
@@ -149,9 +158,9 @@ class Scopes:
     @classmethod
     def of_namespaces(cls, namespaces: list[Mapping[str, Any]]) -> Scopes:
         """Search namespaces breadth first, so that a variable comes before what it contains."""
-        scopes = cls(namespaces)
+        scopes = cls([_variables(namespace) for namespace in namespaces])
         queue: deque[tuple[str, Any, int]] = deque()
-        for namespace in namespaces:
+        for namespace in scopes.namespaces:
             queue.extend(
                 (name, value, 0)
                 for name, value in list(namespace.items())
@@ -203,6 +212,13 @@ class Scopes:
             seen.add(id(value))
             if depth < MAX_DEPTH:
                 queue.extend((path, child, depth + 1) for path, child in _children(name, value))
+
+
+def _variables(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A namespace without what no variable can be called: a program may put anything into one."""
+    if all(isinstance(name, str) for name in list(namespace)):
+        return namespace
+    return {name: value for name, value in list(namespace.items()) if isinstance(name, str)}
 
 
 def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -36,6 +36,7 @@ from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
+from gradscope.escaping import message
 from gradscope.garbage import collector_paused
 from gradscope.invariants import check
 from gradscope.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
@@ -193,7 +194,7 @@ class Probe:
             origin=self._assembler.origin(self._recorder.places.site_of(call.frame)),
             accumulations=self._accumulations(flowed, before, call.accumulates),
             gradients=self._meter.finish(),
-            error="" if failure is None else f"{type(failure).__name__}: {failure}",
+            error="" if failure is None else f"{type(failure).__name__}: {message(failure)}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
         return Watched(ended.result, failure, flowed, notes)
@@ -269,7 +270,7 @@ class Probe:
             notes = [f"raised by `{origin.expression}` at {origin.file}:{origin.line}"]
         return CaptureError(
             f"backward failed with {described(error)}",
-            "\n".join(notes) or "the program's own backward would fail in the same way",
+            *(notes or ["the program's own backward would fail in the same way"]),
         )
 
     def _note_results(self, flow: Flow, call: BackwardCall, result: Any) -> None:

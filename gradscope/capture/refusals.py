@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import torch
 
 from gradscope.capture.calls import BackwardCall
@@ -32,7 +34,7 @@ def misfit(call: BackwardCall) -> list[str]:
             if isinstance(root, torch.Tensor):
                 _ = implicit_gradient(root) if given is None else fit(given, root)
         except SeedError as error:
-            return [f"{error.what}; {error.hint}"]
+            return [str(error)]
     return []
 
 
@@ -42,5 +44,5 @@ def batched(call: BackwardCall, scopes: Scopes) -> CaptureError:
     return CaptureError(
         "this torch.autograd.grad call is vectorised (is_grads_batched), so its gradients "
         "cannot be read one by one",
-        f"look at one row: --root {names[0] if names else 'NAME'} --gradient onehot:0",
+        f"look at one row: --root {shlex.quote(names[0]) if names else 'NAME'} --gradient onehot:0",
     )

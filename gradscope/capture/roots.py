@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import torch
 from gradscope.capture.calls import edge_of
 from gradscope.capture.events import Made
 from gradscope.capture.literal import evaluate
-from gradscope.capture.names import Scopes
+from gradscope.capture.names import Scopes, value_at
 from gradscope.capture.quiet import living_tensors
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
@@ -50,13 +49,10 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
 
 
 def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
-    """The tensor that an expression leads to from some variables in sight, whether or not it
-    requires grad; None where there is none."""
-    for namespace in _merged(scopes.namespaces):
-        with contextlib.suppress(SeedError):
-            value = evaluate(text, namespace, what=text)
-            return value if isinstance(value, torch.Tensor) else None
-    return None
+    """The tensor that a name leads to from some variables in sight, whether or not it requires
+    grad; None where there is none.  Runs nothing: who gives a name gives no code."""
+    found = (value_at(text, namespace) for namespace in _merged(scopes.namespaces))
+    return next((value for value in found if isinstance(value, torch.Tensor)), None)
 
 
 def unknown_root(text: str, names: Iterable[str]) -> SeedError:
@@ -104,6 +100,7 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
             stack.extend(
                 (f"{name}[{key!r}]", child, depth + 1)
                 for key, child in reversed(list(item.items()))
+                if isinstance(key, (str, int))
             )
         elif depth < 4 and isinstance(item, (list, tuple)):
             children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]
@@ -192,9 +189,9 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
         listed.append(f"… and {len(found) - MAX_LISTED} more")
     names = [scopes.names(tensor)[0] for tensor in found if scopes.names(tensor)]
     raise CaptureError(
-        f"the program leaves {len(found)} results that nothing else was made from:\n  "
-        + "\n  ".join(listed),
-        f"choose one: --root {names[0] if names else 'NAME'}",
+        f"the program leaves {len(found)} results that nothing else was made from:",
+        *(f"  {line}" for line in listed),
+        f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from gradscope.capture.request import Request
 from gradscope.errors import GradscopeError, NoGraph
+from gradscope.escaping import message
 from gradscope.garbage import collector_paused
 from gradscope.report import Report
 from gradscope.target import Ending, OtherProcesses, Program, Target
@@ -127,7 +128,7 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
-        if "does not require grad" in str(ending.exception):
+        if "does not require grad" in message(ending.exception):
             watcher.error = watcher.error or watcher.explain_refusal(frames)
     else:
         watcher.finish(ending.namespace, ending.value)

@@ -16,9 +16,9 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType
 
+from gradscope.filesystem import here
 from gradscope.report import Origin
 
 Span = tuple[int, int, int, int]
@@ -65,7 +65,7 @@ class Sources:
     ) -> None:
         self._texts = texts or {}
         self._own = set(_with_inner(codes))
-        self._directory = directory or str(Path.cwd())
+        self._directory = directory or here()
         self._files: dict[str, _File] = {}
         self._spans: dict[int, list[Span | None]] = {}
         self._codes: list[CodeType] = []
@@ -125,7 +125,7 @@ class Sources:
 
     def display_name(self, filename: str) -> str:
         """The file as a person in the working directory would type it."""
-        if filename.startswith(self._directory.rstrip(os.sep) + os.sep):
+        if self._directory and filename.startswith(self._directory.rstrip(os.sep) + os.sep):
             return os.path.relpath(filename, self._directory)
         return filename
 

@@ -22,6 +22,7 @@ from gradscope.cli.options import (
 )
 from gradscope.cli.output_options import output_options, study_output_options
 from gradscope.cli.result import Result
+from gradscope.cli.saved_options import max_size_option
 from gradscope.version import VERSION
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @explain_options
 @start_options
 @derivative_option
+@max_size_option
 @study_output_options
 @click.pass_obj
 def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
@@ -127,6 +129,7 @@ def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
 
 @gradscope.command(epilog=FINDING_STATUSES)
 @target_options
+@max_size_option
 @doctor_options
 @click.pass_obj
 def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
@@ -143,6 +146,7 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @gradscope.command(epilog=EXIT_STATUSES)
 @target_options
 @memory_options
+@max_size_option
 @study_output_options
 @click.pass_obj
 def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
@@ -170,6 +174,7 @@ Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its o
 @check_options
 @gradient_option
 @start_options
+@max_size_option
 @study_output_options
 @click.pass_obj
 def check(arguments: tuple[str, ...], /, **options: Any) -> Result:
@@ -201,8 +206,9 @@ for _command in (trace, backward, explain, doctor, memory, check):
 @click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
 @click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
 @click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
+@max_size_option
 @output_options
-def show(file: str, **options: Any) -> Result:
+def show(file: str, max_size: int, **options: Any) -> Result:
     """Draw a saved report again.
 
     FILE is what -o FILE.json or -o FILE.json.gz wrote.  Does not import torch.
@@ -211,7 +217,7 @@ def show(file: str, **options: Any) -> Result:
     from gradscope.cli.output import Output
 
     output = Output.take(options)
-    output.write(storage.load(file))
+    output.write(storage.load(file, max_size))
     return Result()
 
 
@@ -226,6 +232,7 @@ class _Sides(click.Command):
 
 @gradscope.command(cls=_Sides, epilog=DIFFERENCE_STATUSES)
 @diff_options
+@max_size_option
 @study_output_options
 @click.pass_obj
 def diff(arguments: tuple[str, ...], /, a: str, b: str, **options: Any) -> Result:
@@ -255,6 +262,7 @@ def rule(code: str | None) -> Result:
     CODE is a rule's code or name, such as GS303 or history-cut.
     """
     from gradscope.cli.rules import explain
+    from gradscope.render import output
 
-    click.echo(explain(code), nl=False)
+    output.write(output.STDOUT, explain(code))
     return Result()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+import gradscope
 from gradscope import render, storage
 from gradscope.cli import memory
 from gradscope.cli.output import Output
@@ -19,6 +20,7 @@ from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved
 from gradscope.compare import Comparison, Tolerance, compare, union
 from gradscope.errors import CaptureError, ExitStatus, TargetError
+from gradscope.filesystem import is_file
 from gradscope.render._overlay import overlay
 from gradscope.report import Report
 
@@ -35,7 +37,7 @@ class Named(NamedTuple):
         Raises:
             TargetError: when it is empty or a quote is not closed.
         """
-        if Path(self.words).is_file():  # whose name may hold blanks
+        if is_file(self.words):  # whose name may hold blanks
             return [self.words]
         try:
             arguments = shlex.split(self.words)
@@ -50,6 +52,15 @@ class Named(NamedTuple):
 OWN = {"text": "difference", "html": "difference_page", "json": "difference_json"}
 
 
+# Not -m gradscope, which would take click and the like from the user's folder, if they are there.
+_CHILD = f"""
+import sys
+sys.path[: not sys.flags.safe_path] = [{str(Path(gradscope.__file__).parents[1])!r}]
+from gradscope.cli import entry
+entry()
+"""
+
+
 def run_diff(
     options: dict[str, Any], sides: tuple[str, str], program_arguments: tuple[str, ...]
 ) -> Result:
@@ -62,7 +73,7 @@ def run_diff(
     tolerance = Tolerance(options["rtol"], options["atol"])
     own = ["--values"] * options["values"]
     a, b = (
-        _report(Named(name, words.strip()), own, program_arguments)
+        _report(Named(name, words.strip()), own, program_arguments, options["max_size"])
         for name, words in zip("AB", sides, strict=True)
     )
     comparison = compare(a, b, tolerance)
@@ -92,14 +103,14 @@ def _drawn(
     return both.report, replace(output.drawing, overlay=overlay(comparison, both))
 
 
-def _report(side: Named, own: list[str], arguments: tuple[str, ...]) -> Report:
+def _report(side: Named, own: list[str], arguments: tuple[str, ...], max_size: int) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
         GradscopeError: when there is no report.
     """
     words = side.words
-    report = storage.load(words) if is_saved(words) else _looked_at(side, own, arguments)
+    report = storage.load(words, max_size) if is_saved(words) else _looked_at(side, own, arguments)
     return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
 
 
@@ -109,11 +120,11 @@ def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Repor
         given += arguments if "--" in given else ("--", *arguments)
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "gradscope", "backward", "-q", "-o", str(path), *own]
+        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *own]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
             subprocess.run([*command, *given], stdout=2, check=False)
         if not path.exists():
             # That process has said why, and what to do next.
             raise CaptureError(f"{side.name} gave no graph to compare: {side.words}")
-        return storage.load(path)
+        return storage.load(path, max_size=None)  # our own

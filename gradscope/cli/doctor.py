@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -37,7 +38,7 @@ def parse_steps(text: str) -> int | None:
     """
     if text == "all":
         return None
-    if text.isdigit() and int(text) > 0:
+    if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise TargetError(f"--steps {text} is no number from 1", "write --steps 5, or --steps all")
 
@@ -110,9 +111,10 @@ def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
     """
     verdict = Verdict.take(options)
     options["steps"] = parse_steps(options["steps"])
+    max_size = options.pop("max_size")
     target = target_from(options, arguments)
     if target is not None and _names_a_report(target):
-        return Result(verdict.deliver(_loaded(target.text, verdict)))
+        return Result(verdict.deliver(_loaded(target.text, max_size, verdict)))
     if target is None:
         target = remembered_target(arguments)
         verdict.remark(f"running {target.describe()} again")
@@ -123,15 +125,22 @@ def _names_a_report(target: Target) -> bool:
     return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
 
 
-def _loaded(path: str, verdict: Verdict) -> Report:
-    report = storage.load(path)
+def _loaded(path: str, max_size: int, verdict: Verdict) -> Report:
+    report = storage.load(path, max_size)
     if report.observations is None:
         verdict.remark(
             f"{path} was not saved by the doctor: only the rules that need "
             f"no more than its {'gradients' if report.passes else 'graph'} were applied"
         )
-        verdict.remark(f"for all rules: gradscope doctor {report.meta.target}")
+        verdict.remark(f"for all rules: gradscope doctor {_harmless_target(report)}")
     return report
+
+
+def _harmless_target(report: Report) -> str:
+    """The program of a saved report, where that is a plain name: who copies the command must not
+    run one that somebody else wrote into the file."""
+    target = report.meta.target
+    return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
 def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:

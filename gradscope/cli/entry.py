@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from gradscope.cli.commands import gradscope
-from gradscope.cli.messages import tell_error
+from gradscope.cli.messages import say, tell_error, tell_misuse
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, Fault, GradscopeError
 
@@ -43,7 +43,7 @@ def run(arguments: list[str]) -> Result:
         tell_error(error)
         return Result(status=error.status)
     except click.ClickException as error:
-        error.show()
+        tell_misuse(error)
         _hint_program_arguments(error, program)
         return Result(status=ExitStatus.USAGE)
     except click.Abort:  # Ctrl-C while no program of the user's was running
@@ -67,10 +67,9 @@ def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
 
 def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> None:
     if isinstance(error, click.NoSuchOption) and program is None:
-        click.echo(
-            "Arguments for your own program go after `--`: "
-            f"gradscope trace script.py -- {error.option_name}",
-            err=True,
+        say(
+            "arguments for your own program go after `--`: "
+            f"gradscope trace script.py -- {error.option_name}"
         )
 
 

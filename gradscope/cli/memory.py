@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from gradscope.errors import GradscopeError, TargetError
+from gradscope.filesystem import here
 from gradscope.target import Target
 
 
@@ -29,8 +30,8 @@ def remember(target: Target) -> None:
     """Note the target of this directory; a cache that cannot be written is no error."""
     if target.kind == "stdin":
         return  # what was typed or piped in is gone
-    path = _path()
     try:
+        path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(target.to_dict()), "utf-8")
     except OSError:
@@ -40,15 +41,15 @@ def remember(target: Target) -> None:
 @contextmanager
 def kept() -> Iterator[None]:
     """While the block runs, other processes may remember; afterwards all is as before."""
-    path = _path()
-    before = path.read_bytes() if path.is_file() else None
+    path = _path() if here() else None
+    before = path.read_bytes() if path is not None and path.is_file() else None
     try:
         yield
     finally:
         with suppress(OSError):
-            if before is None:
+            if path is not None and before is None:
                 path.unlink(missing_ok=True)
-            else:
+            elif path is not None and before is not None:
                 path.write_bytes(before)
 
 
@@ -68,5 +69,5 @@ def recall() -> Target:
 
 
 def _path() -> Path:
-    directory = hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:16]
+    directory = hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
     return cache_folder() / "last" / f"{directory}.json"

@@ -1,19 +1,34 @@
-"""What is said on stderr: errors in two lines, remarks in one, each marked as ours."""
+"""What is said on stderr: errors in two lines, remarks in one, each marked as ours.
+
+The only module that writes there, but for the line of progress and the traceback of the user's own
+program; results go through :mod:`gradscope.render.output`.
+"""
 
 from __future__ import annotations
+
+import io
 
 import click
 
 from gradscope.errors import GradscopeError
+from gradscope.escaping import for_terminal, visible
 
 
 def tell_error(error: GradscopeError) -> None:
     """What happened, then what to do next."""
-    for text in (error.what, error.hint):
-        say(text)
+    for line in (error.what, *error.hints):
+        say(line)
 
 
-def say(text: str) -> None:
-    """Every line with our name before it, so that nobody takes it for the program's own."""
-    for line in text.splitlines():
-        click.echo(f"gradscope: {line}", err=True)
+def tell_misuse(error: click.ClickException) -> None:
+    """What click says of options that it does not understand, with the usage above it."""
+    said = io.StringIO()
+    error.show(said)
+    # The message quotes arguments, which must not begin lines; the usage has lines of its own.
+    text = said.getvalue().replace(error.message or "\n", visible(error.message) or "\n")
+    click.echo(for_terminal(text), err=True, nl=False)
+
+
+def say(line: str) -> None:
+    """A line with our name before it, so that nobody takes it for the program's own."""
+    click.echo(f"gradscope: {visible(line)}", err=True)

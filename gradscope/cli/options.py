@@ -14,7 +14,8 @@ gradient_option = click.option(
     "--gradient",
     metavar="V",
     help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
-    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression.",
+    "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression, which is run as Python "
+    "code.",
 )
 
 target_options = all_of(
@@ -31,7 +32,7 @@ target_options = all_of(
         "lets",
         multiple=True,
         metavar="NAME=VALUE",
-        help="With -c: make a float leaf, as in --let 'a=[1,2,3]'.",
+        help="With -c: make a float leaf, as in --let 'a=[1,2,3]'. VALUE is run as Python code.",
     ),
 )
 """Which program to run."""
@@ -40,7 +41,8 @@ start_options = all_of(
     click.option(
         "--root",
         metavar="EXPR",
-        help="Start from this tensor: a variable of the program or an expression.",
+        help="Start from this tensor: a variable of the program or an expression, which is run as "
+        "Python code.",
     ),
     click.option(
         "--call",

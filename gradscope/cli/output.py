@@ -62,7 +62,7 @@ class Output:
         width = options.pop("width")
         color = terminal.color(options.pop("color"))
         drawing = render.Options(
-            width=width or (terminal.width() if to_stdout else terminal.PIPED_WIDTH),
+            width=min(width, terminal.WIDEST) if width else terminal.width(to_stdout),
             color=color and to_stdout,
             unicode=terminal.has_unicode() or not to_stdout,
             values=options.get("values", False),

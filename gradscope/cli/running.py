@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from gradscope.cli.options import target_from
 from gradscope.cli.output import OWN_OF_GRAPHS, Output
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, SeedError
+from gradscope.filesystem import is_file
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
@@ -60,8 +60,11 @@ def run_command(
     from gradscope.capture.session import run
 
     output = Output.take(options, own)
+    max_size = options.pop("max_size", None)
     if study is not None and is_saved(options["target"]):
-        return Result(_status(_shown_again(options["target"], study, output), is_bad))
+        report = storage.load(options["target"], max_size)
+        _show_again(options["target"], report, study, output)
+        return Result(_status(report, is_bad))
     target = target_from(options, arguments)
     if target is None:
         target = remembered_target(arguments)
@@ -97,11 +100,10 @@ def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:
 
 def is_saved(name: str | None) -> bool:
     """Whether a target is a saved report, not a program."""
-    return name is not None and name.endswith((".json", ".json.gz")) and Path(name).is_file()
+    return name is not None and name.endswith((".json", ".json.gz")) and is_file(name)
 
 
-def _shown_again(name: str, study: Study, output: Output) -> Report:
-    report = storage.load(name)
+def _show_again(name: str, report: Report, study: Study, output: Output) -> None:
     if getattr(report, study.field) is None:
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
@@ -110,7 +112,6 @@ def _shown_again(name: str, study: Study, output: Output) -> Report:
     if ignored:
         output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
     output.write(report)
-    return report
 
 
 def _given() -> list[str]:
@@ -143,8 +144,8 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
         return Result(ending=outcome.ending)
     if isinstance(error, NoGraph) and output.to_stdout and not request.gradients:
         # Nothing was asked for that could not be given: a remark, and the program's own status.
-        output.remark(error.what)
-        output.remark(error.hint)
+        for line in (error.what, *error.hints):
+            output.remark(line)
         return Result(ending=outcome.ending)
     tell_error(error)
     return Result(0 if outcome.ending.status else error.status, outcome.ending)

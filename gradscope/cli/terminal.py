@@ -12,10 +12,16 @@ PIPED_WIDTH = 100
 """Columns of a tree that goes into a pipe or a file, unless COLUMNS says otherwise."""
 
 
-def width() -> int:
-    """Columns for the tree: COLUMNS, else the terminal's, else :data:`PIPED_WIDTH`."""
+WIDEST = 10_000
+"""Columns beyond which nobody reads, and lines fill the memory."""
+
+
+def width(to_stdout: bool = True) -> int:
+    """Columns for the tree: COLUMNS, else the terminal's, else :data:`PIPED_WIDTH`, as in files."""
     known = is_terminal() or os.environ.get("COLUMNS", "").isdigit()
-    return shutil.get_terminal_size((PIPED_WIDTH, 40)).columns if known else PIPED_WIDTH
+    if not (to_stdout and known):
+        return PIPED_WIDTH
+    return min(shutil.get_terminal_size((PIPED_WIDTH, 40)).columns, WIDEST)
 
 
 def is_terminal() -> bool:

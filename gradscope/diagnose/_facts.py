@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
+from gradscope.escaping import one_line
 from gradscope.observations import Finding, Location, NodeReference, Observations, Severity
 from gradscope.plain import Number
 from gradscope.report import BackwardPass, GradientInfo, Graph, Node, Report
@@ -157,11 +158,6 @@ class Facts:
 def short_op(op: str) -> str:
     """torch's name of a node without its ending."""
     return re.sub(r"Backward\d*$", "", op) or op
-
-
-def one_line(text: str) -> str:
-    """Source text as it would stand on one line."""
-    return re.sub(r"\s*\n\s*", " ", text.strip())
 
 
 def short(value: Number | None) -> str:

@@ -104,6 +104,6 @@ def save(
         # A new name, not graph.dot: that may be a file of the user's.
         beside = f"{path}.dot"
         output.write(beside, render(report, "dot", options))
-        hint = f"the drawing as DOT text is in {beside}\n{error.hint}"
-        raise ToolMissing(f"cannot make {path}: {error.what}", hint) from None
+        hints = (f"the drawing as DOT text is in {beside}", *error.hints)
+        raise ToolMissing(f"cannot make {path}: {error.what}", *hints) from None
     return output.write(path, content)

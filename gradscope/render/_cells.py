@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from gradscope.escaping import visible
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._findings import BADGES
@@ -19,7 +20,7 @@ from gradscope.render._scale import INKS
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._strip import FEWEST_CELLS, MOST_CELLS, strip
 from gradscope.render._table import GAP, Cell, Column, Part
-from gradscope.render._text import Glyphs, cells, visible
+from gradscope.render._text import Glyphs, cells
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from gradscope.compare import Change, Comparison, Place
 from gradscope.compare.comparison import Distance
+from gradscope.escaping import one_line, visible
 from gradscope.render import numbers
 from gradscope.render._places import short_files
-from gradscope.render._text import one_line, shorten, visible
+from gradscope.render._text import shorten
 
 SIGNS = {
     "removed": "only in A",

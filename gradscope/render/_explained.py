@@ -6,10 +6,11 @@ Texts are made visible here; must not know in which order things are told."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.errors import ReportError
+from gradscope.escaping import one_line, visible
 from gradscope.explanation import Amount, Explanation, Local, Rule, Step
 from gradscope.notation import short
 from gradscope.operands import bracketed
@@ -17,7 +18,7 @@ from gradscope.plain import Number, TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._table import painter, plain
-from gradscope.render._text import ASCII, UNICODE, cells, one_line, shorten, visible
+from gradscope.render._text import ASCII, UNICODE, cells, shorten
 from gradscope.render.options import Options
 from gradscope.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.simplify.partition import label_of
@@ -245,8 +246,11 @@ def _bracketed_together(text: str) -> Iterator[str]:
         yield from " ".join(piece).split(" ")
 
 
-def total(parts: Iterable[Sequence[Number]]) -> list[float]:
-    """Rows of numbers added up, column by column."""
+def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
+    """Rows of numbers added up, column by column; None where they are not equally long, as the
+    gradients of one tensor may be that were not all reduced to its shape."""
+    if len({len(part) for part in parts}) > 1:
+        return None
     return [sum(map(float, column)) for column in zip(*parts, strict=True)]
 
 

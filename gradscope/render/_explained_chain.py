@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gradscope.escaping import visible
 from gradscope.explanation import Path, Rule
 from gradscope.reading import combine
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.render._table import Cell, Column, Part, Table
-from gradscope.render._text import visible
 from gradscope.report import GradientInfo
 
 MOST_LINES = 32

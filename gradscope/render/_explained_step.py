@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from gradscope.escaping import visible
 from gradscope.explanation import Local, Step
 from gradscope.render import numbers
 from gradscope.render._explained import LABEL, Explained, agree, total
 from gradscope.render._explained_wording import Wording
-from gradscope.render._text import cells, shorten, visible
+from gradscope.render._text import cells, shorten
 from gradscope.report import GradientInfo
 
 LONGEST_FORMULA = 300
@@ -145,17 +146,28 @@ class StepTeller:
         sent = explained.gradient(info, explained.shape(place.target, place.output))
         reached = [output for output, info in self._received.items() if info.values is not None]
         found = [(output, explained.locals.get((edge, output))) for output in reached]
-        known = [(output, local) for output, local in found if local is not None]
+        known = [
+            (output, local)
+            for output, local in found
+            if local is not None and self._fits(output, local)
+        ]
         words = [self._factors(output, local) for output, local in known]
-        if len(known) < len(self._received) or not all(words) or info is None or not info.values:
-            return f"{self._above()} → {sent}"
+        whole = len(known) == len(self._received) and all(words)
         rows = [multiplied(self._received[k].values or (), local) for k, local in known]
         product = total(rows)
+        if not whole or product is None or info is None or not info.values:
+            return f"{self._above()} → {sent}"
         text = " + ".join(words)
         if not agree(product, info.values, explained.precision):
             result = numbers.tensor(product, (len(product),), "float32")
             return f"{text} = {result}, but {sent} was sent"
         return f"{text} = {sent}"
+
+    def _fits(self, output: int, local: Local) -> bool:
+        """Whether as many numbers arrived as the Jacobian has rows: a gradient that was not yet
+        reduced to its tensor's shape has more."""
+        values = self._received[output].values
+        return values is not None and len(values) == local.shape[0]
 
     @cached_property
     def _received(self) -> dict[int, GradientInfo]:

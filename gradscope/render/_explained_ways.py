@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.explanation import Path, Ways
+from gradscope.explanation import Path, Ways, digits
 from gradscope.render import numbers
 from gradscope.render._explained import Explained, agree, total, wrapped
 from gradscope.render._explained_step import BAD, MOST_NUMBERS
@@ -41,8 +41,7 @@ class WayTeller:
         explained = self.explained
         place = explained.scene.place(self.leaf.origin)
         total = explained.gradient(self.total, self.shape)
-        count = int(self.ways.count)
-        paths = f"{_count(self.ways.count)} path{'s' * (count != 1)}"
+        paths = f"{_count(self.ways.count)} path{'s' * (self.ways.total != 1)}"
         made = f"  ({place})" if place else ""
         yield explained.heading(f"{explained.glyphs.leaf} {self.name} gets {total} · {paths}{made}")
         if self.ways.why:
@@ -58,7 +57,7 @@ class WayTeller:
         shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)
-        left = int(self.ways.count) - len(shown)
+        left = self.ways.total - len(shown)
         if not left:
             yield from self._sum(shown)
             return
@@ -66,7 +65,7 @@ class WayTeller:
         noun = "path" if left == 1 else "paths"
         brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
         more = ": --all" if len(shown) < len(self.ways.paths) else ""
-        yield from explained.line("rest", f"the other {_count(str(left))} {noun}{brings}{more}")
+        yield from explained.line("rest", f"the other {_count(digits(left))} {noun}{brings}{more}")
 
     def _rest(self, shown: int) -> str:
         """What the paths that are not shown bring together, "" where that is not known."""
@@ -86,9 +85,11 @@ class WayTeller:
         values = [path.contribution.values for path in shown]
         rows = [row for row in values if row is not None]
         arrived = explained.gradient(self.total, self.shape)
-        if len(rows) < len(shown) or self.total is None or self.total.values is None:
-            return  # norms do not add up
         added = total(rows)
+        if added is None or len(rows) < len(shown):
+            return  # norms do not add up
+        if self.total is None or self.total.values is None:
+            return
         tensor = self.leaf.tensor
         terms = [explained.amount(path.contribution, tensor) for path in shown]
         found = explained.values(added, self.shape, tensor.dtype) or "their sum"
@@ -169,11 +170,11 @@ class WayTeller:
         yield from self.explained.line(".grad", text, "bold")
 
 
-def _count(digits: str) -> str:
+def _count(number: str) -> str:
     """A number of any length, readable."""
-    if len(digits) <= 9:
-        return f"{int(digits):,}"
-    return f"about {digits[0]}.{digits[1]}e{len(digits) - 1}"
+    if len(number) <= 9:
+        return f"{int(number):,}"
+    return f"about {number[0]}.{number[1]}e{len(number) - 1}"
 
 
 def summary(explained: Explained) -> str:

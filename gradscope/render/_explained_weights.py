@@ -43,6 +43,9 @@ class WeightTeller:
             text = f"The weights cannot be shown, because {self.weights.why}."
             yield from explained.paragraph(text, BAD)
             return
+        if not self.weights.terms:
+            yield from explained.paragraph(f"{self._roots()} has no elements: nothing to weigh.")
+            return
         if self.is_plain():
             label = explained.root_label(0)
             start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"
@@ -227,6 +230,9 @@ class WeightTeller:
         label = explained.root_label(0)
         rows = [term.derivatives[column].values or () for term in self.weights.terms]
         size = len(rows[0]) if rows else 0
+        if any(len(row) != size for row in rows):
+            yield from explained.paragraph(f"not all numbers of ∂{label}/∂{name} are known", BAD)
+            return
         yield explained.heading(
             f"J = ∂{label}/∂{name}, {len(rows)} × {size}: a row for each element of {label}, "
             f"a column for each of {name}"
@@ -253,8 +259,8 @@ def _width(rows: Sequence[tuple[str, ...]]) -> int:
 def _index(element: int, shape: tuple[int, ...]) -> str:
     found = []
     for size in reversed(shape):
-        found.append(str(element % size))
-        element //= size
+        found.append(str(element % max(size, 1)))
+        element //= max(size, 1)
     return ",".join(reversed(found))
 
 

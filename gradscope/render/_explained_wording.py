@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gradscope import notation, operands
+from gradscope.escaping import one_line, visible
 from gradscope.explanation import Local, Step
 from gradscope.operands import Operation, share_a_name
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
-from gradscope.render._text import one_line, visible
 from gradscope.report import Node
 
 LONG = 24

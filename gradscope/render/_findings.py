@@ -8,8 +8,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from gradscope.escaping import one_line, visible
 from gradscope.observations import Finding, Severity
-from gradscope.render._text import cells, one_line, visible
+from gradscope.render._text import cells
 
 BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
 """One sign for each severity, worst first."""

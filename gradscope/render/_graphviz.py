@@ -29,9 +29,9 @@ picture = graph.draw(format=sys.argv[1], prog="dot", args=" ".join(sys.argv[2:])
 sys.stdout.buffer.write(picture)
 """
 
-_HINT = (
-    "install Graphviz: pip install 'gradscope-torch[dot]'  or  apt/brew install graphviz\n"
-    "without it: -o FILE.dot for the drawing as text, -o FILE.json for the report"
+_HINTS = (
+    "install Graphviz: pip install 'gradscope-torch[dot]'  or  apt/brew install graphviz",
+    "without it: -o FILE.dot for the drawing as text, -o FILE.json for the report",
 )
 
 
@@ -64,10 +64,10 @@ def _command(format: Picture) -> list[str]:
     if program:
         return [program, f"-T{format}"]
     if wish:
-        raise ToolMissing(f"GRADSCOPE_DOT={wish} is not a program that can be run", _HINT)
+        raise ToolMissing(f"GRADSCOPE_DOT={wish} is not a program that can be run", *_HINTS)
     # Only looked for: importing it here would load the library into this process.
     if importlib.util.find_spec("pygraphviz") is None:
-        raise ToolMissing(f"{format} needs Graphviz, which is not installed", _HINT)
+        raise ToolMissing(f"{format} needs Graphviz, which is not installed", *_HINTS)
     # -P: a file of the user's named like a module must not be imported in its place.
     return [sys.executable, "-P", "-c", _CHILD, format]
 
@@ -89,7 +89,7 @@ def _run(command: list[str], source: str) -> bytes:
         hint = "draw less: --depth N, --focus GLOB or --path LEAF; or -o FILE.html"
         raise GradscopeError(what, hint) from None
     except OSError as error:
-        raise ToolMissing(f"cannot run {command[0]}: {error.strerror or error}", _HINT) from None
+        raise ToolMissing(f"cannot run {command[0]}: {error.strerror or error}", *_HINTS) from None
     # Warnings go to stderr also on success, and concern nobody then.
     if done.returncode or not done.stdout:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 
+from gradscope.escaping import visible
 from gradscope.render import numbers
 from gradscope.render._cells import BAD_INK
 from gradscope.render._findings import BADGES, INKS
 from gradscope.render._scene import Scene
 from gradscope.render._strip import exceptions, extremes
-from gradscope.render._text import Glyphs, cells, shorten, visible
+from gradscope.render._text import Glyphs, cells, shorten
 
 MOST_FINDINGS = 5
 

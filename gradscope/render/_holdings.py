@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gradscope.escaping import one_line, visible
 from gradscope.memory import Kept, Memory
 from gradscope.render._places import short_files
-from gradscope.render._text import one_line, visible
 from gradscope.report import Graph, Node
 
 OUTSIDE, UNSEEN = "(outside modules)", "(not seen)"

@@ -5,6 +5,7 @@ Every foreign text goes through :func:`gradscope.render._text.markup`.  Knows no
 
 from __future__ import annotations
 
+from gradscope.escaping import visible
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._findings import BADGES
@@ -12,7 +13,7 @@ from gradscope.render._scale import INKS, STEPS, tint
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._strip import Round, exceptions, extremes, heights
 from gradscope.render._strip import short as path_end
-from gradscope.render._text import markup, shorten, visible
+from gradscope.render._text import markup, shorten
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 
@@ -26,6 +27,9 @@ BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
 
 LONGEST = 44
 """Characters of an expression or name in a box; the tooltip has all of it."""
+
+LONGEST_TEXT = 400
+"""Cells of any other text; Graphviz refuses a file with very long ones."""
 
 _BAR = 64
 """Width of a module's bar in points."""
@@ -43,7 +47,7 @@ def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> st
     """Foreign text in one style."""
     if not words:
         return ""  # Graphviz refuses a font that is around nothing
-    body = markup(words)
+    body = markup(shorten(words, LONGEST_TEXT, "…"))
     body = f"<B>{body}</B>" if bold else body
     return f'<FONT COLOR="{color}" POINT-SIZE="{size}">{body}</FONT>'
 
@@ -178,7 +182,9 @@ class Labels:
     def legend(self) -> str:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
-        low, high = (numbers.number(float(f"{10**end:.1g}")) for end in (scale.low, scale.high))
+        # Widened, the scale may end beyond the largest number.
+        ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
+        low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
         swatches = "".join(text("■", tint(step, 0.8), 11) for step in range(len(STEPS)))
         return text(f"‖g‖ {low} ", FAINT, 10) + swatches + text(f" {high}", FAINT, 10)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gradscope.escaping import visible
 from gradscope.reading import Reading
 from gradscope.render import numbers
 from gradscope.render._cells import BAD_INK, size_cell
 from gradscope.render._scene import Scene, state_word
 from gradscope.render._table import Cell, Column, Part, Table
-from gradscope.render._text import Glyphs, visible
+from gradscope.render._text import Glyphs
 from gradscope.report import GradientInfo, Leaf
 from gradscope.simplify import meant
 

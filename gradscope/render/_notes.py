@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gradscope.escaping import visible
 from gradscope.plain import TensorInfo
 from gradscope.render import numbers
 from gradscope.render._scene import Scene
 from gradscope.render._strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render._table import GAP
-from gradscope.render._text import visible
 from gradscope.report import GradientInfo
 from gradscope.simplify import Item
 

@@ -12,26 +12,20 @@ import gzip
 import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from gradscope import notation
 from gradscope.plain import Number, TensorInfo
+from gradscope.render._excerpts import excerpts
 from gradscope.render.numbers import shape as shape_text
-from gradscope.report import BackwardPass, GradientInfo, Origin, Report
+from gradscope.report import BackwardPass, GradientInfo, Report
 from gradscope.simplify import Hierarchy, hierarchy_of
 from gradscope.simplify.grouping import short_op
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")
 KINDS = ("op", "leaf", "custom", "opaque")
-
-CONTEXT = 2
-"""Lines of source shown before and after the one that made a node."""
-
-LARGEST_SOURCE = 2_000_000
-"""Bytes; a file of more is no source that a person reads."""
 
 FEW_VALUES = 4
 """Values of a gradient that the page shows instead of its norm."""
@@ -83,7 +77,7 @@ def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
         "roots": [_record(root) for root in report.graph.roots],
         "origins": _origins(report, strings),
         "passes": [_pass(one, strings, few) for one in report.passes],
-        "sources": _sources(report.graph.origins),
+        "sources": excerpts(report.graph.origins),
         "formulas": _formulas(report),
     }
     # Last, when every string is known.
@@ -95,7 +89,9 @@ def compressed(data: object) -> str:
     """JSON, gzipped, in base64: letters that mean nothing inside a script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # No time stamp: equal reports give equal pages.
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
+    return base64.b64encode(
+        gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
+    ).decode("ascii")
 
 
 def _record(struct: msgspec.Struct) -> dict[str, Any]:
@@ -240,27 +236,3 @@ N = TypeVar("N", Number, Number | None)
 def _short(number: N) -> N:
     """Six significant digits, which are more than is ever shown."""
     return float(f"{number:.6g}") if isinstance(number, float) else number
-
-
-def _sources(origins: Iterable[Origin]) -> dict[str, dict[int, str]]:
-    """For every file that can still be read the lines around those that made nodes."""
-    wanted: dict[str, set[int]] = {}
-    for origin in origins:
-        around = range(max(origin.line - CONTEXT, 1), origin.line + CONTEXT + 1)
-        wanted.setdefault(origin.file, set()).update(around)
-    found = {}
-    for file, numbers in wanted.items():
-        lines = _lines(Path(file))
-        shown = {number: lines[number - 1] for number in sorted(numbers) if number <= len(lines)}
-        if shown:
-            found[file] = shown
-    return found
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST_SOURCE:
-            return []
-        return path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []

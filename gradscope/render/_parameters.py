@@ -8,9 +8,9 @@ import math
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
+from gradscope.escaping import visible
 from gradscope.plain import Number
 from gradscope.render._scene import Scene
-from gradscope.render._text import visible
 from gradscope.render.numbers import elements
 from gradscope.report import GradientInfo, Leaf, State
 from gradscope.simplify import meant
@@ -107,6 +107,6 @@ def _sorted(rows: list[Parameter], column: str, smallest_first: bool) -> list[Pa
 
 def _size(row: Parameter, column: str) -> float | None:
     if column == "shape":
-        return float(elements(row.shape))
+        return float(min(elements(row.shape), 2**63))
     value: Number | None = getattr(row, column)
     return None if value is None else float(value)

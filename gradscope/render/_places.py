@@ -4,10 +4,11 @@ Must not know of graphs."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from urllib.parse import quote
 
-from gradscope.render._text import visible
+from gradscope.escaping import visible
+from gradscope.filesystem import here
 
 
 def short_files(files: set[str]) -> dict[str, str]:
@@ -32,8 +33,11 @@ def source_url(file: str, line: int) -> str:
     "" for what is no file."""
     if not file.endswith(".py"):
         return ""
-    path, here = PurePath(file), Path.cwd()
+    path, folder = PurePath(file), here()
     # Pictures travel: what can be said without a machine's folders is.
-    path = path.relative_to(here) if path.is_relative_to(here) else path
-    url = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    path = path.relative_to(folder) if folder and path.is_relative_to(folder) else path
+    try:
+        url = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    except UnicodeEncodeError:  # a name that UTF-8 cannot hold
+        return ""
     return f"{url}#L{line}"

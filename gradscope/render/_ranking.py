@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gradscope.errors import GradscopeError
+from gradscope.escaping import visible
 from gradscope.render._cells import Cells
 from gradscope.render._head import Head
 from gradscope.render._scene import Scene
 from gradscope.render._table import Cell, Column, Part, Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, visible
+from gradscope.render._text import ASCII, UNICODE
 from gradscope.render.options import Options
 from gradscope.report import GradientInfo, Report
 from gradscope.simplify import Folding, Item, meant

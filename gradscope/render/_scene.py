@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from gradscope.errors import ReportError
+from gradscope.escaping import one_line, visible
 from gradscope.observations import Finding, Severity
 from gradscope.plain import TensorInfo
 from gradscope.reading import Reading
@@ -18,7 +19,6 @@ from gradscope.render._findings import BADGES, badges, head, worst
 from gradscope.render._places import short_files, source_url
 from gradscope.render._scale import Scale
 from gradscope.render._strip import Round
-from gradscope.render._text import one_line, visible
 from gradscope.render.options import Options
 from gradscope.report import BackwardPass, GradientInfo, Origin, Report
 from gradscope.simplify import Item, Link, View, simplify

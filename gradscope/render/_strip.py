@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from gradscope.escaping import visible
 from gradscope.render import numbers
 from gradscope.render._scale import Scale
-from gradscope.render._text import Glyphs, visible
+from gradscope.render._text import Glyphs
 from gradscope.report import GradientInfo
 
 NARROWEST = 1.0

@@ -5,6 +5,7 @@ Knows widths and colours, and nothing of gradients.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +15,13 @@ from rich.color import ColorSystem
 from rich.console import Console
 from rich.style import Style
 
+from gradscope.escaping import own_style, visible
 from gradscope.render._text import Glyphs, cells, shorten
 
 GAP = "  "
+
+LONGEST = 10_000
+"""Characters of a part; no terminal is so wide."""
 
 
 class Part(NamedTuple):
@@ -60,6 +65,7 @@ class Table:
     def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterable[str]:
         """The title line and a line for every row; a row of fewer cells than columns is one cell
         that goes across them all."""
+        rows = [[_visible(cell) for cell in row] for row in rows]
         titles = [(Part(column.title, "dim"),) for column in self.columns]
         texts = [
             [cells("".join(part.text for part in cell)) for cell in row]
@@ -134,9 +140,30 @@ class Table:
         return tuple(reversed(parts))
 
 
+def _visible(cell: Cell) -> Cell:
+    """The cell with all its text made visible: nothing of a table can act, whoever filled it.
+
+    A name of millions of characters is not measured cell by cell only to be shortened then."""
+    return tuple(
+        part._replace(text=visible(_end(part)))
+        if len(part.text) > LONGEST or not _is_plain(part)
+        else part
+        for part in cell
+    )
+
+
+def _is_plain(part: Part) -> bool:
+    return part.text.isascii() and part.text.isprintable()
+
+
+def _end(part: Part) -> str:
+    """The end of a text that will be seen."""
+    return part.text[-LONGEST:] if part.cut == "start" else part.text[:LONGEST]
+
+
 def plain(text: str, _style: str) -> str:
     """The text without its style."""
-    return text
+    return visible(text)
 
 
 @cache
@@ -150,9 +177,15 @@ def painter() -> Callable[[str, str], str]:
 
     def paint(text: str, style: str) -> str:
         if not style or not text.strip():
-            return text
+            return visible(text)
         if style not in styles:
             styles[style] = Style.parse(style)
-        return styles[style].render(text, color_system=system)
+            for sequence in re.findall(r"\x1b\[[\d;]*m", _painted(".", styles[style], system)):
+                own_style(sequence)
+        return _painted(visible(text), styles[style], system)
 
     return paint
+
+
+def _painted(text: str, style: Style, system: ColorSystem) -> str:
+    return style.render(text, color_system=system)

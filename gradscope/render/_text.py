@@ -1,35 +1,17 @@
-"""Foreign text made harmless for a line of output, and measured in terminal cells.
+"""Text of a line of output: measured in terminal cells, cut, drawn with the signs there are.
 
-Names and source text come from any program; :func:`visible` is the one function that makes them
-safe to print, :func:`markup` the one that makes them safe in HTML and XML."""
+Names and source text come from any program; :func:`gradscope.escaping.visible` is the one function
+that makes them safe to print, :func:`markup` the one that makes them safe in HTML and XML."""
 
 from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-_ZERO_WIDTH_JOINER = "\u200d"  # part of many emoji, and harmless
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def visible(text: str) -> str:
-    """The text with every character that would act instead of being seen written as an escape.
-
-    That is control characters, line breaks, terminal sequences, direction overrides, lone
-    surrogates."""
-    if text.isprintable():
-        return text
-    return "".join(map(_visible_character, text))
-
-
-def _visible_character(character: str) -> str:
-    if unicodedata.category(character) in _HIDDEN and character != _ZERO_WIDTH_JOINER:
-        return character.encode("unicode_escape").decode("ascii")
-    return character
+from gradscope.escaping import visible
 
 
 def markup(text: str) -> str:
@@ -38,11 +20,6 @@ def markup(text: str) -> str:
     Backslashes too: Graphviz replaces sequences such as ``\\N`` even inside HTML-like labels.
     """
     return html.escape(visible(text), quote=True).replace("\\", "&#92;")
-
-
-def one_line(expression: str) -> str:
-    """Source text that the user broke over several lines, as it would stand on one."""
-    return re.sub(r"\s*\n\s*", " ", expression.strip())
 
 
 def cells(text: str) -> int:
@@ -94,7 +71,8 @@ class Glyphs:
     ascii: bool = False
 
     def text(self, text: str) -> str:
-        """Our own words, or made-visible foreign ones, in what the terminal can show."""
+        """Our own words and foreign ones, made visible, in what the terminal can show."""
+        text = visible(text)
         if not self.ascii:
             return text
         for sign, plain in _PLAIN.items():

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gradscope.checks import CallCheck, Checks, Comparison, LeafCheck, Verdict
+from gradscope.escaping import one_line, visible
 from gradscope.plain import Number
 from gradscope.render import numbers
 from gradscope.render._places import short_files
 from gradscope.render._table import Cell, Column, Part, Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, one_line, visible
+from gradscope.render._text import ASCII, UNICODE
 from gradscope.render.options import Options
 from gradscope.report import Graph, Report
 from gradscope.simplify.grouping import short_op

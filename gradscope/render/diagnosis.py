@@ -7,16 +7,18 @@ from __future__ import annotations
 import json as json_module
 import os
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
+from gradscope.escaping import as_json, one_line, visible
+from gradscope.filesystem import here
 from gradscope.observations import Finding
 from gradscope.render._findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render._table import painter, plain
-from gradscope.render._text import ASCII, UNICODE, one_line, visible
+from gradscope.render._text import ASCII, UNICODE
 from gradscope.render.options import Options
 from gradscope.report import Report
 
@@ -57,7 +59,7 @@ def json(report: Report, _options: Options) -> str:
             "steps": [msgspec.to_builtins(step) for step in steps],
         },
     }
-    return json_module.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return as_json(json_module.dumps(data, indent=2, ensure_ascii=False)) + "\n"
 
 
 def github(report: Report, _options: Options) -> str:
@@ -134,14 +136,12 @@ def _escaped(value: str, in_property: bool) -> str:
 def _in_repository(file: str) -> str:
     """A path as GitHub wants it: from the root of what was checked out, if that is known."""
     root = os.environ.get("GITHUB_WORKSPACE", "")
-    path = Path(file).absolute()
+    path = PurePath(here(), file)
     return str(path.relative_to(root)) if root and path.is_relative_to(root) else _relative(file)
 
 
 def _relative(file: str) -> str:
     """A path as a reader in the current directory writes it."""
-    path = Path(file)
-    if not path.is_absolute():
-        return file
-    inside: Sequence[str] = path.parts[: len(Path.cwd().parts)]
-    return os.path.relpath(file) if tuple(inside) == Path.cwd().parts else file
+    path, folder = PurePath(file), here()
+    inside = folder and path.is_absolute() and path.is_relative_to(folder)
+    return str(path.relative_to(folder)) if inside else file

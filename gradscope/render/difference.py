@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.compare import Comparison, LeafDifference, Place, Side
 from gradscope.compare.comparison import Distance
+from gradscope.escaping import one_line, visible
 from gradscope.render import numbers
 from gradscope.render._difference_words import SIGNS, Words
 from gradscope.render._holdings import folded
 from gradscope.render._overlay import apart
 from gradscope.render._table import Cell, Column, Part, Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, one_line, shorten, visible
+from gradscope.render._text import ASCII, UNICODE, shorten
 from gradscope.render.options import Options
 
 ROWS = 10

@@ -6,10 +6,11 @@ import msgspec
 
 from gradscope.compare import Comparison
 from gradscope.render.options import Options
+from gradscope.storage import encode_json
 
 
 def render(comparison: Comparison, _options: Options) -> bytes:
     """All fields; numbers of nodes, edges and leaves are those of the two reports."""
     fields = msgspec.structs.asdict(comparison)
     head = {"format": fields.pop("format"), "verdict": comparison.verdict}
-    return msgspec.json.encode({**head, **fields})
+    return encode_json({**head, **fields})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import graphviz
 
 from gradscope.errors import GradscopeError
+from gradscope.escaping import visible
 from gradscope.render import numbers
 from gradscope.render._labels import (
     BADGE_INKS,
@@ -17,6 +18,7 @@ from gradscope.render._labels import (
     FAINT,
     INK,
     LEAF_GREEN,
+    LONGEST_TEXT,
     MAGENTA,
     SIGNS,
     Labels,
@@ -26,7 +28,6 @@ from gradscope.render._labels import (
 )
 from gradscope.render._scale import tint
 from gradscope.render._scene import Scene
-from gradscope.render._text import visible
 from gradscope.render.options import Mark, Options
 from gradscope.report import GradientInfo, Report
 from gradscope.simplify import Item, Link
@@ -38,7 +39,16 @@ MANY_ITEMS = 60
 """Above this, every use of a shared leaf gets its own copy: one copy would tie all ranks
 together."""
 
+MOST_LINKS = 10_000
+
 MOST_FINDINGS = 5
+
+MOST_NOTES = 12
+
+LONGEST_URL = 2_000
+
+LONGEST_TOOLTIP = 4_000
+"""Characters; Graphviz refuses a file with much longer ones."""
 
 MOST_LABELS = 150
 """With more arrows than this, their gradients stand in tooltips only."""
@@ -54,8 +64,10 @@ def render(report: Report, options: Options) -> str:
         GradscopeError: if there is too much to draw.
     """
     scene = Scene(report, options)
-    if len(scene.view.items) > MOST_ITEMS:
-        what = f"{len(scene.view.items):,} boxes are too many for a picture"
+    boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
+    if boxes > MOST_ITEMS or arrows > MOST_LINKS:
+        many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
+        what = f"{many} are too many for a picture"
         hint = "fold more: --depth N, --focus GLOB, --path LEAF; or all of it: -o FILE.html"
         raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
     return _Drawing(scene).source()
@@ -127,7 +139,10 @@ class _Drawing:
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
-        lines.extend(text(note, FAINT, 10) for note in scene.report.notes)
+        notes = scene.report.notes
+        lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
+        if len(notes) > MOST_NOTES:
+            lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
         if scene.reading is not None:
             lines.append(self.labels.legend())
         return box(lines).replace("<TD ", '<TD ALIGN="LEFT" ')
@@ -147,9 +162,9 @@ class _Drawing:
             label = self.labels.operation(item, info, next(iter(roots), ""))
         style = self._style(item, info)
         link = scene.link(item)
-        if link:
+        if link and len(link) <= LONGEST_URL:
             style["URL"] = link
-        self.graph.node(name, label=label, tooltip=graphviz.escape(self._tooltip(item)), **style)
+        self.graph.node(name, label=label, tooltip=_plain(self._tooltip(item)), **style)
 
     def _style(self, item: Item, info: GradientInfo | None) -> dict[str, str]:
         """Shape says what a thing is, border its state, fill its size."""
@@ -202,7 +217,7 @@ class _Drawing:
             f"{finding.rule} {finding.name}: {visible(finding.message)}"
             for finding in scene.about(item)
         ]
-        return " · ".join(line for line in lines if line)
+        return " · ".join(shorten_title(line, LONGEST_TEXT) for line in lines if line)
 
     def _draw_seed(self, root: int) -> None:
         """The gradient that was given, as a dashed arrow from outside."""
@@ -231,7 +246,7 @@ class _Drawing:
         if words and self.labelled:
             style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
         # Without any, Graphviz would show its own: the ids of both ends.
-        style["tooltip"] = graphviz.escape(words) or " "
+        style["tooltip"] = _plain(words) or " "
         self.graph.edge(str(link.source), name, **style)
 
     def _flow(self, link: Link) -> tuple[str, dict[str, str]]:
@@ -256,12 +271,18 @@ class _Drawing:
         return words, {"penwidth": f"{1 + 3 * place:.2f}"} if place is not None else {}
 
 
+def _plain(words: str) -> str:
+    """Text of an attribute: Graphviz reads neither markup nor escapes in it."""
+    shown: str = graphviz.escape(shorten_title(visible(words), LONGEST_TOOLTIP))
+    return shown
+
+
 def _heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
     """The mark that matters most among some nodes or edges."""
     found = [marks[number] for number in numbers if number in marks] if marks else []
     return max(found, key=lambda mark: mark.weight, default=None)
 
 
-def shorten_title(title: str) -> str:
+def shorten_title(title: str, most: int = 80) -> str:
     """A caption that does not make the picture wider than its graph."""
-    return title if len(title) <= 80 else title[:79] + "…"
+    return title if len(title) <= most else title[: most - 1] + "…"

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradscope.escaping import visible
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.render._explained_chain import ChainTeller, strongest
 from gradscope.render._explained_step import StepTeller
 from gradscope.render._explained_ways import WayTeller, summary
 from gradscope.render._explained_weights import WeightTeller
-from gradscope.render._text import visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 from gradscope.textbook import SIGNS

@@ -13,6 +13,7 @@ from rich.text import Span, Text
 
 from gradscope.errors import ToolMissing
 from gradscope.render import explain, svg
+from gradscope.render._policy import policy
 from gradscope.render._text import cells, markup
 from gradscope.render.options import Options
 from gradscope.report import Report
@@ -26,7 +27,7 @@ _PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
@@ -53,7 +54,12 @@ def render(report: Report, options: Options) -> str:
     """
     text = explain.render(report, replace(options, color=True, unicode=True))
     title = f"gradscope explain · {report.meta.target}"
-    return _PAGE.format(title=markup(title), body=_spans(text), drawing=_drawing(report, options))
+    return _PAGE.format(
+        policy=policy(),
+        title=markup(title),
+        body=_spans(text),
+        drawing=_drawing(report, options),
+    )
 
 
 def _spans(text: str) -> str:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import html
 from importlib import resources
 
+from gradscope.escaping import visible
 from gradscope.render._pack import compressed, histograms, pack
-from gradscope.render._text import visible
+from gradscope.render._policy import policy
 from gradscope.render.options import Options
 from gradscope.report import Report
-
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -25,16 +24,23 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
-<style>{style}</style>
 </head>
 <body>
-<noscript>This page draws a graph and needs JavaScript.</noscript>
+<p id="notice">{notice}</p>
+<style>{style}</style>
 <script type="application/octet-stream" id="report">{data}</script>{histograms}
 <script>{script}</script>
 </body>
 </html>
 """
 
+
+NOTICE = (
+    "This page draws a graph with the script at its end. If this sentence stays, the file is cut "
+    "off or damaged, or JavaScript is switched off."
+)
+"""Seen until the graph is drawn.  It comes before everything long, so that it is there however much
+of the file is not."""
 
 _HISTOGRAMS = '\n<script type="application/octet-stream" id="histograms">{data}</script>'
 
@@ -44,13 +50,15 @@ def render(report: Report, options: Options) -> str:
     data = compressed(pack(report, every_value=options.values))
     bars = histograms(report)
     target = visible(report.meta.target) or "graph"
+    script = _asset("viewer.js")
     return _PAGE.format(
-        policy=POLICY,
+        policy=policy(script),
         title=html.escape(f"{target} · gradscope"),
+        notice=NOTICE,
         style=_asset("viewer.css"),
         data=data,
         histograms=_HISTOGRAMS.format(data=compressed(bars)) if any(bars) else "",
-        script=_asset("viewer.js"),
+        script=script,
     )
 
 

@@ -8,11 +8,12 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from gradscope.errors import ReportError
+from gradscope.escaping import visible
 from gradscope.memory import Hidden, Memory, Peak
 from gradscope.render import numbers
 from gradscope.render._holdings import Group, Holdings, listed, share, size
 from gradscope.render._table import Cell, Column, Part, Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, shorten, visible
+from gradscope.render._text import ASCII, UNICODE, shorten
 from gradscope.render.options import Options
 from gradscope.report import Report
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from gradscope.errors import OutputError
+from gradscope.escaping import for_terminal
 from gradscope.storage import pack
 
 STDOUT = "-"
@@ -64,6 +65,9 @@ def write(path: str, content: str | bytes) -> bool:
     Raises:
         OutputError: what is wrong with the place, and what to do.
     """
+    if isinstance(content, str):
+        # Files of text are looked at in terminals, too.
+        content = for_terminal(content)
     if path == STDOUT:
         return _write_stdout(content)
     check_writable(path)

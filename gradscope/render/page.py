@@ -8,12 +8,14 @@ import io
 from rich.console import Console
 from rich.text import Text
 
-from gradscope.render._text import visible
+from gradscope.escaping import visible
+from gradscope.render._policy import policy
 
 _FORMAT = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="POLICY">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>TITLE</title>
 <style>
@@ -36,4 +38,5 @@ def page(title: str, text: str) -> str:
     console = Console(record=True, file=io.StringIO(), width=width, color_system="truecolor")
     console.print(shown, soft_wrap=True)
     named = html.escape(visible(title)).replace("{", "{{").replace("}", "}}")
-    return console.export_html(code_format=_FORMAT.replace("TITLE", named))
+    form = _FORMAT.replace("POLICY", policy()).replace("TITLE", named)
+    return console.export_html(code_format=form)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from gradscope.escaping import visible
 from gradscope.render import dot
 from gradscope.render._graphviz import draw
-from gradscope.render._text import visible
 from gradscope.render.options import Options
 from gradscope.report import Report
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from gradscope.escaping import visible
 from gradscope.render import _ranking
 from gradscope.render._cells import Cells
 from gradscope.render._head import Head
@@ -17,7 +18,7 @@ from gradscope.render._notes import notes_of
 from gradscope.render._rows import Row, Walk
 from gradscope.render._scene import Scene
 from gradscope.render._table import Table, painter, plain
-from gradscope.render._text import ASCII, UNICODE, visible
+from gradscope.render._text import ASCII, UNICODE
 from gradscope.render.options import Options
 from gradscope.report import Report
 

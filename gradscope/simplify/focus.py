@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
@@ -16,6 +17,12 @@ from gradscope.simplify.grouping import short_op
 from gradscope.simplify.hierarchy import Hierarchy
 
 MOST_NAMES = 6
+
+MOST_COMPARED = 20_000
+"""Names among which the nearest are looked for."""
+
+LONGEST_NAME = 200
+"""Characters of a name that are compared; a file may hold one of millions."""
 
 
 class UnknownFocus(GradscopeError):
@@ -76,13 +83,14 @@ def _outermost(hierarchy: Hierarchy, groups: frozenset[int]) -> frozenset[int]:
 
 def nearest(name: str, names: Iterable[str], most: int) -> list[str]:
     """Up to ``most`` of the names, each once, those most alike first."""
-    matcher = difflib.SequenceMatcher(b=name)
+    matcher = difflib.SequenceMatcher(b=name[:LONGEST_NAME])
 
     def likeness(known: str) -> float:
-        matcher.set_seq1(known)
+        matcher.set_seq1(known[:LONGEST_NAME])
         return matcher.ratio()
 
-    return sorted(dict.fromkeys(names), key=likeness, reverse=True)[:most]
+    known = islice(dict.fromkeys(names), MOST_COMPARED)
+    return sorted(known, key=likeness, reverse=True)[:most]
 
 
 def _matches(name: str, glob: str) -> bool:

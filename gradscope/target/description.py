@@ -9,10 +9,10 @@ import keyword
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, cast, get_args
 
 from gradscope.errors import TargetError
+from gradscope.filesystem import is_file
 
 TargetKind = Literal["script", "module", "code", "function", "stdin"]
 
@@ -126,7 +126,7 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
     kind: TargetKind = "script"
     if text == "-":
         kind = "stdin"
-    elif "::" in text and not Path(text).is_file():
+    elif "::" in text and not is_file(text):
         kind = "function"
     return Target(kind, text, tuple(arguments))
 

@@ -21,6 +21,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from gradscope.errors import TargetError
+from gradscope.filesystem import here
 from gradscope.target.compiling import (
     compile_interactive,
     compile_source,
@@ -100,7 +101,7 @@ def _module(target: Target) -> Launch:
     main = _main_module(BuiltinImporter)
     hint = "check the name; it is looked up from the current directory and the installed packages"
     # Packages on the way see "-m" in sys.argv[0]; runpy then puts the file's name there.
-    return Launch(main, "-m", str(Path.cwd()), _module_call(target.text, hint))
+    return Launch(main, "-m", here(), _module_call(target.text, hint))
 
 
 def _module_call(name: str, hint: str) -> Callable[[], object]:
@@ -202,7 +203,7 @@ def _absolute(text: str) -> str:
         return text
     if os.name == "nt":
         return str(Path(text).absolute())
-    return f"{Path.cwd()}{os.sep}{text}"
+    return f"{here()}{os.sep}{text}" if here() else text
 
 
 def _directory_of(path: str) -> str:

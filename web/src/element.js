@@ -1,10 +1,11 @@
-// The one way in which the page makes elements: text is text, never markup.
+// The one way in which the page makes elements: text is text, never markup, and nothing in it acts.
+import { harmless } from "./format.js";
 
 /** An element with text or children; attributes that are null are left out. */
 export function element(tag, options = {}, ...children) {
   const made = document.createElement(tag);
   const { text, on, ...attributes } = options;
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) made.textContent = harmless(String(text));
   for (const [name, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(name, value);
   for (const [name, listener] of Object.entries(on ?? {})) made.addEventListener(name, listener);
   made.append(...children.filter(Boolean));

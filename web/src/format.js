@@ -11,6 +11,9 @@ export function number(value) {
   return `${Number(digits)}e${Number(exponent)}`;
 }
 
+/** What a table holds under a name; a name such as "constructor" is none of the table's. */
+export const lookup = (table, name) => (Object.hasOwn(table, name) ? table[name] : null);
+
 /** `1,234`. */
 export const count = (n) => n.toLocaleString("en-US");
 
@@ -37,13 +40,11 @@ export function shapeOf(text) {
   return inside && inside[1] ? inside[1].split(",").map(Number) : [];
 }
 
-/** One line without signs that turn or hide text: what a name may hold must not change how the rest reads. */
-export function visible(text) {
-  return text
-    .replace(/\s+/gu, " ")
-    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`)
-    .trim();
-}
+/** Text whose signs that turn or hide text are written as escapes: what a name may hold must not change how the rest reads. */
+export const harmless = (text) => text.replace(/[^\P{C}\t\n]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
+
+/** The same in one line. */
+export const visible = (text) => harmless(text.replace(/\s+/gu, " ")).trim();
 
 /** At most `most` characters, with the end kept where names differ at their ends. */
 export function shorten(text, most, keepEnd = false) {

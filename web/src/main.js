@@ -4,7 +4,17 @@ import { Viewer } from "./viewer.js";
 
 const stored = (id) => document.getElementById(id)?.textContent;
 
-unpack(stored("report")).then((data) => {
+// It stands in the page from the beginning: a page that was cut off has no script that could say so.
+const notice = document.getElementById("notice");
+
+async function start() {
+  const data = await unpack(stored("report"));
   const histograms = stored("histograms");
   window.gradscope = new Viewer(data, () => (histograms ? unpack(histograms) : Promise.resolve([])));
+  notice.remove();
+}
+
+start().catch((error) => {
+  notice.textContent = `This page cannot be drawn: the file is damaged, or the browser is too old. (${error.message})`;
+  throw error;
 });

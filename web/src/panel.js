@@ -1,6 +1,6 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
 import { element } from "./element.js";
-import { count, number, plural, shapeOf, tensor, visible } from "./format.js";
+import { count, lookup, number, plural, shapeOf, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { HELP } from "./keys.js";
 import { groupWords, nodeName, seedWords, told } from "./words.js";
@@ -132,7 +132,7 @@ export class Panel {
   }
 
   _source({ file, line }) {
-    const lines = this.model.data.sources[file];
+    const lines = lookup(this.model.data.sources, file);
     if (!lines) return null;
     const near = Object.entries(lines).filter(([at]) => Math.abs(at - line) <= 2);
     const rows = near.map(([at, text]) =>
@@ -144,7 +144,7 @@ export class Panel {
   /** What the operation does with the gradient, where that has a notation. */
   _formula(node) {
     const { model } = this;
-    const rows = model.data.formulas[model.strings[model.data.nodes.short[node]]];
+    const rows = lookup(model.data.formulas, model.strings[model.data.nodes.short[node]]);
     if (!rows || model.kind(node) !== "op") return null;
     return this._facts("formula", rows.map(([argument, isDerivative, text]) => [isDerivative ? `∂/∂${argument}` : `to ${argument}`, text]));
   }

@@ -260,6 +260,54 @@ test("names cannot act", async () => {
   await page.closed();
 });
 
+test("a name that JavaScript knows too is a name", async () => {
+  const page = await opened("hostile");
+  for (const node of report("hostile").graph.nodes) {
+    await page.evaluate((n) => window.gradscope.reveal({ node: n }), node.id);
+    assert.notEqual(await heading(page), "");
+  }
+  // Its class is in none of the tables that every JavaScript object comes with.
+  assert.equal(await page.locator("aside .source").count(), 0);
+  await page.closed();
+});
+
+test("a script that is not the page's own does not run", async () => {
+  const page = await opened("small");
+  const refused = await page.evaluate(async () => {
+    const heard = new Promise((done) => addEventListener("securitypolicyviolation", (event) => done(event.violatedDirective), { once: true }));
+    document.body.append(Object.assign(document.createElement("script"), { textContent: "window.acted = 1" }));
+    return heard;
+  });
+  assert.match(refused, /^script-src/);
+  assert.equal(await page.evaluate(() => window.acted), undefined);
+});
+
+/** What is seen of a page that is not whole. */
+async function seen(name) {
+  const context = await browser.newContext({ offline: true });
+  const page = await context.newPage();
+  await page.goto(pathToFileURL(`${PAGES}/${name}.html`).href);
+  await page.waitForTimeout(100);
+  const words = await page.locator("body").innerText();
+  const isDrawn = await page.evaluate(() => Boolean(window.gradscope));
+  await context.close();
+  return { words, isDrawn };
+}
+
+test("a page that is cut off says so, wherever it is cut", async () => {
+  for (const name of JSON.parse(readFileSync(`${PAGES}/cut.json`, "utf8"))) {
+    const { words, isDrawn } = await seen(name);
+    assert.match(words, /^This page draws a graph .* the file is cut off/, name);
+    assert.equal(isDrawn, false);
+  }
+});
+
+test("a damaged page says so", async () => {
+  const { words, isDrawn } = await seen("damaged");
+  assert.match(words, /cannot be drawn: the file is damaged/);
+  assert.equal(isDrawn, false);
+});
+
 test("another backward pass has other numbers", async () => {
   const page = await opened("passes");
   const saved = report("passes");

@@ -72,7 +72,7 @@ def wide_gradients(
             list(weights.values()),
             allow_unused=True,
         )
-    except RuntimeError as error:
+    except Exception as error:  # of the program's own Functions
         raise Unrepeatable(f"backward raised {described(error)}") from None
     return dict(zip(leaves, slopes, strict=True))
 

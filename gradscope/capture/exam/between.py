@@ -17,6 +17,7 @@ from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.places import frames_from
 from gradscope.capture.summary import number
+from gradscope.escaping import message
 from gradscope.observations import Step
 from gradscope.plain import Number
 
@@ -92,7 +93,7 @@ class Between:
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
                 tap.learners.note_reached(made.leaves)
-        elif _NOT_REACHED in str(made.failure):
+        elif _NOT_REACHED in message(made.failure):
             tap.reads.note_wanted(made.outside())
 
     def start_next(self, made: MadeCall) -> None:

@@ -165,7 +165,9 @@ def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
 
 def _plain_items(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     for key, value in list(vars(module).items()):
-        if key.startswith("_") or not isinstance(value, (list, tuple, dict)):
+        if str(key).startswith("_") or not isinstance(value, (list, tuple, dict)):
             continue
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        yield from ((f"{key}[{at!r}]", item) for at, item in items if isinstance(item, nn.Module))
+        for at, item in items:
+            if isinstance(item, nn.Module) and isinstance(at, (str, int)):
+                yield f"{key}[{at!r}]", item

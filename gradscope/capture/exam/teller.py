@@ -15,6 +15,7 @@ from gradscope.capture.exam.tap import Tap
 from gradscope.capture.probe import checked, meta
 from gradscope.capture.source import Site
 from gradscope.errors import Fault
+from gradscope.escaping import message
 from gradscope.observations import Failure
 from gradscope.report import Report
 
@@ -47,7 +48,7 @@ class Teller:
 
     def failed(self, error: BaseException, frame: FrameType) -> None:
         """A backward call that was looked at raised."""
-        told = Failure(type(error).__name__, str(error), in_backward=True)
+        told = Failure(type(error).__name__, message(error), in_backward=True)
         self._failure = (error, told, self._tap.places.site_of(frame))
 
     @property
@@ -98,7 +99,7 @@ class Teller:
             return None
         if error is not None and (self._failure is None or self._failure[0] is not error):
             site = self._tap.places.site_of_error(error)
-            told = Failure(type(error).__name__, str(error))
+            told = Failure(type(error).__name__, message(error))
         elif self._failure is not None:
             _, told, site = self._failure
         else:

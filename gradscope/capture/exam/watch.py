@@ -24,6 +24,7 @@ from gradscope.capture.quiet import unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.tensors import TensorTable
 from gradscope.capture.walk import make_release_safe, walk
+from gradscope.escaping import message
 from gradscope.report import Accumulation, BackwardPass, Graph
 
 
@@ -158,7 +159,7 @@ class Watch(MadeCall):
             origin=origin,
             gradients=self.meter.finish(),
             accumulations=accumulations if self.call.accumulates else passed.accumulations,
-            error="" if error is None else f"{type(error).__name__}: {error}",
+            error="" if error is None else f"{type(error).__name__}: {message(error)}",
         )
 
     def _grads(self) -> list[int | None]:

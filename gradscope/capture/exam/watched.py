@@ -12,6 +12,7 @@ from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.names import Scopes
 from gradscope.capture.places import frames_from
+from gradscope.escaping import message
 from gradscope.observations import Activity, Mismatch
 
 
@@ -35,7 +36,7 @@ def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
     changed, gone = before.changed, None
     if watch.failure is not None and not changed:
         changed = tap.changes.in_graph(watch.walked, thorough=True)
-    if "a second time" in str(watch.failure):
+    if watch.failure is not None and "a second time" in message(watch.failure):
         gone = freed_slots(watch.walked, tap.freed.before_the_last())
     alterations = list(observed.hooks(tap, watch, graph, passed, origins))
     if watch.failure is not None:

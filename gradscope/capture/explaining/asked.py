@@ -91,7 +91,7 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
     if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
-        return NoSuchLeaf(what, refused.hint)
+        return NoSuchLeaf(what, *refused.hints)
     made = grad_fn_of(tensor)
     position = None if made is None else live.probe.walked.index.get(made)
     if position is not None:

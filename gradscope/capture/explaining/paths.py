@@ -15,7 +15,7 @@ import torch
 from gradscope.capture.explaining.amounts import amount
 from gradscope.capture.explaining.pull import CannotCall, Place, Puller
 from gradscope.capture.nodes import is_leaf
-from gradscope.explanation import Path, Ways
+from gradscope.explanation import Path, Ways, digits
 from gradscope.report import Graph
 
 LARGE = 200
@@ -112,7 +112,7 @@ def ways(
 ) -> tuple[Ways, ...]:
     """The paths to the chosen leaves, by their indices among the graph's leaves."""
     numbers = counts(graph, [place for place, _ in seeds])
-    counted = {leaf: str(numbers[graph.leaves[leaf].node]) for leaf in leaves}
+    counted = {leaf: digits(numbers[graph.leaves[leaf].node]) for leaf in leaves}
     try:
         followed = Follower(puller, seeds, through).follow()
         totals = puller.sweep(_summed(seeds), through)
@@ -134,7 +134,7 @@ def _ways(leaf: int, count: int, paths: list[_Partial], total: torch.Tensor | No
     rest = None
     if len(paths) < count and total is not None:
         rest = amount(total - sum(one.gradient for one in paths))
-    return Ways(leaf, str(count), listed, rest)
+    return Ways(leaf, digits(count), listed, rest)
 
 
 def _summed(seeds: Sequence[tuple[Place, torch.Tensor]]) -> Mapping[Place, torch.Tensor]:

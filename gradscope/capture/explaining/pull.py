@@ -23,6 +23,7 @@ from gradscope.capture.nodes import is_leaf, op_name, outputs_of, torch_name
 from gradscope.capture.quiet import functions_on
 from gradscope.capture.summary import name_of, readable
 from gradscope.capture.walk import Walked
+from gradscope.escaping import first_line
 
 Gradient = torch.Tensor | None
 
@@ -78,9 +79,8 @@ class Puller:
         except CannotCall:
             raise
         except Exception as error:
-            lines = str(error).strip().splitlines() or [""]
             # Torch's messages go on with advice that is not for somebody who only looks.
-            said = lines[0].partition(". ")[0].rstrip(".")
+            said = first_line(error).partition(". ")[0].rstrip(".")
             text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
 
