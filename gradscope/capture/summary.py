@@ -97,7 +97,8 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     """The shape in elements; a nested tensor's ragged dimension counts as -1."""
     if tensor.is_nested:
         return (tensor.size(0), *(-1 for _ in range(tensor.dim() - 1)))
-    return tuple(int(size) for size in tensor.shape)
+    # Of a lazy module's parameter that is not initialised torch tells the size, but not the shape.
+    return tuple(int(size) for size in tensor.size())
 
 
 def readable(tensor: torch.Tensor) -> bool:
