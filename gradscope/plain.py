@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,6 +11,46 @@ NonFinite = Literal["NaN", "Infinity", "-Infinity"]
 Number = float | NonFinite
 """A number as it is stored.  Non-finite ones are words, because JSON has no NaN and ``null`` means
 "not known"; ``float(number)`` works on every form."""
+
+
+def number(value: float) -> Number:
+    """A float as the Report stores it: non-finite values as words."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def to_json(data: Any) -> bytes:
+    """Plain data as strict JSON, in which nothing is lost that :func:`storable` keeps."""
+    try:
+        text = msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(storable(data))
+    # Where there is no null, no number can have been lost; nearly always that is all.
+    return msgspec.json.encode(storable(data)) if b"null" in text else text
+
+
+def storable(data: Any) -> Any:
+    """The same data of dicts, lists, and what JSON can say.
+
+    A float that is not finite becomes its word wherever it stands, for which msgspec would write
+    ``null``; half a surrogate pair, as in the name of a file that is no UTF-8, its escape.
+    """
+    return _storable(msgspec.to_builtins(data))
+
+
+def _storable(data: Any) -> Any:
+    if isinstance(data, float):
+        return number(data)
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, dict):
+        return {_storable(key): _storable(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_storable(value) for value in data]
+    return data
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

@@ -14,11 +14,12 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.invariants import check
+from gradscope.plain import to_json
 from gradscope.report import FORMAT, Report
 
 GZIP_MAGIC = b"\x1f\x8b"
 
-_AGAIN = "make it again with: gradscope backward TARGET -o FILE.json"
+_AGAIN = "make it again: run the command that wrote it once more, with -o FILE.json"
 
 
 class _Head(msgspec.Struct):
@@ -37,7 +38,7 @@ def encode(report: Report) -> bytes:
         # Where nobody asked for an answer, the saved form says nothing of one.
         if not fields[late]:
             del fields[late]
-    return msgspec.json.encode({"format": report.format, **fields})
+    return to_json({"format": report.format, **fields})
 
 
 def decode(data: bytes) -> Report:

@@ -26,13 +26,13 @@ from gradscope.capture.summary import (
     is_ordinary,
     is_plain,
     name_of,
-    number,
     read,
     read_ordinary,
     size_of_many,
     state_of,
     unreadable,
 )
+from gradscope.plain import number
 from gradscope.report import GradientInfo
 
 NOT_REACHED, NONE = 0, 1

@@ -17,20 +17,11 @@ import msgspec
 import torch
 
 from gradscope.capture.norms import norm as norm_of
-from gradscope.plain import Number, TensorInfo
+from gradscope.plain import Number, TensorInfo, number
 from gradscope.report import GradientInfo, State
 
 SMALL = 16
 """A tensor of at most this many elements has its values kept."""
-
-
-def number(value: float) -> Number:
-    """A float as the Report stores it: non-finite values as words."""
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def shortest(value: float, single: bool) -> Number:

@@ -19,8 +19,8 @@ from gradscope.capture.checking.replay import Unrepeatable
 from gradscope.capture.checking.request import Check
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.nodes import outputs_of
-from gradscope.capture.summary import number
 from gradscope.checks import MEANT, CallCheck, Comparison, Verdict
+from gradscope.plain import number
 
 LARGE = 10_000_000
 """Elements of all operands up to which a built-in call is checked unasked."""

@@ -14,8 +14,8 @@ import torch
 from gradscope.capture.checking.alone import Alone, Gradients, real
 from gradscope.capture.checking.judging import Judged, Ruler, judge
 from gradscope.capture.finite import ELEMENTS, STEP, along_element, element_of, spread
-from gradscope.capture.summary import number
 from gradscope.checks import Comparison
+from gradscope.plain import number
 
 TOLERANCE = 1e-4
 """In float64, relative; differences of a well-conditioned function are right to some 1e-9."""

@@ -16,8 +16,8 @@ from gradscope.capture.checking.judging import Judged, Ruler, judge
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.finite import STEP
-from gradscope.capture.summary import number
 from gradscope.checks import LeafCheck
+from gradscope.plain import number
 
 TOLERANCES = {
     torch.float64: 1e-5,

@@ -9,9 +9,10 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.nodes import saved_tensors, torch_name
-from gradscope.capture.summary import number, readable
+from gradscope.capture.summary import readable
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
+from gradscope.plain import number
 
 FLAT = 0.01
 """A local derivative below this passes next to nothing."""

@@ -14,7 +14,7 @@ from gradscope.capture.explaining.pull import backward_code
 from gradscope.capture.nodes import op_name, slots_of
 from gradscope.capture.source import Sources
 from gradscope.explanation import Listing, Rule
-from gradscope.plain import Number
+from gradscope.plain import Number, number
 
 BY_HAND = {
     "CopySlices": "in-place write into a view: what was written gets the gradient of its place, "
@@ -102,7 +102,7 @@ def constants(node: Any) -> tuple[tuple[str, Number], ...]:
         except RuntimeError:
             continue  # freed: said where the node is called
         if type(value) in (int, float):
-            found.append((slot.removeprefix("_saved_"), float(_signed(value))))
+            found.append((slot.removeprefix("_saved_"), number(float(_signed(value)))))
     return tuple(found)
 
 
