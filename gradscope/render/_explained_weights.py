@@ -43,6 +43,11 @@ class WeightTeller:
             text = f"The weights cannot be shown, because {self.weights.why}."
             yield from explained.paragraph(text, BAD)
             return
+        if not self.weights.total:
+            has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
+            text = f"{self._roots()} {has}, so there is nothing to weigh: every gradient is 0."
+            yield from explained.paragraph(text)
+            return
         if self.is_plain():
             label = explained.root_label(0)
             start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"

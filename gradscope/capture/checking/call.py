@@ -51,6 +51,20 @@ class Call:
         return owner if is_function else None
 
     @property
+    def is_torchs(self) -> bool:
+        """Whether torch itself holds the derivative: no custom Function, nor an operation that a
+        library has registered with a backward of its own."""
+        module = getattr(self.function, "__module__", None) or "torch"
+        library = module.removeprefix("torch._ops.")
+        is_of_torch = module.partition(".")[0] == "torch" and library in (module, "aten", "prims")
+        return is_of_torch and self.custom is None
+
+    @property
+    def draws(self) -> bool:
+        """Whether it drew random numbers."""
+        return self.random is not None or bool(self.random_on)
+
+    @property
     def is_backward(self) -> bool:
         """Whether it is a backward pass that left a graph."""
         return self.function is torch.autograd.grad

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 
 from gradscope.capture.checking.alone import dense_of, real
+from gradscope.capture.checking.forms import HalfRead
 from gradscope.capture.checking.placed import Placed
 from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, widened
@@ -24,6 +26,14 @@ HOOKS = "hooks of the program are left out: its own graph would have run them on
 
 Found = tuple[tuple[LeafCheck, ...], str]
 """What was compared, and why no more."""
+
+
+class Doubts(NamedTuple):
+    """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
+    what the tape runs; and operands of which one triangle is read, with the nodes of their call."""
+
+    unsure: Iterable[int]
+    half_read: Sequence[tuple[HalfRead, tuple[int, ...]]]
 
 
 def own_gradients(placed: Placed) -> Gradients | None:
@@ -55,7 +65,7 @@ def check_leaves(
     replay: Replay,
     values: Mapping[Slot, torch.Tensor],
     gradients: Gradients | None,
-    unsure: Iterable[int],
+    doubts: Doubts,
 ) -> Found:
     """Compare the leaves.
 
@@ -64,7 +74,7 @@ def check_leaves(
         replay: the calls, made once.
         values: what the roots were then.
         gradients: one a leaf; None to take those of the calls made again, which no hook sees.
-        unsure: nodes whose backward is not the derivative of what the tape runs.
+        doubts: what the check of single calls has left.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
@@ -72,14 +82,21 @@ def check_leaves(
     weights = _weights(placed)
     tolerance = _tolerance(placed)
     _refuse(placed, values, tolerance)
-    blocked = _blocked(placed, replay, unsure)
+    blocked = _blocked(placed, replay, doubts.unsure)
     reasons = [] if gradients is not None else [HOOKS]
     if gradients is None:
         gradients = _without_hooks(placed, replay, weights)
     leaves = list(_leaves(placed, gradients, blocked))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
-    found = tuple(Whole(replay, weights, values, tolerance).check(leaves, work))
+    half_read = {
+        leaf: operand
+        # In the order of the program, the first one last: it is nearest to the leaf, and stays.
+        for operand, nodes in reversed(doubts.half_read)
+        for leaf in placed.leaves_behind(nodes)
+    }
+    whole = Whole(replay, weights, values, tolerance, half_read)
+    found = tuple(whole.check(leaves, work))
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:
