@@ -25,21 +25,43 @@ _ALSO = {"_to_copy": ("to", "type", "float", "double", "half", "bfloat16")}
 
 _MODULES = ("torch", "F", "nn", "functional", "special", "linalg")
 
+PYTHONS = {
+    "embedding": ("indices", "weight"),
+    "embedding_bag": ("indices", "weight", "offsets"),
+}
+"""Functions of ``torch.nn.functional`` that take their operands in another order than torch's own
+of the same name."""
+
 
 @dataclass(frozen=True)
 class Operation:
     """An operation as the program wrote it: an operator between two operands, one in front of an
-    operand, or the name of a function; the texts of its operands, and of keyword arguments."""
+    operand, or the name of a function; the texts of its operands, and of keyword arguments.
+
+    ``on``: what the function was called on: ``self`` for a method of the first operand, else the
+    name of its module.
+    """
 
     sign: str
     operands: tuple[str, ...]
     text: str
     keywords: tuple[str, ...] = ()
+    on: str = ""
 
     @property
     def is_call(self) -> bool:
         """Whether it is written as a function call."""
         return self.sign.isidentifier()
+
+    def order(self, parameters: Sequence[str]) -> list[str]:
+        """The parameters that the operands stand for, out of all that torch's schema lists."""
+        names = list(parameters)
+        if self.on == "self" and "self" in names:
+            names.remove("self")
+            names.insert(0, "self")
+        elif self.on != "torch" and self.sign in PYTHONS:
+            names = list(PYTHONS[self.sign])
+        return names[: len(self.operands)]
 
     def write(self, operands: Sequence[str]) -> str:
         """The operation with other texts for its operands."""
@@ -83,27 +105,27 @@ def read(expression: str, op: str, function: str) -> Operation | None:
 
 
 def _call(text: str, call: ast.Call, function: str) -> Operation | None:
-    texts = _texts(text, *call.args)
+    texts, on = _texts(text, *call.args), ""
     match call.func:
         case ast.Name(name):
             pass
-        case ast.Attribute(owner, name) if _is_module(owner):
-            pass
+        case ast.Attribute(owner, name) if module := _module(owner):
+            on = module
         case ast.Attribute(owner, name):
-            texts = (*_texts(text, owner), *texts)
+            texts, on = (*_texts(text, owner), *texts), "self"
         case _:
             return None
     if name.strip("_") not in (function.strip("_"), *_ALSO.get(function, ())):
         return None
     values = _texts(text, *(one.value for one in call.keywords))
     keywords = (f"{one.arg}={value}" for one, value in zip(call.keywords, values, strict=True))
-    return Operation(name, texts, text, tuple(keywords))
+    return Operation(name, texts, text, tuple(keywords), on)
 
 
-def _is_module(owner: ast.expr) -> bool:
-    return isinstance(owner, (ast.Name, ast.Attribute)) and (
-        (owner.id if isinstance(owner, ast.Name) else owner.attr) in _MODULES
-    )
+def _module(owner: ast.expr) -> str:
+    """The name of the module of torch that stands before a function, or ""."""
+    name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+    return name if name in _MODULES else ""
 
 
 def _is_starred(call: ast.Call) -> bool:

@@ -53,7 +53,7 @@ class Wording:
         """The function's arguments in the order in which the operation writes them."""
         if self.operation is None:
             return []
-        names = operands.parameters(self.rule.function)[: len(self.operation.operands)]
+        names = self.operation.order(operands.parameters(self.rule.function))
         return names[::-1] if self._is_reflected(names) else names
 
     def _is_reflected(self, names: list[str]) -> bool:
@@ -175,10 +175,16 @@ class Wording:
             return notation.sent_complex(self.op, argument, texts, self._is_real(edge))
         symbol = "" if self._is_rounded else notation.derivative(self.op, argument, texts)
         if not symbol:
-            return notation.sent(self.op, argument, texts) or self._plain_local(edge)
+            sent = notation.sent(self.op, argument, texts, self._formula(argument))
+            return sent or self._plain_local(edge)
         if not texts.get(argument):
             return self._plain_local(edge)
         return " ".join([f"{self._left(argument, texts)} = {symbol}", *self._numbers(edge, symbol)])
+
+    def _formula(self, argument: str) -> str:
+        """Torch's own formula for an argument, or ""."""
+        formulas = self.rule.formulas
+        return next((one.text for one in formulas if argument in one.arguments), "")
 
     def _numbers(self, edge: int, symbol: str) -> Iterator[str]:
         """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""
