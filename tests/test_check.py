@@ -348,6 +348,44 @@ def test_numbers_at_the_edge_are_not_wrong(
     assert checks.leaves or reason
 
 
+@pytest.mark.parametrize(
+    ("expression", "verdict", "reason"),
+    [
+        ("torch.distributions.Gamma(a, 1.0).rsample()", "meant", "is that of the distribution"),
+        ("F.embedding(i, t, scale_grad_by_freq=True)", "meant", "by how often it is looked up"),
+        ("F.embedding(i, t, max_norm=0.5)", "not checked", "changes an operand in place"),
+        ("F.embedding_bag(i[None], t, max_norm=0.5)", "not checked", "changes an operand in place"),
+    ],
+)
+def test_gradients_that_are_meant_to_be_others(
+    expression: str, verdict: str, reason: str, session: Session
+) -> None:
+    text = (
+        f"{HEAD}a = torch.tensor([1.5, 2.5], requires_grad=True)\n"
+        "t = torch.randn(4, 2, requires_grad=True)\ni = torch.tensor([0, 1, 1])\n"
+        f"({expression}).sum().backward()"
+    )
+    _, checks = checked(session, text)
+    (found,) = (one for one in checks.calls if one.verdict != "right")
+    assert found.verdict == verdict
+    assert reason in found.reason
+    assert "wrong" not in verdicts(checks)
+
+
+def test_an_input_is_called_as_the_program_calls_it(session: Session) -> None:
+    text = (
+        f"{HEAD}x = torch.randn(3, 3, requires_grad=True)\n"
+        "w, v = torch.linalg.eigh(x @ x.T)\n((w * 2).sum() + v.abs().sum()).backward()"
+    )
+    report, checks = checked(session, text)
+    names = {
+        expression_of(report, report.graph.nodes[one.nodes[0]]): one.inputs[0].name
+        for one in checks.calls
+        if one.inputs
+    }
+    assert (names["w * 2"], names["v.abs()"]) == ("w", "v")
+
+
 def test_a_sample_has_no_gradient_and_the_way_to_one_is_named(session: Session) -> None:
     text = f"{HEAD}mu = torch.randn(3, requires_grad=True)\ntorch.normal(mu, 1.0).sum().backward()"
     path = str(session.write(text))

@@ -290,6 +290,30 @@ def test_ordinary_notation(expression: str, line: str, session: Session) -> None
     assert line in done.out, done.out
 
 
+def test_a_node_of_several_results_is_called_as_backward_calls_it(session: Session) -> None:
+    # Torch's own backward of group_norm computes nothing where the first gradient is undefined.
+    path = session.write(
+        "import torch\ntorch.manual_seed(0)\nx = torch.randn(1, 3, requires_grad=True)\n"
+        "w = torch.ones(3, requires_grad=True)\n"
+        "y, mean, scale = torch.native_group_norm(x, w, w * 0, 1, 3, 1, 1, 1e-5)\n"
+        "torch.autograd.backward([y, mean, scale], [torch.arange(3.0)[None], mean + 1, scale])\n"
+    )
+    out = session.cli("explain", str(path), "--leaf", "x", "--width", "160").out
+    assert "[[0.3333, 0.3333, 0.3333]]" in out
+    assert "sum = v·J" in out
+    assert "the leaf got" not in out and "hooks made it" not in out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--jacobian",), ("--all",)])
+def test_a_root_without_elements_has_nothing_to_weigh(
+    arguments: tuple[str, ...], session: Session
+) -> None:
+    path = session.write("import torch\nx = torch.ones(3, requires_grad=True)\ny = x[:0] * 2\n")
+    done = session.cli("explain", str(path), "--gradient", "ones", *arguments)
+    assert done.status == 0
+    assert "y has no element, so there is nothing to weigh: every gradient is 0." in done.out
+
+
 SHARED = "the upstream at the element that was taken, shared with all that equal it, 0 elsewhere"
 ONE = "the upstream at the element that was taken, 0 elsewhere"
 OF_EQUAL = f"{ONE}; of equal ones only one was taken"
@@ -361,6 +385,34 @@ def test_operands_are_named_in_the_order_of_the_function(
     )
     done = session.cli("explain", str(path), "--width", "200")
     assert line in done.out, done.out
+
+
+@pytest.mark.parametrize(
+    ("expression", "line"),
+    [
+        # A module under another name is no operand.
+        ("TF.relu(x)", "→ x       ∂relu(x)/∂x = 1 where x > 0"),
+        ("TF.softplus(x)", "∂softplus(x)/∂x = σ(x)"),
+        ("TF.mse_loss(x, z)", "→ x       2·(x - z)/n, times the upstream"),
+        ("torch.nested.nested_tensor([x]).to_padded_tensor(0.0)[0]", ""),
+        ("x.clamp(0, 1)", "∂clamp(x, 0, 1)/∂x"),
+        ("t.relu()", "∂relu(t)/∂t = 1 where t > 0"),
+        # Of several results the one that is used.
+        ("w ** 2", "∂(w ** 2)/∂w = 2·w"),
+        ("(v * 3).sum() + u.sum()", "∂(v * 3)/∂v = 3"),
+        ("u.exp()", "∂exp(u)/∂u = exp(u)"),
+    ],
+)
+def test_operands_are_those_that_are_meant(expression: str, line: str, session: Session) -> None:
+    path = session.write(
+        "import torch\nimport torch.nn.functional as TF\n"
+        "x = torch.tensor([0.5, 2.0], requires_grad=True)\nz = torch.ones(2)\nt = x * 2\n"
+        "w, v = torch.linalg.eigh(torch.outer(x, x) + torch.eye(2))\n(u, k) = t.unbind()\n"
+        f"y = {expression}\ny.backward(torch.ones_like(y))\n"
+    )
+    out = session.cli("explain", str(path), "--width", "160").out
+    assert line in out, out
+    assert "torch.nested    " not in out
 
 
 def test_functions_with_an_order_of_their_own_are_known() -> None:

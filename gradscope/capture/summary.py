@@ -132,6 +132,8 @@ def all_plain(rows: Sequence[Sequence[float]], single: bool) -> Iterator[tuple[N
 
 def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
+    if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
+        return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
     if tensor.dtype in _FLOATS and tensor.dim() == 1:  # nearly all
         return tensor.tolist()
     still = tensor.detach() if tensor.requires_grad else tensor
@@ -142,6 +144,13 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
 
 
 _FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+
+
+def reducible(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers in a dtype that torch can sum: complex32 and the kinds of float8 are not."""
+    if tensor.dtype in _REDUCED or not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
+    return tensor.to(torch.complex64 if tensor.is_complex() else torch.float32)
 
 
 def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
@@ -254,6 +263,7 @@ def size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> Gr
 
 _WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 _WIDE = frozenset([*_WIDER, *_WIDER.values()])
+_REDUCED = _WIDE | {torch.float16, torch.bfloat16}
 
 
 def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientInfo:

@@ -211,7 +211,7 @@ class WeightTeller:
             yield label, got
             return
         yield label, Amount(math.hypot(*added), tuple(added))
-        yield "hooks made it", got
+        yield "hooks made it" if self.explained.is_hooked else "the leaf got", got
 
     def _added(self, column: int) -> list[float] | None:
         scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from gradscope import notation, operands
 from gradscope.explanation import Local, Step
-from gradscope.operands import Operation, share_a_name
+from gradscope.operands import Operation, part_of_target, share_a_name
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.render._text import one_line, visible
@@ -46,7 +46,28 @@ class Wording:
         if origin is None or self.node.backward_made or not self.function:
             return None
         expression = visible(one_line(origin.expression))
-        return operands.read(expression, self.op, self.function)
+        readings = operands.read(expression, self.op, self.function)
+        if len(readings) < 2:
+            return next(iter(readings), None)
+        # Which of them is meant shows in what the edges lead to.
+        return next((one for one in readings if not self._is_contradicted(one)), None)
+
+    def _is_contradicted(self, reading: Operation) -> bool:
+        """Whether a reading gives an operand that carries a gradient another text than it has."""
+        parameters = operands.parameters(self.rule.function)
+        given = dict(zip(reading.order(parameters), reading.operands, strict=False))
+        if len(reading.operands) > len(parameters):
+            return True
+        for argument in self.step.arguments:
+            if self._edge_of(argument) is None:
+                continue
+            text, known = given.get(argument), self._target_text(argument)
+            if text is None:
+                if not any(one.startswith(f"{argument}=") for one in reading.keywords):
+                    return True
+            elif operands.is_number(text) or (text != known and known in reading.operands):
+                return True
+        return False
 
     @cached_property
     def _written(self) -> list[str]:
@@ -100,7 +121,8 @@ class Wording:
             return self.explained.name(target.id)
         origin = self.graph.origin_of(target)
         if target.variable or origin is None:
-            return visible(target.variable)
+            output = self.explained.edge(edge).output
+            return visible(part_of_target(target.variable, output, len(target.outputs)))
         # An inner node of one expression has no words of its own.
         if target.origin == self.node.origin:
             return self._transposed(target)

@@ -37,6 +37,10 @@ SAMPLE = (
     "it draws a sample, and torch gives samples no gradient: rsample of torch.distributions has "
     "one, as has mean + std * torch.randn_like(mean)"
 )
+BY_DISTRIBUTION = (
+    "it draws a sample, and its gradient is that of the distribution, not of this one draw"
+)
+BY_FREQUENCY = "scale_grad_by_freq divides the gradient of each row by how often it is looked up"
 OF_TORCH = (
     "an operation of torch itself: it may assume something of its operands that does not hold "
     "here, such as indices that all differ, or memory that does not overlap"
@@ -217,8 +221,11 @@ def _of_torch(
     if compared.is_flat:
         return "meant", inputs, FLAT  # such as gumbel_softmax with hard=True
     wrong = [gradients.of_inputs[one.input] for one in inputs if one.verdict == "wrong"]
-    if call.draws and not any(one is not None and bool(one.any()) for one in wrong):
-        return "meant", inputs, SAMPLE
+    if call.draws:
+        has_some = any(one is not None and bool(one.any()) for one in wrong)
+        return "meant", inputs, BY_DISTRIBUTION if has_some else SAMPLE
+    if call.option("scale_grad_by_freq"):
+        return "meant", inputs, BY_FREQUENCY
     return None
 
 

@@ -17,6 +17,7 @@ from gradscope.capture.checking.slots import Given, Slot, is_usable
 from gradscope.capture.checking.tape import Tape
 from gradscope.capture.nodes import is_leaf
 from gradscope.capture.study import Live
+from gradscope.operands import part_of_target
 from gradscope.report import Node
 
 
@@ -63,9 +64,12 @@ class Placed:
     def _names(self) -> dict[Slot, str]:
         found: dict[Slot, str] = {}
         for call in self.calls:
-            for slot in (*call.results, call.changed):
-                if slot is not None and self.nodes[call]:
-                    found.setdefault(slot, self._node_name(self.nodes[call][0]))
+            whole = self._node_name(self.nodes[call][0]) if self.nodes[call] else ""
+            for number, slot in enumerate(call.results):
+                if slot is not None and whole:
+                    found.setdefault(slot, part_of_target(whole, number, len(call.results)))
+            if call.changed is not None and whole:
+                found.setdefault(call.changed, whole)
         return found
 
     @cached_property

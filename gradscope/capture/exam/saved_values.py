@@ -9,7 +9,7 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture.nodes import saved_tensors, torch_name
-from gradscope.capture.summary import readable
+from gradscope.capture.summary import readable, reducible
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
 from gradscope.plain import number
@@ -36,7 +36,7 @@ def summaries(number_of_node: int, node: LiveNode) -> Iterable[Saved]:
         if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
             continue
         if readable(tensor) and tensor.numel():
-            yield _summary(number_of_node, slot, tensor.detach())
+            yield _summary(number_of_node, slot, reducible(tensor.detach()))
 
 
 def _summary(node: int, slot: str, tensor: torch.Tensor) -> Saved:

@@ -15,7 +15,7 @@ import torch
 
 from gradscope.capture.nodes import is_leaf, leaf_of
 from gradscope.capture.seen import Seen
-from gradscope.capture.summary import readable
+from gradscope.capture.summary import readable, reducible
 
 MAX_PLAIN = 2_000
 """Results without history that are checked between two backward calls."""
@@ -150,7 +150,8 @@ class Values:
             return
         if len(self._waiting) < MAX_KEPT:
             sequence = out.grad_fn._sequence_nr()
-            self._waiting.append((sequence, out.output_nr, out.detach().sum()))
+            total = reducible(out.detach()).sum().abs()
+            self._waiting.append((sequence, out.output_nr, total))
 
     def _note_operands(self, seen: Seen, sequence: int) -> None:
         for tensor in seen.operands:
@@ -225,7 +226,7 @@ def count(tensor: torch.Tensor) -> Counts | None:
     """How many elements are NaN and infinite; None where all are finite or cannot be read."""
     if not readable(tensor):
         return None
-    still = tensor.detach()
+    still = reducible(tensor.detach())
     total = still.sum().item()
     if isinstance(total, complex):
         total = abs(total)
