@@ -265,6 +265,19 @@ def test_what_torch_assumes_of_a_matrix_is_granted_and_said(name: str, session: 
     assert any(words in one.reason for one in checks.leaves)
 
 
+def test_and_so_in_every_round_of_a_loop(session: Session) -> None:
+    text = (
+        f"{HEAD}parts = [torch.randn(n, n) for n in (2, 3, 4)]\n"
+        "ms = [(a @ a.T + torch.eye(len(a))).requires_grad_() for a in parts]\n"
+        "b = torch.tensor(1.0, requires_grad=True)\nloss = b * 2\n"
+        "for m in ms:\n    loss = loss + torch.linalg.eigvalsh(m).log().square().sum()\n"
+        "loss.backward()"
+    )
+    _, checks = checked(session, text)
+    assert checks.repeats
+    assert verdicts(checks) == {"right"}, checks
+
+
 def test_a_matrix_that_is_not_as_torch_assumes_makes_the_gradient_wrong(session: Session) -> None:
     text = (
         f"{HEAD}v = torch.randn(4, requires_grad=True)\n"

@@ -13,7 +13,7 @@ import torch
 from gradscope.capture.checking.alone import Alone, Gradients
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.compare import Compared
-from gradscope.capture.checking.forms import FORMS, HalfRead
+from gradscope.capture.checking.forms import FORMS
 from gradscope.capture.checking.replay import Unrepeatable
 from gradscope.capture.checking.request import Check
 from gradscope.capture.checking.slots import Slot
@@ -95,8 +95,8 @@ class Examined:
         name_of: what the program calls an operand.
         selection: says what is too large.
 
-    ``found`` is what came of each call; ``half_read`` are operands of which torch was seen to read
-    one triangle only, each with the nodes of its call.
+    ``found`` is what came of each call; ``half_readers`` are the functions that were seen to read
+    one triangle only of an operand.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Examined:
         selection: Selection,
     ) -> None:
         self.found: dict[Call, CallCheck] = {}
-        self.half_read: list[tuple[HalfRead, tuple[int, ...]]] = []
+        self.half_readers: set[str] = set()
         self._selected = selected
         self._own = own
         self._name_of = name_of
@@ -191,8 +191,8 @@ class Examined:
     def _note_half_read(self, call: Call, alone: Alone, inputs: Iterable[int]) -> list[int]:
         """Those of some inputs of which one triangle only is read; noted for the leaves."""
         found = [number for number in inputs if alone.is_half_read(number)]
-        for size in {alone.inputs[number].shape[-1] for number in found}:
-            self.half_read.append((HalfRead(function_name(call), size), self._selected[call]))
+        if found:
+            self.half_readers.add(function_name(call))
         return found
 
 

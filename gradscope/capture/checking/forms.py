@@ -45,18 +45,6 @@ TRIANGLES: tuple[Part, ...] = (
 """What lies above the diagonal, and what lies below it; torch reads the one or the other."""
 
 
-class HalfRead(NamedTuple):
-    """That a function reads one triangle only of an operand, ``size`` × ``size`` in its last
-    dimensions."""
-
-    function: str
-    size: int
-
-    def may_be(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor holds matrices of that size."""
-        return is_square(tensor) and tensor.shape[-1] == self.size
-
-
 def is_square(tensor: torch.Tensor) -> bool:
     """Whether a tensor holds matrices that could have one of the forms."""
     return tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] > 1

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import torch
 
 from gradscope.capture.checking.alone import dense_of, real
-from gradscope.capture.checking.forms import HalfRead
 from gradscope.capture.checking.placed import Placed
 from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, widened
@@ -30,10 +29,11 @@ Found = tuple[tuple[LeafCheck, ...], str]
 
 class Doubts(NamedTuple):
     """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
-    what the tape runs; and operands of which one triangle is read, with the nodes of their call."""
+    what the tape runs; and calls that read one triangle only of an operand: what is called, and the
+    nodes that it made."""
 
     unsure: Iterable[int]
-    half_read: Sequence[tuple[HalfRead, tuple[int, ...]]]
+    half_read: Sequence[tuple[str, tuple[int, ...]]]
 
 
 def own_gradients(placed: Placed) -> Gradients | None:
@@ -90,9 +90,9 @@ def check_leaves(
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
     half_read = {
-        leaf: operand
+        leaf: function
         # In the order of the program, the first one last: it is nearest to the leaf, and stays.
-        for operand, nodes in reversed(doubts.half_read)
+        for function, nodes in reversed(doubts.half_read)
         for leaf in placed.leaves_behind(nodes)
     }
     whole = Whole(replay, weights, values, tolerance, half_read)

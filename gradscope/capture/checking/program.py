@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from gradscope.capture.checking.alone import ROUNDING, real
-from gradscope.capture.checking.forms import FORMS, Form, HalfRead, part_of
+from gradscope.capture.checking.forms import FORMS, Form, is_square, part_of
 from gradscope.capture.checking.judging import Judged, Ruler, judge
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of
 from gradscope.capture.checking.slots import Slot
@@ -88,8 +88,8 @@ class Whole:
         weights: the roots and what is fed in at each, in double precision.
         values: what the roots are where nothing is moved.
         tolerance: what the program's precision leaves, relative.
-        half_read: for leaves, by number, an operand behind which they are and of which one triangle
-            only is read.
+        half_readers: for leaves, by number, the function behind which they are and that reads one
+            triangle only of its operand.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Whole:
         weights: Mapping[Slot, torch.Tensor],
         values: Mapping[Slot, torch.Tensor],
         tolerance: float,
-        half_read: Mapping[int, HalfRead],
+        half_readers: Mapping[int, str],
     ) -> None:
         self._replay = replay
         self._weights = weights
         self._tolerance = tolerance
-        self._half_read = half_read
+        self._half_readers = half_readers
         self._start: dict[Slot, torch.Tensor] = {}
         self._largest = 0.0
         self._here = self._sum(values)
@@ -153,10 +153,11 @@ class Whole:
         """Leaves in a random direction; where that differs, in those that keep the form that a call
         may assume of its operand."""
         found = self._direction(leaves)
-        half_read = [self._half_read[one.number] for one in leaves if one.number in self._half_read]
-        if found.verdict != "wrong" or not half_read:
+        known = (self._half_readers.get(one.number) for one in leaves)
+        function = next(filter(None, known), "")
+        if found.verdict != "wrong" or not function:
             return found
-        function, like = half_read[0].function, self._start[leaves[0].slots[0]]
+        like = self._start[leaves[0].slots[0]]
         for form in FORMS:
             kept = self._direction(leaves, form)
             if kept.verdict in ("right", "rounding"):
@@ -207,8 +208,7 @@ class Whole:
         if flat.numel() == 1:
             flat = torch.ones_like(flat)
         direction = (flat if is_alone else flat * self._size(leaf)).to(start.device)
-        half_read = self._half_read.get(leaf.number)
-        if form is not None and half_read is not None and half_read.may_be(start):
+        if form is not None and leaf.number in self._half_readers and is_square(start):
             direction = part_of(direction, form.project, start).contiguous()
         direction[~real(start).isfinite()] = 0
         return torch.view_as_complex(direction) if start.is_complex() else direction

@@ -13,7 +13,7 @@ import msgspec
 
 from gradscope.capture.again import codes_of, preserved, unheard
 from gradscope.capture.checking.call import Call
-from gradscope.capture.checking.calls import ONLY_ALONE, Examined, Selection
+from gradscope.capture.checking.calls import ONLY_ALONE, Examined, Selection, function_name
 from gradscope.capture.checking.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.capture.checking.leaves import own_gradients as own_leaf_gradients
 from gradscope.capture.checking.placed import Placed
@@ -79,14 +79,20 @@ def _checked(placed: Placed, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            compared = check_leaves(
-                placed, replay, values, gradients, Doubts(unsure, examined.half_read)
-            )
+            doubts = Doubts(unsure, _half_read(placed, examined.half_readers))
+            compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
             compared = ((), error.what)
     calls = tuple(_settled(placed, examined.found, compared[0]))
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
     return Checks((*calls, *unseen), compared[0], selection.repeats, covered, compared[1])
+
+
+def _half_read(placed: Placed, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """All calls of these functions in the order of the program, also those not checked one by
+    one."""
+    named = ((function_name(call), placed.nodes[call]) for call in placed.calls)
+    return [(name, nodes) for name, nodes in named if name in functions]
 
 
 def _settled(
