@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +12,10 @@ NonFinite = Literal["NaN", "Infinity", "-Infinity"]
 Number = float | NonFinite
 """A number as it is stored.  Non-finite ones are words, because JSON has no NaN and ``null`` means
 "not known"; ``float(number)`` works on every form."""
+
+
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""A float64 in MessagePack whose exponent is that of NaN and infinity; other data may look so."""
 
 
 def number(value: float) -> Number:
@@ -28,8 +33,10 @@ def to_json(data: Any) -> bytes:
         text = msgspec.json.encode(data)
     except UnicodeEncodeError:
         return msgspec.json.encode(storable(data))
-    # Where there is no null, no number can have been lost; nearly always that is all.
-    return msgspec.json.encode(storable(data)) if b"null" in text else text
+    # Nearly always this is all: to look at every number would take longer than writing them.
+    if b"null" not in text or not _NOT_FINITE.search(msgspec.msgpack.encode(data)):
+        return text
+    return msgspec.json.encode(storable(data))
 
 
 def storable(data: Any) -> Any:
