@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-page page check format docs bench bench-doctor bench-page clean
+.PHONY: help demo test test-ops test-page page check format docs bench bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -21,6 +21,9 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 
 test: $(INSTALLED) ## set up and run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
+	$(BIN)/python -m pytest -n 2 tests/operators/everything.py
 
 page: ## build the viewer of the interactive page into the package (needs Node.js 20 or newer)
 	cd web && npm ci --no-audit --no-fund

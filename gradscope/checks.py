@@ -19,10 +19,11 @@ MEANT = re.compile(
 Verdict = Literal[
     "wrong", "kink", "unresolved", "meant", "rounding", "random", "not checked", "right"
 ]
-"""The two numbers differ; the function has no derivative here; the step sizes do not agree, so that
-there is nothing to compare with; they differ, and the Function is made to (its forward is flat or
-the identity); they differ only by what the program's own precision loses; forward gives another
-result each time; it could not be run again; they agree."""
+"""The two numbers differ; the function has no derivative here; the step sizes do not agree, or the
+call leaves something open, so that there is nothing to compare with; they differ, and the Function
+is made to (its forward is flat or the identity), or it is a sample; they differ only by what the
+program's own precision loses; forward gives another result each time; it could not be run again;
+they agree."""
 
 
 class Comparison(Struct, frozen=True):

@@ -10,7 +10,14 @@ import re
 from collections.abc import Callable, Mapping
 
 from gradscope.operands import bracketed
-from gradscope.textbook import DEPENDENT, ELEMENTWISE, HOLOMORPHIC, LINEAR
+from gradscope.textbook import (
+    BY_FORMULA,
+    CHOOSING,
+    DEPENDENT,
+    ELEMENTWISE,
+    HOLOMORPHIC,
+    LINEAR,
+)
 
 
 def short(op: str) -> str:
@@ -42,13 +49,19 @@ def is_elementwise(op: str) -> bool:
     return op in ELEMENTWISE or op == "Pow" or op in _SCALED
 
 
-def sent(op: str, argument: str, operands: Mapping[str, str]) -> str:
-    """In words what an operation sends to an argument, or ""."""
+def sent(op: str, argument: str, operands: Mapping[str, str], formula: str = "") -> str:
+    """In words what an operation sends to an argument, or "".
+
+    ``formula`` is torch's own, where it is known: some operations share a name and differ in it.
+    """
     name = argument.partition("[")[0]
     if op in DEPENDENT:
         number, texts = DEPENDENT[op]
         return _filled(texts.get(name, {}).get(operands.get(number, ""), ""), operands)
-    text = _filled(LINEAR.get(op, {}).get(name, ""), operands)
+    if op == "Embedding":
+        return _embedding(operands)
+    text = BY_FORMULA.get(formula.partition("(")[0], "") if op in CHOOSING else ""
+    text = _filled(text or LINEAR.get(op, {}).get(name, ""), operands)
     factor = operands.get("beta" if name == "self" else "alpha", "1")
     if op in ("Addmm", "Baddbmm", "Addmv") and factor != "1" and text:
         return f"{factor}·({text})"
@@ -124,6 +137,16 @@ def _elu(operands: Mapping[str, str]) -> str:
 def _softplus(operands: Mapping[str, str]) -> str:
     inside = "{self_}" if operands.get("beta", "1") == "1" else "{beta}·{self}"
     return f"σ({inside}), and 1 where {inside} > {{threshold}}"
+
+
+def _embedding(operands: Mapping[str, str]) -> str:
+    """The rows of a table, which may have one for padding, and may count how often each is met."""
+    text = LINEAR["Embedding"]["weight"]
+    if operands.get("padding_idx", "-1") != "-1":
+        text += f"; row {operands['padding_idx']} is padding and gets 0"
+    if operands.get("scale_grad_by_freq", "0") != "0":
+        text += "; each row divided by how often it was looked up"
+    return text
 
 
 _SCALED: dict[str, Callable[[Mapping[str, str]], str]] = {"Elu": _elu, "Softplus": _softplus}

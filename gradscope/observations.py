@@ -136,8 +136,8 @@ class Activity(Struct, frozen=True):
     """
 
     node: int
-    dead: float = 0.0
-    saturated: float = 0.0
+    dead: Number = 0.0
+    saturated: Number = 0.0
 
 
 class Saved(Struct, frozen=True):

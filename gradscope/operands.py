@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _OPERATORS: dict[type[ast.operator], tuple[str, tuple[str, ...]]] = {
@@ -23,23 +23,45 @@ _OPERATORS: dict[type[ast.operator], tuple[str, tuple[str, ...]]] = {
 _ALSO = {"_to_copy": ("to", "type", "float", "double", "half", "bfloat16")}
 """Other names under which a program calls torch's function."""
 
-_MODULES = ("torch", "F", "nn", "functional", "special", "linalg")
+_MODULES = ("F", "functional", "special", "linalg")
+
+PYTHONS = {
+    "embedding": ("indices", "weight"),
+    "embedding_bag": ("indices", "weight", "offsets"),
+}
+"""Functions of ``torch.nn.functional`` that take their operands in another order than torch's own
+of the same name."""
 
 
 @dataclass(frozen=True)
 class Operation:
     """An operation as the program wrote it: an operator between two operands, one in front of an
-    operand, or the name of a function; the texts of its operands, and of keyword arguments."""
+    operand, or the name of a function; the texts of its operands, and of keyword arguments.
+
+    ``on``: what the function was called on: ``self`` for a method of the first operand, else the
+    name of its module.
+    """
 
     sign: str
     operands: tuple[str, ...]
     text: str
     keywords: tuple[str, ...] = ()
+    on: str = ""
 
     @property
     def is_call(self) -> bool:
         """Whether it is written as a function call."""
         return self.sign.isidentifier()
+
+    def order(self, parameters: Sequence[str]) -> list[str]:
+        """The parameters that the operands stand for, out of all that torch's schema lists."""
+        names = list(parameters)
+        if self.on == "self" and "self" in names:
+            names.remove("self")
+            names.insert(0, "self")
+        elif self.on not in ("self", "torch") and self.sign in PYTHONS:
+            names = list(PYTHONS[self.sign])
+        return names[: len(self.operands)]
 
     def write(self, operands: Sequence[str]) -> str:
         """The operation with other texts for its operands."""
@@ -57,9 +79,11 @@ class Operation:
         return text if self.sign == "+" or (self.sign == "-" and not place) else bracketed(text)
 
 
-def read(expression: str, op: str, function: str) -> Operation | None:
-    """The operation that a node stands for in its expression, or None where the expression does
-    not say so: it may be a call of a layer, or stand for several nodes.
+def read(expression: str, op: str, function: str) -> tuple[Operation, ...]:
+    """What a node may stand for in its expression; nothing where the expression does not say so: it
+    may be a call of a layer, or stand for several nodes.
+
+    There are two readings of ``TF.relu(x)``: a module's function, and a method of a tensor.
 
     Args:
         expression: source text.
@@ -70,40 +94,67 @@ def read(expression: str, op: str, function: str) -> Operation | None:
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return ()
     match tree:
         case ast.BinOp(left, operator, right):
             sign, makes = _OPERATORS.get(type(operator), ("", ()))
-            return Operation(sign, _texts(text, left, right), text) if op in makes else None
+            return (Operation(sign, _texts(text, left, right), text),) if op in makes else ()
         case ast.UnaryOp(ast.USub(), operand) if op == "Neg":
-            return Operation("-", _texts(text, operand), text)
+            return (Operation("-", _texts(text, operand), text),)
         case ast.Call() if not _is_starred(tree):
-            return _call(text, tree, function)
-    return None
+            return tuple(_calls(text, tree, function))
+    return ()
 
 
-def _call(text: str, call: ast.Call, function: str) -> Operation | None:
-    texts = _texts(text, *call.args)
-    match call.func:
-        case ast.Name(name):
-            pass
-        case ast.Attribute(owner, name) if _is_module(owner):
-            pass
-        case ast.Attribute(owner, name):
-            texts = (*_texts(text, owner), *texts)
-        case _:
-            return None
+def _calls(text: str, call: ast.Call, function: str) -> Iterator[Operation]:
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     if name.strip("_") not in (function.strip("_"), *_ALSO.get(function, ())):
-        return None
+        return
+    texts = _texts(text, *call.args)
     values = _texts(text, *(one.value for one in call.keywords))
     keywords = (f"{one.arg}={value}" for one, value in zip(call.keywords, values, strict=True))
-    return Operation(name, texts, text, tuple(keywords))
+    written = tuple(keywords)
+    if not isinstance(call.func, ast.Attribute):
+        yield Operation(name, texts, text, written)
+        return
+    owner = _names(call.func.value)
+    is_module = owner[-1:] in [(one,) for one in _MODULES] or owner[:1] == ("torch",)
+    if not is_module:
+        yield Operation(name, (*_texts(text, call.func.value), *texts), text, written, "self")
+    if owner:
+        yield Operation(name, texts, text, written, owner[-1])
 
 
-def _is_module(owner: ast.expr) -> bool:
-    return isinstance(owner, (ast.Name, ast.Attribute)) and (
-        (owner.id if isinstance(owner, ast.Name) else owner.attr) in _MODULES
-    )
+def _names(owner: ast.expr) -> tuple[str, ...]:
+    """The names of a path of attributes, ``("torch", "nested")``; nothing for anything else."""
+    match owner:
+        case ast.Name(name):
+            return (name,)
+        case ast.Attribute(value, name) if inner := _names(value):
+            return (*inner, name)
+    return ()
+
+
+def part_of_target(target: str, number: int, count: int) -> str:
+    """What a statement calls one of so many results: ``k`` for the second of ``q, k, v``; the whole
+    target where it has another number of names."""
+    if count < 2:
+        return target
+    try:
+        tree = ast.parse(target, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return target
+    names = list(_targets(tree))
+    is_plain = len(names) == count and not any(isinstance(one, ast.Starred) for one in names)
+    return ast.unparse(names[number]) if is_plain else target
+
+
+def _targets(target: ast.expr) -> Iterator[ast.expr]:
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target
+        return
+    for one in target.elts:
+        yield from _targets(one)
 
 
 def _is_starred(call: ast.Call) -> bool:

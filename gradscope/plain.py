@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+import re
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,6 +12,52 @@ NonFinite = Literal["NaN", "Infinity", "-Infinity"]
 Number = float | NonFinite
 """A number as it is stored.  Non-finite ones are words, because JSON has no NaN and ``null`` means
 "not known"; ``float(number)`` works on every form."""
+
+
+_NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""A float64 in MessagePack whose exponent is that of NaN and infinity; other data may look so."""
+
+
+def number(value: float) -> Number:
+    """A float as the Report stores it: non-finite values as words."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def to_json(data: Any) -> bytes:
+    """Plain data as strict JSON, in which nothing is lost that :func:`storable` keeps."""
+    try:
+        text = msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(storable(data))
+    # Nearly always this is all: to look at every number would take longer than writing them.
+    if b"null" not in text or not _NOT_FINITE.search(msgspec.msgpack.encode(data)):
+        return text
+    return msgspec.json.encode(storable(data))
+
+
+def storable(data: Any) -> Any:
+    """The same data of dicts, lists, and what JSON can say.
+
+    A float that is not finite becomes its word wherever it stands, for which msgspec would write
+    ``null``; half a surrogate pair, as in the name of a file that is no UTF-8, its escape.
+    """
+    return _storable(msgspec.to_builtins(data))
+
+
+def _storable(data: Any) -> Any:
+    if isinstance(data, float):
+        return number(data)
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, dict):
+        return {_storable(key): _storable(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_storable(value) for value in data]
+    return data
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

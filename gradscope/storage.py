@@ -10,13 +10,14 @@ import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.escaping import as_json
 from gradscope.invariants import check
+from gradscope.plain import to_json
 from gradscope.report import FORMAT, Report
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -27,7 +28,7 @@ takes 200 to 400 MB with its gradients; in memory a report is about seven times 
 
 _CHUNK = 2**20
 
-_AGAIN = "make it again with: gradscope backward TARGET -o FILE.json"
+_AGAIN = "make it again: run the command that wrote it once more, with -o FILE.json"
 _LARGE = "if you know who made it, allow more: --max-size 4GiB"
 
 
@@ -51,26 +52,12 @@ def encode(report: Report) -> bytes:
 
 
 def encode_json(data: object) -> bytes:
-    """Any records as JSON that is harmless to look at in a terminal.
-
-    UTF-8 has no lone surrogates, which a name may hold: they become the text of their escape.
-    """
-    try:
-        encoded = msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(data)))
+    """Any records as strict JSON, in which no number is lost (:func:`gradscope.plain.to_json`), and
+    which is harmless to look at in a terminal."""
+    encoded = to_json(data)
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded
     return as_json(encoded.decode()).encode()
-
-
-def _encodable(data: Any) -> Any:
-    # Records are a few levels deep, whatever the size of the graph.
-    if isinstance(data, str):
-        return data.encode("utf-8", "backslashreplace").decode()
-    if isinstance(data, dict):
-        return {_encodable(key): _encodable(value) for key, value in data.items()}
-    return [_encodable(value) for value in data] if isinstance(data, (list, tuple)) else data
 
 
 def decode(data: bytes, max_size: int | None = MAX_SIZE) -> Report:

@@ -72,7 +72,8 @@ _ADDED = {"self": "the upstream added at the places that were taken, 0 elsewhere
 _JOINED = {"self": "the upstreams of all parts, joined"}
 _PART = {"tensors": "its own part of the upstream"}
 _PRODUCT = {"self": "upstream @ {mat2}ᵀ", "mat2": "{self}ᵀ @ upstream"}
-_LARGEST = {"self": "the upstream at the element that was taken, 0 elsewhere"}
+_TAKEN = "the upstream at the element that was taken, 0 elsewhere"
+_CHOSEN = {"self": f"{_TAKEN}; equal ones share it where no dim is given"}
 _SHARED = {"self": "the upstream, spread over its window"}
 _NORMALIZED = {
     "weight": "upstream × x̂, summed; x̂ is the normalized input",
@@ -102,10 +103,12 @@ LINEAR: dict[str, dict[str, str]] = {
     "Gather": _ADDED,
     "Embedding": {"weight": "the upstream added to the rows that were looked up, 0 elsewhere"},
     "Sort": {"self": "the upstream, put back in the order before"},
-    "Max": _LARGEST,
-    "Min": _LARGEST,
-    "Median": _LARGEST,
-    "Kthvalue": _LARGEST,
+    "Max": _CHOSEN,
+    "Min": _CHOSEN,
+    "Median": _CHOSEN,
+    "Nanmedian": _CHOSEN,
+    "Kthvalue": {"self": _TAKEN},
+    "Mode": {"self": _TAKEN},
     "Amax": {"self": "the upstream at the largest element, shared by equal ones, 0 elsewhere"},
     "Amin": {"self": "the upstream at the smallest element, shared by equal ones, 0 elsewhere"},
     "Logsumexp": {"self": "upstream × softmax({self_})"},
@@ -159,6 +162,16 @@ LINEAR: dict[str, dict[str, str]] = {
     },
 }
 """What is sent to an operand, where that is not a factor for each element."""
+
+CHOOSING = ("Max", "Min", "Median", "Nanmedian")
+"""Operations that take one element along a dim, or of all elements, by another formula."""
+
+BY_FORMULA = {
+    "evenly_distribute_backward": "the upstream at the element that was taken, shared with all "
+    "that equal it, 0 elsewhere",
+    "value_selecting_reduction_backward_symint": f"{_TAKEN}; of equal ones only one was taken",
+}
+"""What they send, by the function of torch's formula."""
 
 _AT_TARGETS = "at each target (w: the weight of its class, or 1), 0 elsewhere, times the upstream"
 

@@ -230,6 +230,211 @@ def test_built_in_operations_pass(name: str, session: Session) -> None:
     assert len(report.graph.leaves) == len({n for one in checks.leaves for n in one.leaves})
 
 
+MATRIX = (
+    "a = torch.randn(4, 4)\n"
+    "s = (a @ a.mT + torch.eye(4)).requires_grad_()\n"
+    "l = torch.linalg.cholesky(s.detach()).requires_grad_()\n"
+    "b = torch.randn(4, 2, requires_grad=True)\n"
+    "c = torch.randn(4, 4, dtype=torch.complex64)\n"
+    "h = (c @ c.mH + torch.eye(4)).requires_grad_()\n"
+)
+HALF_READ = {
+    "torch.cholesky_solve(b, l)": ("cholesky_solve", "lower triangular"),
+    "torch.cholesky_solve(b, l.mT * 2, upper=True)": ("cholesky_solve", "upper triangular"),
+    "torch.cholesky_inverse(l)": ("cholesky_inverse", "lower triangular"),
+    "torch.linalg.pinv(s, hermitian=True)": ("linalg_pinv", "symmetric"),
+    "torch.linalg.pinv(h, hermitian=True).abs()": ("linalg_pinv", "Hermitian"),
+    "torch.view_as_real(torch.linalg.cholesky(h)).sin()": ("linalg_cholesky", "Hermitian"),
+    "torch.linalg.eigvalsh(s * 2)": ("linalg_eigvalsh", "symmetric"),
+    "torch.linalg.eigh(h)[1].abs() ** 3": ("linalg_eigh", "Hermitian"),
+}
+
+
+@pytest.mark.parametrize("name", HALF_READ)
+def test_what_torch_assumes_of_a_matrix_is_granted_and_said(name: str, session: Session) -> None:
+    function, form = HALF_READ[name]
+    path = str(session.write(f"{HEAD}{MATRIX}({name}).square().sum().backward()\n"))
+    done = session.cli("check", path, "-o", "report.json")
+    assert done.status == 0, session.cli("check", "report.json").out
+    checks = storage.load(session.folder / "report.json").checks
+    assert checks is not None and verdicts(checks) <= {"right", "not checked"}
+    words = f"and assumes that it is {form}: moved so that it stays so"
+    (call,) = (one for one in checks.calls if one.function == function)
+    assert words in call.reason or call.verdict == "not checked"
+    words = f"{function} reads one triangle of its operand: moved so that it stays"
+    assert any(words in one.reason for one in checks.leaves)
+
+
+def test_and_so_in_every_round_of_a_loop(session: Session) -> None:
+    text = (
+        f"{HEAD}parts = [torch.randn(n, n) for n in (2, 3, 4)]\n"
+        "ms = [(a @ a.T + torch.eye(len(a))).requires_grad_() for a in parts]\n"
+        "b = torch.tensor(1.0, requires_grad=True)\nloss = b * 2\n"
+        "for m in ms:\n    loss = loss + torch.linalg.eigvalsh(m).log().square().sum()\n"
+        "loss.backward()"
+    )
+    _, checks = checked(session, text)
+    assert checks.repeats
+    assert verdicts(checks) == {"right"}, checks
+
+
+def test_a_matrix_that_is_not_as_torch_assumes_makes_the_gradient_wrong(session: Session) -> None:
+    text = (
+        f"{HEAD}v = torch.randn(4, requires_grad=True)\n"
+        "torch.linalg.eigvalsh(torch.outer(v, torch.randn(4))).pow(3).sum().backward()"
+    )
+    _, checks = checked(session, text)
+    assert verdicts(checks) == {"right", "wrong"}
+    (call,) = (one for one in checks.calls if one.reason)
+    assert "assumes that it is symmetric, which it is not" in call.reason
+    assert "reads one triangle of its operand" in checks.leaves[0].reason
+
+
+def test_a_function_of_the_program_is_granted_no_form(session: Session) -> None:
+    text = """
+    import torch
+    class Lower(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.tril()
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+    x = torch.randn(4, 4, requires_grad=True)
+    Lower.apply(x).sum().backward()
+    """
+    report, checks = checked(session, text)
+    assert named(report, "Lower").verdict == "wrong"
+    assert "wrong" in {one.verdict for one in checks.leaves}
+
+
+def test_a_registered_operation_with_a_backward_of_its_own_is_no_operation_of_torch(
+    session: Session,
+) -> None:
+    text = """
+    import torch
+    @torch.library.custom_op("gradscope_tests::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+    twice.register_autograd(lambda ctx, grad: grad * 3)
+    x = torch.randn(5, requires_grad=True)
+    twice(x).sum().backward()
+    """
+    _, checks = checked(session, text)
+    (wrong,) = (one for one in checks.calls if one.verdict == "wrong")
+    assert (wrong.function, wrong.reason) == ("twice.default", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "reason"),
+    [
+        # Where NaN goes in nothing can be said, and 0 times NaN is not 0.
+        (
+            "x = torch.linspace(-1, 2, 4900).reshape(70, 70).requires_grad_()\n"
+            "w = torch.full((70, 70), 0.5, requires_grad=True)\n"
+            "loss = torch.tan(torch.log(x * w)).sum()",
+            {"right"},
+            "its root is not finite",
+        ),
+        (
+            "x = torch.tensor([1.0, float('nan'), 2.0], requires_grad=True)\nloss = x.nansum()",
+            {"right"},
+            "",
+        ),
+        ("x = torch.zeros(0, 3, requires_grad=True)\nloss = x.sum()", {"right"}, ""),
+        ("loss = x = torch.tensor(2.0, requires_grad=True)", {"right"}, ""),
+        ("x = torch.ones(2, requires_grad=True)\nloss = x.cfloat().abs().sum()", {"right"}, ""),
+        # What is 0 in theory is 1e-7 in float32.
+        (
+            "x = torch.randn(3, 1, requires_grad=True)\nloss = F.normalize(x).square().sum()",
+            {"right", "rounding"},
+            "",
+        ),
+    ],
+)
+def test_numbers_at_the_edge_are_not_wrong(
+    text: str, expected: set[str], reason: str, session: Session
+) -> None:
+    _, checks = checked(session, f"{HEAD}{text}\nloss.backward()")
+    assert verdicts(checks) <= expected, checks
+    assert checks.reason == reason
+    assert checks.leaves or reason
+
+
+@pytest.mark.parametrize(
+    ("expression", "verdict", "reason"),
+    [
+        ("torch.distributions.Gamma(a, 1.0).rsample()", "meant", "is that of the distribution"),
+        ("F.embedding(i, t, scale_grad_by_freq=True)", "meant", "by how often it is looked up"),
+        ("F.embedding(i, t, max_norm=0.5)", "not checked", "changes an operand in place"),
+        ("F.embedding_bag(i[None], t, max_norm=0.5)", "not checked", "changes an operand in place"),
+    ],
+)
+def test_gradients_that_are_meant_to_be_others(
+    expression: str, verdict: str, reason: str, session: Session
+) -> None:
+    text = (
+        f"{HEAD}a = torch.tensor([1.5, 2.5], requires_grad=True)\n"
+        "t = torch.randn(4, 2, requires_grad=True)\ni = torch.tensor([0, 1, 1])\n"
+        f"({expression}).sum().backward()"
+    )
+    _, checks = checked(session, text)
+    (found,) = (one for one in checks.calls if one.verdict != "right")
+    assert found.verdict == verdict
+    assert reason in found.reason
+    assert "wrong" not in verdicts(checks)
+
+
+def test_an_input_is_called_as_the_program_calls_it(session: Session) -> None:
+    text = (
+        f"{HEAD}x = torch.randn(3, 3, requires_grad=True)\n"
+        "w, v = torch.linalg.eigh(x @ x.T)\n((w * 2).sum() + v.abs().sum()).backward()"
+    )
+    report, checks = checked(session, text)
+    names = {
+        expression_of(report, report.graph.nodes[one.nodes[0]]): one.inputs[0].name
+        for one in checks.calls
+        if one.inputs
+    }
+    assert (names["w * 2"], names["v.abs()"]) == ("w", "v")
+
+
+def test_a_sample_has_no_gradient_and_the_way_to_one_is_named(session: Session) -> None:
+    text = f"{HEAD}mu = torch.randn(3, requires_grad=True)\ntorch.normal(mu, 1.0).sum().backward()"
+    path = str(session.write(text))
+    done = session.cli("check", path)
+    assert done.status == 0
+    assert "torch gives samples no gradient: rsample" in " ".join(done.out.split())
+    _, checks = checked(session, text)
+    assert {one.verdict for one in checks.calls} == {"meant", "right"}
+
+
+def test_a_call_of_torch_is_not_wrong_where_the_whole_program_agrees(session: Session) -> None:
+    # The last two columns of u are any basis of what is left; the program does not use them.
+    text = (
+        f"{HEAD}x = torch.randn(5, 3, requires_grad=True)\n"
+        "u, s, v = torch.linalg.svd(x)\n"
+        "((u[:, :3] * s).square().sum() + u[:, :3].abs().sum()).backward()"
+    )
+    report, checks = checked(session, text)
+    svd = named(report, "Svd")
+    assert svd.verdict == "unresolved"
+    assert "on its own it differs, in the program it does not" in svd.reason
+    assert {one.verdict for one in checks.leaves} == {"right"}
+
+
+def test_what_torch_itself_gets_wrong_is_wrong_and_says_whose_it_is(session: Session) -> None:
+    text = (
+        f"{HEAD}x = torch.randn(3, requires_grad=True)\n"
+        "index = torch.tensor([0, 0, 1])\n"
+        "torch.zeros(2).scatter(0, index, x).square().sum().backward()"
+    )
+    report, checks = checked(session, text)
+    assert named(report, "Scatter").verdict == "wrong"
+    assert "an operation of torch itself" in named(report, "Scatter").reason
+    assert "wrong" in {one.verdict for one in checks.leaves}
+
+
 def test_a_kink_in_the_graph_is_no_error(session: Session) -> None:
     path = str(
         session.write(f"{HEAD}z = torch.zeros(3, requires_grad=True)\nz.abs().sum().backward()")

@@ -656,3 +656,18 @@ def _doctor(folder: Path, *arguments: str, stdin: str = "") -> subprocess.Comple
         env=_environment(folder),
         timeout=120,
     )
+
+
+def test_what_has_no_elements_has_no_gradient_to_lose(session: Session) -> None:
+    path = session.write(
+        """
+        import torch
+        left = torch.randn(5, 0, requires_grad=True)
+        right = torch.randn(0, 3, requires_grad=True)
+        bias = torch.zeros(3, requires_grad=True)
+        loss = (torch.addmm(bias, left, right) - torch.randn(5, 3)).square().mean()
+        loss.backward()
+        """
+    )
+    done = session.cli("doctor", str(path))
+    assert "no findings" in done.out, done.out

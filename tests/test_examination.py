@@ -259,6 +259,20 @@ w = torch.ones(3, requires_grad=True)
     assert text_at(report, intake.made) == 'torch.tensor([1.0, float("nan"), 3.0])'
 
 
+@pytest.mark.parametrize("dtype", ["complex32", "float8_e4m3fn", "float8_e5m2"])
+def test_dtypes_without_sums_are_followed(dtype: str, session: Session) -> None:
+    report = examined(
+        session,
+        f"""
+x = torch.randn(20, requires_grad=True)
+y = x.to(torch.{dtype})
+y.to(torch.complex64).abs().sum().backward()
+""",
+    )
+    assert report.notes == ()
+    assert seen(report).watched == 1
+
+
 def test_a_later_step_that_goes_wrong_is_the_one_reported(session: Session) -> None:
     text = """
 w = torch.ones(2, requires_grad=True)

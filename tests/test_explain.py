@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -13,7 +14,7 @@ import pytest
 import torch
 from rich.cells import cell_len
 
-from gradscope import notation, storage, textbook
+from gradscope import notation, operands, storage, textbook
 from gradscope.explanation import Amount, Explanation, Local
 from gradscope.render import numbers
 from gradscope.report import Report
@@ -287,6 +288,151 @@ def test_ordinary_notation(expression: str, line: str, session: Session) -> None
     )
     done = session.cli("explain", str(path), "--width", "160")
     assert line in done.out, done.out
+
+
+def test_a_node_of_several_results_is_called_as_backward_calls_it(session: Session) -> None:
+    # Torch's own backward of group_norm computes nothing where the first gradient is undefined.
+    path = session.write(
+        "import torch\ntorch.manual_seed(0)\nx = torch.randn(1, 3, requires_grad=True)\n"
+        "w = torch.ones(3, requires_grad=True)\n"
+        "y, mean, scale = torch.native_group_norm(x, w, w * 0, 1, 3, 1, 1, 1e-5)\n"
+        "torch.autograd.backward([y, mean, scale], [torch.arange(3.0)[None], mean + 1, scale])\n"
+    )
+    out = session.cli("explain", str(path), "--leaf", "x", "--width", "160").out
+    assert "[[0.3333, 0.3333, 0.3333]]" in out
+    assert "sum = v·J" in out
+    assert "the leaf got" not in out and "hooks made it" not in out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--jacobian",), ("--all",)])
+def test_a_root_without_elements_has_nothing_to_weigh(
+    arguments: tuple[str, ...], session: Session
+) -> None:
+    path = session.write("import torch\nx = torch.ones(3, requires_grad=True)\ny = x[:0] * 2\n")
+    done = session.cli("explain", str(path), "--gradient", "ones", *arguments)
+    assert done.status == 0
+    assert "y has no element, so there is nothing to weigh: every gradient is 0." in done.out
+
+
+SHARED = "the upstream at the element that was taken, shared with all that equal it, 0 elsewhere"
+ONE = "the upstream at the element that was taken, 0 elsewhere"
+OF_EQUAL = f"{ONE}; of equal ones only one was taken"
+EQUAL = {"shared": "[0.5, 0, 0.5]", "one": "[1, 0, 0]", "last": "[0, 0, 1]"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "words", "sent"),
+    [
+        ("x.max()", SHARED, "shared"),
+        ("torch.max(x)", SHARED, "shared"),
+        ("(-x).min()", SHARED, "shared"),
+        ("x.median()", SHARED, "shared"),
+        ("x.nanmedian()", SHARED, "shared"),
+        (
+            "x.amax()",
+            "the upstream at the largest element, shared by equal ones, 0 elsewhere",
+            "shared",
+        ),
+        ("x.max(0).values", OF_EQUAL, "one"),
+        ("(-x).min(0).values", OF_EQUAL, "one"),
+        ("x.median(0).values", OF_EQUAL, "one"),
+        ("x.nanmedian(0).values", OF_EQUAL, "one"),
+        ("x.kthvalue(3).values", ONE, "last"),
+        ("x.mode().values", ONE, "last"),
+    ],
+)
+def test_what_becomes_of_equal_elements(
+    expression: str, words: str, sent: str, session: Session
+) -> None:
+    path = session.write(
+        "import torch\nx = torch.tensor([3.0, 1.0, 3.0], requires_grad=True)\n"
+        f"y = {expression}\ny.backward()\n"
+    )
+    out = session.cli("explain", str(path), "--width", "200").out
+    step = out.partition("Leaf by leaf")[0]
+    assert f"{words}    " in step, step
+    assert EQUAL[sent].replace("0.5", "-0.5") in step or EQUAL[sent] in step, step
+
+
+ROWS = "the upstream added to the rows that were looked up, 0 elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("expression", "line"),
+    [
+        ("F.embedding(i, w * 2)", f"w * 2    {ROWS}  "),
+        ("embedding(i, w * 2)", f"w * 2    {ROWS}  "),
+        ("torch.embedding(w * 2, i)", f"w * 2    {ROWS}  "),
+        ("F.embedding(i, w, padding_idx=1)", f"{ROWS}; row 1 is padding and gets 0  "),
+        (
+            "F.embedding(i, w, scale_grad_by_freq=True)",
+            f"{ROWS}; each row divided by how often it was looked up  ",
+        ),
+        ("F.embedding_bag(i, w * 2, i[:1])", "w * 2    "),
+        ("(w * 2).where(w > 0, w * 3)", "u = w * 2    ∂where(u, v, x)/∂u"),
+        ("torch.where(w > 0, w * 2, 1.0)", "v = w * 2    ∂where(u, v, 1.0)/∂v"),
+        ("(w * 2).polygamma(1)", "w * 2    local derivative"),
+    ],
+)
+def test_operands_are_named_in_the_order_of_the_function(
+    expression: str, line: str, session: Session
+) -> None:
+    path = session.write(
+        "import torch\nimport torch.nn.functional as F\n"
+        "from torch.nn.functional import embedding\n"
+        "w = torch.arange(6.0).reshape(3, 2).requires_grad_()\ni = torch.tensor([0, 1, 1])\n"
+        f"y = {expression}\ny.backward(torch.ones_like(y))\n"
+    )
+    done = session.cli("explain", str(path), "--width", "200")
+    assert line in done.out, done.out
+
+
+@pytest.mark.parametrize(
+    ("expression", "line"),
+    [
+        # A module under another name is no operand.
+        ("TF.relu(x)", "→ x       ∂relu(x)/∂x = 1 where x > 0"),
+        ("TF.softplus(x)", "∂softplus(x)/∂x = σ(x)"),
+        ("TF.mse_loss(x, z)", "→ x       2·(x - z)/n, times the upstream"),
+        ("torch.nested.nested_tensor([x]).to_padded_tensor(0.0)[0]", ""),
+        ("x.clamp(0, 1)", "∂clamp(x, 0, 1)/∂x"),
+        ("t.relu()", "∂relu(t)/∂t = 1 where t > 0"),
+        # Of several results the one that is used.
+        ("w ** 2", "∂(w ** 2)/∂w = 2·w"),
+        ("(v * 3).sum() + u.sum()", "∂(v * 3)/∂v = 3"),
+        ("u.exp()", "∂exp(u)/∂u = exp(u)"),
+    ],
+)
+def test_operands_are_those_that_are_meant(expression: str, line: str, session: Session) -> None:
+    path = session.write(
+        "import torch\nimport torch.nn.functional as TF\n"
+        "x = torch.tensor([0.5, 2.0], requires_grad=True)\nz = torch.ones(2)\nt = x * 2\n"
+        "w, v = torch.linalg.eigh(torch.outer(x, x) + torch.eye(2))\n(u, k) = t.unbind()\n"
+        f"y = {expression}\ny.backward(torch.ones_like(y))\n"
+    )
+    out = session.cli("explain", str(path), "--width", "160").out
+    assert line in out, out
+    assert "torch.nested    " not in out
+
+
+def test_functions_with_an_order_of_their_own_are_known() -> None:
+    torchs: dict[str, list[list[str]]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name.startswith("aten::"):
+            names = [one.name for one in schema.arguments]
+            torchs.setdefault(schema.name.removeprefix("aten::").strip("_"), []).append(names)
+    found = set()
+    for name, function in vars(torch.nn.functional).items():
+        if inspect.isfunction(function):
+            own = list(inspect.signature(function).parameters)[:3]
+            if any(
+                one in theirs and theirs.index(one) != own.index(one)
+                for theirs in torchs.get(name, ())
+                for one in own
+            ):
+                found.add(name)
+    # The nodes of these two are of functions with other names, so that nothing is read of them.
+    assert found == {*operands.PYTHONS, "batch_norm", "instance_norm"}
 
 
 @pytest.mark.parametrize(

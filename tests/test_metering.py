@@ -71,6 +71,7 @@ PROGRAMS = {
         y = x.flatten().repeat(40)
         loss = torch.as_strided(y, (1_000_000,), (2,)).mean() + (y[::2] * 1).mean()
         """,
+    "a zero without memory": "loss = (x[:4, :4] * 2).sgn().sum() + (x * 2).sgn().sum()",
     "small": "y = x[:4, :4]; z = y.t() + y; loss = (z * z.t().reshape(4, 4)).sum()",
 }
 

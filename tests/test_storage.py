@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
 from gradscope.errors import ReportError
+from gradscope.plain import Struct, to_json
 from gradscope.report import Report
 from gradscope.storage import decode, encode, load, pack
 from tests.reports import CASES, chain, small
@@ -125,3 +127,82 @@ def test_a_subclass_is_saved_as_what_it_is() -> None:
         """A report with methods, as the public interface has one."""
 
     assert encode(Other(*msgspec.structs.astuple(small()))) == encode(small())
+
+
+# ---------------------------------------------------------------- numbers that JSON does not know
+
+NON_FINITE = {math.nan: "NaN", math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+def records(hint: Any = Report) -> dict[type[Struct], dict[str, Any]]:
+    """The types of all fields of all records that a report can hold."""
+    found: dict[type[Struct], dict[str, Any]] = {}
+    waiting = [hint]
+    while waiting:
+        one = waiting.pop()
+        waiting.extend(get_args(one))
+        if isinstance(one, type) and issubclass(one, Struct) and one not in found:
+            found[one] = get_type_hints(one)
+            waiting.extend(found[one].values())
+    return found
+
+
+def holds_a_float(hint: Any) -> bool:
+    return hint is float or any(holds_a_float(one) for one in get_args(hint))
+
+
+def example(hint: Any, value: float | None = None) -> Any:
+    """The smallest thing of a type; with a value, one that holds it in its first float."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return parts[0]
+    if get_origin(hint) is tuple:
+        inside = [one for one in parts if one is not ...]
+        return tuple(example(one, value) for one in inside) if value or ... not in parts else ()
+    if parts:  # a union
+        if value is not None and any(map(holds_a_float, parts)):
+            return example(next(one for one in parts if holds_a_float(one)), value)
+        return None if type(None) in parts else example(parts[0])
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        needed = set(hint.__struct_fields__[: -len(hint.__struct_defaults__) or None])
+        hints = get_type_hints(hint)
+        return hint(**{name: example(hints[name]) for name in needed})
+    return value if hint is float and value is not None else hint()
+
+
+NUMBERS = [
+    (record, name, hint)
+    for record, fields in records().items()
+    for name, hint in fields.items()
+    if holds_a_float(hint)
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "hint"), NUMBERS, ids=[f"{one[0].__name__}.{one[1]}" for one in NUMBERS]
+)
+def test_no_number_is_lost_in_any_field(record: type[Struct], name: str, hint: Any) -> None:
+    for value, word in NON_FINITE.items():
+        written = msgspec.structs.replace(example(record), **{name: example(hint, value)})
+        read = msgspec.json.decode(to_json(written), type=record)
+        assert word in str(getattr(read, name)), read
+
+
+def test_records_that_hold_numbers_are_found() -> None:
+    names = {record.__name__ for record, _, _ in NUMBERS}
+    assert {"GradientInfo", "Comparison", "Step", "Local", "Activity", "Term"} <= names
+
+
+def test_half_a_surrogate_pair_is_written_as_its_escape() -> None:
+    report = small()
+    meta = msgspec.structs.replace(report.meta, target="odd-\udcff.py")
+    again = decode(encode(msgspec.structs.replace(report, meta=meta)))
+    assert again.meta.target == r"odd-\udcff.py"
+
+
+def test_the_advice_for_a_broken_file_names_no_other_command() -> None:
+    with pytest.raises(ReportError) as caught:
+        decode(encode(small())[:-100])
+    assert caught.value.hint == (
+        "make it again: run the command that wrote it once more, with -o FILE.json"
+    )

@@ -16,6 +16,7 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.capture.quiet import functions_off
 from gradscope.capture.tensors import is_functorch_wrapped, requires_grad
 
 
@@ -89,7 +90,8 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
     """The node and output number where the gradient of a tensor arrives (also of a leaf)."""
     if isinstance(root, GradientEdge):
         return root.node, root.output_nr
-    edge = get_gradient_edge(root)
+    with functions_off():
+        edge = get_gradient_edge(root)
     return edge.node, edge.output_nr
 
 

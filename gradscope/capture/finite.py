@@ -51,6 +51,12 @@ def sides(at: Callable[[float], float], here: float, step: float) -> Sides:
     return Sides(left=(here - at(-step)) / step, right=(at(step) - here) / step)
 
 
+def along(slopes: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+    """The terms of a directional derivative; where nothing is moved the slope does not count, not
+    even one that is NaN."""
+    return torch.where(direction == 0, 0, slopes * direction)
+
+
 def along_element(
     tensor: torch.Tensor, index: int | tuple[int, ...], value: Callable[[], float]
 ) -> Callable[[float], float]:

@@ -27,7 +27,6 @@ from gradscope.capture.summary import (
     is_ordinary,
     is_plain,
     name_of,
-    number,
     read,
     read_ordinary,
     size_of_many,
@@ -35,6 +34,7 @@ from gradscope.capture.summary import (
     unreadable,
 )
 from gradscope.errors import Fault
+from gradscope.plain import number
 from gradscope.report import GradientInfo
 
 NOT_REACHED, NONE = 0, 1

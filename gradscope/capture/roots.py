@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradscope.capture.calls import edge_of
 from gradscope.capture.events import Made
@@ -80,6 +81,11 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
         raise Unusable(
             f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
+        )
+    if is_lazy(value):
+        raise SeedError(
+            f"{shown} has no shape and no numbers yet: it is a parameter of a lazy module",
+            "call the module with data before, as training does",
         )
     if not requires_grad(value):
         raise without_history(value, shown, recorder)

@@ -18,20 +18,11 @@ import torch
 
 from gradscope.capture.norms import norm as norm_of
 from gradscope.capture.tensors import dense_parts, has_memory, is_functorch_wrapped, requires_grad
-from gradscope.plain import RAGGED, Number, TensorInfo
+from gradscope.plain import RAGGED, Number, TensorInfo, number
 from gradscope.report import GradientInfo, State
 
 SMALL = 16
 """A tensor of at most this many elements has its values kept."""
-
-
-def number(value: float) -> Number:
-    """A float as the Report stores it: non-finite values as words."""
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def shortest(value: float, single: bool) -> Number:
@@ -98,7 +89,8 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     """The shape in elements; :data:`RAGGED` where a nested tensor has no one size."""
     if tensor.is_nested:
         return (tensor.size(0), *(RAGGED for _ in range(tensor.dim() - 1)))
-    return tuple(int(size) for size in tensor.shape)
+    # Of a lazy module's parameter that is not initialised torch tells the size, but not the shape.
+    return tuple(int(size) for size in tensor.size())
 
 
 def readable(tensor: torch.Tensor) -> bool:
@@ -141,6 +133,8 @@ def all_plain(rows: Sequence[Sequence[float]], single: bool) -> Iterator[tuple[N
 
 def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
+    if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
+        return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
     if tensor.dtype in _FLOATS and tensor.dim() == 1:  # nearly all
         return tensor.tolist()
     still = tensor.detach() if requires_grad(tensor) else tensor
@@ -151,6 +145,13 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
 
 
 _FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+
+
+def reducible(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers in a dtype that torch can sum: complex32 and the kinds of float8 are not."""
+    if tensor.dtype in _REDUCED or not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
+    return tensor.to(torch.complex64 if tensor.is_complex() else torch.float32)
 
 
 def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
@@ -269,6 +270,7 @@ def size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> Gr
 
 _WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 _WIDE = frozenset([*_WIDER, *_WIDER.values()])
+_REDUCED = _WIDE | {torch.float16, torch.bfloat16}
 
 
 def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientInfo:

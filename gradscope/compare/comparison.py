@@ -86,7 +86,7 @@ class Distance(Struct, frozen=True):
     norms: tuple[Number | None, Number | None]
     absolute: Number = 0.0
     relative: Number = 0.0
-    cosine: float | None = None
+    cosine: Number | None = None
     by_norm: bool = True
 
 

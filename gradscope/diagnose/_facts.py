@@ -94,6 +94,10 @@ class Facts:
         edges = self.graph.edges
         return [(edges[i].target, self.backward.on_edge(i)) for i in self.outgoing[node]]
 
+    def has_elements(self, node: int) -> bool:
+        """Whether any result of a node holds an element; where torch tells no shape, it may."""
+        return any(one is None or elements(one.shape) for one in self.graph.nodes[node].outputs)
+
     def location(self, origin: int | None) -> Location | None:
         """A place that a reader can go to."""
         if origin is None:

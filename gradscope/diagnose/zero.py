@@ -103,10 +103,9 @@ def _zeroing(facts: Facts) -> Iterable[int]:
         received = facts.received(node.id)
         if node.kind == "leaf" or not any(info.state == "finite" for info in received):
             continue
-        sent = [
-            info for _, info in facts.sent(node.id) if info.state not in ("none", "not reached")
-        ]
-        if any(info.state == "zero" for info in sent):
+        sent = facts.sent(node.id)
+        # What has no elements has no gradient that could be anything else.
+        if any(info.state == "zero" and facts.has_elements(target) for target, info in sent):
             yield node.id
 
 
@@ -226,7 +225,7 @@ def _silenced(facts: Facts, node: int) -> list[str]:
     return [
         name
         for leaf, name in facts.leaf_names.items()
-        if leaf in below and facts.received(leaf)[0].state == "zero"
+        if leaf in below and facts.received(leaf)[0].state == "zero" and facts.has_elements(leaf)
     ]
 
 

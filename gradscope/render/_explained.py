@@ -86,6 +86,11 @@ class Explained:
         gradients = self.backward.gradients if self.backward else ()
         return max((HALF.get(dtype, SINGLE) for dtype in {g.dtype for g in gradients}), default=0)
 
+    @property
+    def is_hooked(self) -> bool:
+        """Whether hooks of the program replaced a gradient on its way."""
+        return self.backward is not None and bool(self.backward.altered)
+
     def edge(self, number: int) -> Edge:
         """An edge of the graph."""
         return self.graph.edges[number]

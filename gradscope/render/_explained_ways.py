@@ -94,7 +94,8 @@ class WayTeller:
         terms = [explained.amount(path.contribution, tensor) for path in shown]
         found = explained.values(added, self.shape, tensor.dtype) or "their sum"
         if not agree(added, self.total.values, explained.precision):
-            text = f"{' + '.join(terms)} = {found}; hooks of the program made it {arrived}"
+            other = "hooks of the program made it" if explained.is_hooked else "the leaf got"
+            text = f"{' + '.join(terms)} = {found}; {other} {arrived}"
             yield from explained.line("sum", text, BAD)
         elif len(shown) > 1 and "‖" not in "".join(terms):
             yield from explained.line("sum", f"{' + '.join(terms)} = {arrived}", "bold")

@@ -43,8 +43,10 @@ class WeightTeller:
             text = f"The weights cannot be shown, because {self.weights.why}."
             yield from explained.paragraph(text, BAD)
             return
-        if not self.weights.terms:
-            yield from explained.paragraph(f"{self._roots()} has no elements: nothing to weigh.")
+        if not self.weights.total:
+            has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
+            text = f"{self._roots()} {has}, so there is nothing to weigh: every gradient is 0."
+            yield from explained.paragraph(text)
             return
         if self.is_plain():
             label = explained.root_label(0)
@@ -209,7 +211,7 @@ class WeightTeller:
             yield label, got
             return
         yield label, Amount(math.hypot(*added), tuple(added))
-        yield "hooks made it", got
+        yield "hooks made it" if self.explained.is_hooked else "the leaf got", got
 
     def _added(self, column: int) -> list[float] | None:
         scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]

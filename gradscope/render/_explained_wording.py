@@ -13,7 +13,7 @@ from functools import cached_property
 from gradscope import notation, operands
 from gradscope.escaping import one_line, visible
 from gradscope.explanation import Local, Step
-from gradscope.operands import Operation, share_a_name
+from gradscope.operands import Operation, part_of_target, share_a_name
 from gradscope.render import numbers
 from gradscope.render._explained import Explained
 from gradscope.report import Node
@@ -46,14 +46,35 @@ class Wording:
         if origin is None or self.node.backward_made or not self.function:
             return None
         expression = visible(one_line(origin.expression))
-        return operands.read(expression, self.op, self.function)
+        readings = operands.read(expression, self.op, self.function)
+        if len(readings) < 2:
+            return next(iter(readings), None)
+        # Which of them is meant shows in what the edges lead to.
+        return next((one for one in readings if not self._is_contradicted(one)), None)
+
+    def _is_contradicted(self, reading: Operation) -> bool:
+        """Whether a reading gives an operand that carries a gradient another text than it has."""
+        parameters = operands.parameters(self.rule.function)
+        given = dict(zip(reading.order(parameters), reading.operands, strict=False))
+        if len(reading.operands) > len(parameters):
+            return True
+        for argument in self.step.arguments:
+            if self._edge_of(argument) is None:
+                continue
+            text, known = given.get(argument), self._target_text(argument)
+            if text is None:
+                if not any(one.startswith(f"{argument}=") for one in reading.keywords):
+                    return True
+            elif operands.is_number(text) or (text != known and known in reading.operands):
+                return True
+        return False
 
     @cached_property
     def _written(self) -> list[str]:
         """The function's arguments in the order in which the operation writes them."""
         if self.operation is None:
             return []
-        names = operands.parameters(self.rule.function)[: len(self.operation.operands)]
+        names = self.operation.order(operands.parameters(self.rule.function))
         return names[::-1] if self._is_reflected(names) else names
 
     def _is_reflected(self, names: list[str]) -> bool:
@@ -100,7 +121,8 @@ class Wording:
             return self.explained.name(target.id)
         origin = self.graph.origin_of(target)
         if target.variable or origin is None:
-            return visible(target.variable)
+            output = self.explained.edge(edge).output
+            return visible(part_of_target(target.variable, output, len(target.outputs)))
         # An inner node of one expression has no words of its own.
         if target.origin == self.node.origin:
             return self._transposed(target)
@@ -175,10 +197,16 @@ class Wording:
             return notation.sent_complex(self.op, argument, texts, self._is_real(edge))
         symbol = "" if self._is_rounded else notation.derivative(self.op, argument, texts)
         if not symbol:
-            return notation.sent(self.op, argument, texts) or self._plain_local(edge)
+            sent = notation.sent(self.op, argument, texts, self._formula(argument))
+            return sent or self._plain_local(edge)
         if not texts.get(argument):
             return self._plain_local(edge)
         return " ".join([f"{self._left(argument, texts)} = {symbol}", *self._numbers(edge, symbol)])
+
+    def _formula(self, argument: str) -> str:
+        """Torch's own formula for an argument, or ""."""
+        formulas = self.rule.formulas
+        return next((one.text for one in formulas if argument in one.arguments), "")
 
     def _numbers(self, edge: int, symbol: str) -> Iterator[str]:
         """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""

@@ -37,7 +37,8 @@ INKS: dict[Verdict, str] = {
 
 LEGEND: dict[Verdict, str] = {
     "rounding": "the formulas are right, the program's own precision loses this much",
-    "unresolved": "rounding hides the differences, or two step sizes do not agree",
+    "unresolved": "rounding hides the differences, two step sizes do not agree, or only the whole "
+    "program can be compared",
     "kink": "not differentiable here: the slopes to the two sides differ, or are not finite",
     "meant": "backward differs from the derivative, and seems made to",
     "random": "forward gives another result each time it is run",

@@ -16,6 +16,7 @@ import msgspec
 from gradscope.escaping import as_json, one_line, visible
 from gradscope.filesystem import here
 from gradscope.observations import Finding
+from gradscope.plain import storable
 from gradscope.render._findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render._table import painter, plain
 from gradscope.render._text import ASCII, UNICODE
@@ -53,13 +54,13 @@ def json(report: Report, _options: Options) -> str:
         "findings": [_plain(finding) for finding in report.findings],
         "report": {
             "format": report.format,
-            "meta": msgspec.to_builtins(report.meta),
+            "meta": report.meta,
             "notes": list(report.notes),
             "nodes": len(report.graph.nodes),
-            "steps": [msgspec.to_builtins(step) for step in steps],
+            "steps": list(steps),
         },
     }
-    return as_json(json_module.dumps(data, indent=2, ensure_ascii=False)) + "\n"
+    return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
 
 
 def github(report: Report, _options: Options) -> str:

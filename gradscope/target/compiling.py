@@ -12,6 +12,8 @@ import warnings
 from types import CodeType
 from typing import Any
 
+from gradscope.garbage import collector_paused
+
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 _DEPTH_PROBE = compile(
     """
@@ -82,8 +84,10 @@ def level_recursion() -> None:
     if limit > _DEEPEST_PROBED:
         return
     probed: dict[str, Any] = {}
-    # Measured, not counted: what a call of C costs differs between versions.
-    exec(_DEPTH_PROBE, probed)
+    # Measured, not counted: what a call of C costs differs between versions.  Nothing may be
+    # collected down there: whatever code that runs would find no room.
+    with collector_paused():
+        exec(_DEPTH_PROBE, probed)
     # A module that python itself runs counts as one call, and so does this function.
     sys.setrecursionlimit(limit + (limit - 1 - probed["depth"]) - 1)
 

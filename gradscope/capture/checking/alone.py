@@ -13,6 +13,7 @@ from functools import cached_property
 import torch
 
 from gradscope.capture.checking.call import Call
+from gradscope.capture.checking.forms import TRIANGLES, is_square, part_of
 from gradscope.capture.checking.replay import (
     Tensors,
     Unrepeatable,
@@ -20,8 +21,10 @@ from gradscope.capture.checking.replay import (
     make_again,
 )
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.finite import weights
+from gradscope.capture.finite import STEP, weights
 from gradscope.errors import described
+
+SEED = 0
 
 ROUNDING = 1e-15
 """What float64 loses of a sum, relative to its terms."""
@@ -128,6 +131,43 @@ class Alone:
                 float((real(one)[finite] * real(weight)[finite]).sum())
                 for one, weight, finite in terms
             )
+
+    def direction(self, number: int, among: range | None = None) -> torch.Tensor:
+        """The same random direction for an input each time, in real numbers; 0 for elements that
+        are not in a range."""
+        tensor = real(self.inputs[number])
+        own = torch.Generator().manual_seed(SEED)
+        whole = torch.randn(tensor.numel(), generator=own, dtype=torch.float64)
+        if among is not None:
+            whole[: among.start] = 0
+            whole[among.stop :] = 0
+        return whole.reshape(tensor.shape).to(tensor.device)
+
+    def along(self, number: int, direction: torch.Tensor) -> Callable[[float], float]:
+        """What :meth:`value` gives when an input is moved; it is put back each time."""
+        tensor = real(self.inputs[number])
+        start = tensor.clone()
+
+        def at(shift: float) -> float:
+            tensor.add_(direction, alpha=shift)
+            try:
+                return self.value()
+            finally:
+                tensor.copy_(start)
+
+        return at
+
+    def is_half_read(self, number: int) -> bool:
+        """Whether the results stay the same when one triangle of an input's matrices is moved."""
+        tensor = self.inputs[number]
+        if not is_square(tensor):
+            return False
+        here = self.value()
+        moves = (part_of(self.direction(number), part, tensor) for part in TRIANGLES)
+        return any(
+            all(at(shift) == here for shift in (-STEP, STEP))
+            for at in (self.along(number, move) for move in moves)
+        )
 
     def gradients(self) -> Gradients:
         """The gradient of that number by every input, as backward gives it.

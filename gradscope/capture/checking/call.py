@@ -5,6 +5,7 @@ Knows nothing of how calls come on the tape.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,6 +50,30 @@ class Call:
         owner = getattr(self.function, "__self__", None)
         is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
         return owner if is_function else None
+
+    @property
+    def is_torchs(self) -> bool:
+        """Whether torch itself holds the derivative: no custom Function, nor an operation that a
+        library has registered with a backward of its own."""
+        module = getattr(self.function, "__module__", None) or "torch"
+        library = module.removeprefix("torch._ops.")
+        is_of_torch = module.partition(".")[0] == "torch" and library in (module, "aten", "prims")
+        return is_of_torch and self.custom is None
+
+    def option(self, name: str) -> Any:
+        """What was given for a parameter; its default, and None where there is no such one."""
+        args, kwargs = pytree.tree_unflatten(self.leaves, self.spec)
+        try:
+            bound = inspect.signature(self.function).bind(*args, **kwargs)
+        except (TypeError, ValueError):  # C functions tell no signature
+            return kwargs.get(name)
+        bound.apply_defaults()
+        return bound.arguments.get(name)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it drew random numbers."""
+        return self.random is not None or bool(self.random_on)
 
     @property
     def is_backward(self) -> bool:

@@ -9,18 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch.autograd.function import BackwardCFunction
-from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture import saved
-from gradscope.capture.checking.alone import Alone, Gradients, cotangent, real
+from gradscope.capture.checking.alone import Alone, Gradients
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.compare import Compared
+from gradscope.capture.checking.forms import FORMS
 from gradscope.capture.checking.replay import Unrepeatable
 from gradscope.capture.checking.request import Check
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.nodes import outputs_of
-from gradscope.capture.summary import number
+from gradscope.capture.checking.stale import Own, beside_own
 from gradscope.checks import MEANT, CallCheck, Comparison, Verdict
 
 LARGE = 10_000_000
@@ -29,12 +26,29 @@ LARGE = 10_000_000
 MAX_CUSTOM = 200
 """Calls of custom Functions that are checked unasked."""
 
-STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
-"""How far the gradients of the program's own node may be from those in float64, relative."""
-
 _RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
 
-Own = list[torch.Tensor | None]
+Told = tuple[Verdict, tuple[Comparison, ...], str]
+"""The verdict on a call, its inputs, and the reason."""
+
+LEFT = "right when run alone: in the program it used what another call had left"
+FLAT = "its forward is flat here, so that backward stands in for a derivative"
+SAMPLE = (
+    "it draws a sample, and torch gives samples no gradient: rsample of torch.distributions has "
+    "one, as has mean + std * torch.randn_like(mean)"
+)
+BY_DISTRIBUTION = (
+    "it draws a sample, and its gradient is that of the distribution, not of this one draw"
+)
+BY_FREQUENCY = "scale_grad_by_freq divides the gradient of each row by how often it is looked up"
+OF_TORCH = (
+    "an operation of torch itself: it may assume something of its operands that does not hold "
+    "here, such as indices that all differ, or memory that does not overlap"
+)
+ONLY_ALONE = (
+    "on its own it differs, in the program it does not: there it takes no such step, or what the "
+    "call leaves open (a sign, a basis) makes no difference"
+)
 
 
 class Selection:
@@ -80,6 +94,9 @@ class Examined:
         own: of custom Functions the gradients that the program's own node gives, if known.
         name_of: what the program calls an operand.
         selection: says what is too large.
+
+    ``found`` is what came of each call; ``half_readers`` are the functions that were seen to read
+    one triangle only of an operand.
     """
 
     def __init__(
@@ -89,7 +106,8 @@ class Examined:
         name_of: Callable[[Slot], str],
         selection: Selection,
     ) -> None:
-        self.found: list[CallCheck] = []
+        self.found: dict[Call, CallCheck] = {}
+        self.half_readers: set[str] = set()
         self._selected = selected
         self._own = own
         self._name_of = name_of
@@ -105,11 +123,9 @@ class Examined:
             verdict, inputs, reason = self._checked(call, operands)
         except Unrepeatable as error:
             verdict, inputs, reason = "not checked", (), error.what
-        self.found.append(CallCheck(nodes, function, verdict, inputs, reason))
+        self.found[call] = CallCheck(nodes, function, verdict, inputs, reason)
 
-    def _checked(
-        self, call: Call, operands: Callable[[Slot], torch.Tensor]
-    ) -> tuple[Verdict, tuple[Comparison, ...], str]:
+    def _checked(self, call: Call, operands: Callable[[Slot], torch.Tensor]) -> Told:
         if call.is_backward:
             raise Unrepeatable("a backward pass made it; only the whole program covers it")
         if call.problem:
@@ -120,19 +136,73 @@ class Examined:
         alone = Alone(call, operands)
         if alone.is_random():
             return "random", (), "two runs with the same random state give different results"
+        try:
+            return self._compared(call, alone)
+        except Unrepeatable:
+            if call.is_torchs:
+                self._note_half_read(call, alone, range(len(alone.inputs)))
+            raise
+
+    def _compared(self, call: Call, alone: Alone) -> Told:
         gradients = alone.gradients()
         compared = Compared(alone, gradients)
         names = [self._name_of(slot) for slot in alone.slots]
         inputs = tuple(compared.inputs(names))
-        found = {one.verdict for one in inputs}
-        verdict: Verdict = next((rank for rank in _RANKS if rank in found), "right")
+        verdict = _worst(inputs)
         if gradients.changed_upstream:
             return "wrong", inputs, "its backward changes the gradient it is given in place"
+        if verdict == "wrong" and call.is_torchs:
+            told = _of_torch(call, gradients, compared, inputs)
+            return told or self._assumed(call, alone, compared, inputs)
         if verdict == "wrong":
             return _meant(call, alone, compared, inputs)
-        if call not in self._own:
-            return verdict, inputs, ""
-        return _beside_own(alone, gradients, self._own[call], verdict, inputs, call)
+        own = self._own.get(call)
+        stale = None if own is None else beside_own(call, alone, gradients, own, inputs)
+        return (verdict, inputs, "") if stale is None else ("wrong", stale, LEFT)
+
+    def _assumed(
+        self, call: Call, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]
+    ) -> Told:
+        """A call of torch's own differs: perhaps for steps that it does not expect."""
+        wrong = [one.input for one in inputs if one.verdict == "wrong"]
+        half_read = self._note_half_read(call, alone, wrong)
+        told, reasons = list(inputs), []
+        for position, one in enumerate(inputs):
+            pairs = ((form, compared.within(form, one)) for form in FORMS if one.input in half_read)
+            form, kept = next((pair for pair in pairs if pair[1] is not None), (None, None))
+            if form is not None and kept is not None:
+                told[position] = kept
+                tensor, name = alone.inputs[one.input], _named(one)
+                is_so = "" if form.has(tensor) else ", which it is not"
+                reasons.append(
+                    f"it reads one triangle of {name} and assumes that it is {form.name(tensor)}"
+                    f"{is_so}: moved so that it stays so"
+                )
+        verdict = _worst(told)
+        if verdict == "wrong":
+            halves = [
+                f"it reads one triangle of {_named(one)} and assumes what the other holds"
+                for one in inputs
+                if one.input in half_read
+            ]
+            return verdict, tuple(told), "; ".join(halves) or OF_TORCH
+        return verdict, tuple(told), "; ".join(reasons)
+
+    def _note_half_read(self, call: Call, alone: Alone, inputs: Iterable[int]) -> list[int]:
+        """Those of some inputs of which one triangle only is read; noted for the leaves."""
+        found = [number for number in inputs if alone.is_half_read(number)]
+        if found:
+            self.half_readers.add(function_name(call))
+        return found
+
+
+def _named(one: Comparison) -> str:
+    return one.name or f"input {one.input}"
+
+
+def _worst(inputs: Iterable[Comparison]) -> Verdict:
+    found = {one.verdict for one in inputs}
+    return next((rank for rank in _RANKS if rank in found), "right")
 
 
 def function_name(call: Call) -> str:
@@ -144,95 +214,29 @@ def function_name(call: Call) -> str:
     return str(getattr(owner, "__name__", name)) if name in ("__get__", "__set__") else name
 
 
-def _meant(
-    call: Call, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]
-) -> tuple[Verdict, tuple[Comparison, ...], str]:
-    """Backward differs: perhaps it is made to."""
-    reason = ""
+def _of_torch(
+    call: Call, gradients: Gradients, compared: Compared, inputs: tuple[Comparison, ...]
+) -> Told | None:
+    """What a call of torch's own has instead of a derivative, if it has."""
     if compared.is_flat:
-        # Also torch's own, such as gumbel_softmax with hard=True.
-        reason = "its forward is flat here, so that backward stands in for a derivative"
-    elif call.custom is None:
-        pass
-    elif any(alone.is_identity(one.input) for one in inputs if one.verdict == "wrong"):
-        reason = "its forward is the identity, so that it is there for its backward"
-    elif MEANT.search(call.custom.__name__) and all(
-        one.numeric == 0 for one in inputs if one.verdict == "wrong"
-    ):
-        reason = "its forward is flat there, and its name says that this is meant"
-    return ("meant" if reason else "wrong"), inputs, reason
+        return "meant", inputs, FLAT  # such as gumbel_softmax with hard=True
+    wrong = [gradients.of_inputs[one.input] for one in inputs if one.verdict == "wrong"]
+    if call.draws:
+        has_some = any(one is not None and bool(one.any()) for one in wrong)
+        return "meant", inputs, BY_DISTRIBUTION if has_some else SAMPLE
+    if call.option("scale_grad_by_freq"):
+        return "meant", inputs, BY_FREQUENCY
+    return None
 
 
-# ---------------------------------------------------------------- the program's own node
-
-
-def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
-    """What the node that a custom Function left in the graph gives for fixed upstream gradients,
-    one gradient an argument; None when that cannot be asked."""
-    node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
-    if node is None or call.problem or saved.is_released(node):
-        return None
-    upstream = [_upstream(described) for described in outputs_of(node)]
-    try:
-        with torch.no_grad():
-            found = node.apply(*upstream)
-    except Exception:
-        return None
-    found = found if isinstance(found, tuple) else (found,)
-    still = [one.detach().clone() if isinstance(one, torch.Tensor) else None for one in found]
-    return still if len(still) == len(call.leaves) else None
-
-
-def _upstream(described: Any) -> torch.Tensor:
-    like = torch.empty(tuple(described.shape), dtype=described.dtype, device=described.device)
-    if not (like.is_floating_point() or like.is_complex()):
-        return torch.zeros_like(like)
-    return cotangent(like).to(like.dtype)
-
-
-def _beside_own(
-    alone: Alone,
-    gradients: Gradients,
-    own: Own,
-    verdict: Verdict,
-    inputs: tuple[Comparison, ...],
-    call: Call,
-) -> tuple[Verdict, tuple[Comparison, ...], str]:
-    """The gradients of a fresh run beside those of the node that is in the graph."""
-    for comparison in inputs:
-        slot, fresh = alone.slots[comparison.input], gradients.of_inputs[comparison.input]
-        mine = [one for leaf, one in zip(call.leaves, own, strict=True) if leaf is slot]
-        if fresh is None or len(mine) != 1 or mine[0] is None:
-            continue
-        tolerance = STALE.get(mine[0].dtype)
-        if tolerance is None or not _fits(mine[0], fresh):
-            continue
-        left, right = real(mine[0]).double(), real(fresh)
-        left = left.sum_to_size(right.shape)
-        difference = (left - right).abs()
-        if float(difference.norm()) <= tolerance * float(right.norm()) + 1e-7:
-            continue
-        index = tuple(int(i) for i in torch.unravel_index(difference.argmax(), right.shape))
-        analytic, numeric = float(left[index]), float(right[index])
-        error = abs(analytic - numeric) / max(abs(analytic), abs(numeric))
-        told = Comparison(
-            comparison.input,
-            comparison.name,
-            "wrong",
-            number(analytic),
-            number(numeric),
-            number(error),
-            index,
-        )
-        rest = tuple(told if one is comparison else one for one in inputs)
-        reason = "right when run alone: in the program it used what another call had left"
-        return "wrong", rest, reason
-    return verdict, inputs, ""
-
-
-def _fits(mine: torch.Tensor, fresh: torch.Tensor) -> bool:
-    """Whether torch would sum one gradient to the shape of the other, as it does by itself."""
-    try:
-        return fresh.expand(mine.shape).shape == mine.shape
-    except RuntimeError:
-        return False
+def _meant(call: Call, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]) -> Told:
+    """The backward of a Function of the program differs: perhaps it is made to."""
+    wrong = [one for one in inputs if one.verdict == "wrong"]
+    name = function_name(call)
+    if compared.is_flat:
+        return "meant", inputs, FLAT
+    if call.custom is not None and any(alone.is_identity(one.input) for one in wrong):
+        return "meant", inputs, "its forward is the identity, so that it is there for its backward"
+    if MEANT.search(name) and all(one.numeric == 0 for one in wrong):
+        return "meant", inputs, "its forward is flat there, and its name says that this is meant"
+    return "wrong", inputs, ""

@@ -12,18 +12,17 @@ from collections.abc import Iterator
 import torch
 
 from gradscope.capture.checking.alone import Alone, Gradients, real
+from gradscope.capture.checking.forms import Form, Part, part_of
 from gradscope.capture.checking.judging import Judged, Ruler, judge
-from gradscope.capture.finite import ELEMENTS, STEP, along_element, element_of, spread
-from gradscope.capture.summary import number
+from gradscope.capture.finite import ELEMENTS, STEP, along, along_element, element_of, spread
 from gradscope.checks import Comparison
+from gradscope.plain import number
 
 TOLERANCE = 1e-4
 """In float64, relative; differences of a well-conditioned function are right to some 1e-9."""
 
 FEW = 4_096
 """Elements of all inputs up to which single elements are moved too."""
-
-SEED = 0
 
 
 class Compared:
@@ -51,13 +50,22 @@ class Compared:
             sure = [judged for judged, _ in found if judged.verdict != "kink"]
             self.is_flat &= all(judged.numeric == 0 for judged in sure)
             if found:
-                worst = max(found, key=_badness)
-                yield _plain(position, name, *worst, self._gradients.of_inputs[position] is None)
+                yield self._plain(position, name, *max(found, key=_badness))
+
+    def within(self, form: Form, one: Comparison) -> Comparison | None:
+        """How the two compare for steps of an input that keep a form; None where they differ."""
+        judged = self._direction(one.input, form.project)
+        if judged.verdict != "right":
+            return None
+        return self._plain(one.input, one.name, judged, None)
+
+    def _slopes(self, position: int) -> torch.Tensor:
+        """The gradient of an input as real numbers, 0 where backward gave none."""
+        tensor, gradient = self._alone.inputs[position], self._gradients.of_inputs[position]
+        return real(torch.zeros_like(tensor) if gradient is None else gradient.to(tensor.dtype))
 
     def _input(self, position: int) -> Iterator[tuple[Judged, tuple[int, ...] | None]]:
-        tensor = real(self._alone.inputs[position])
-        gradient = self._gradients.of_inputs[position]
-        slopes = torch.zeros_like(tensor) if gradient is None else real(gradient).to(tensor.dtype)
+        tensor, slopes = real(self._alone.inputs[position]), self._slopes(position)
         sizes = _Sizes(tensor, slopes)
         count = tensor.numel()
         few = count <= ELEMENTS or self._alone.elements <= FEW
@@ -68,15 +76,25 @@ class Compared:
                 yield self._element(tensor, slopes, element, sizes)
         if count <= ELEMENTS:
             return
-        judged = self._direction(tensor, slopes, range(count), sizes)
+        broken = self._broken(tensor, slopes)
+        if broken is not None:
+            yield self._element(tensor, slopes, broken, sizes)
+        judged = self._direction(position)
         if judged.verdict == "wrong":
-            yield self._found(tensor, slopes, sizes) or (judged, None)
+            yield self._found(position) or (judged, None)
             return
         yield judged, None
         if judged.verdict != "right" and not few:
             # A kink at one element hides the others from a direction.
             for index in spread(count, 4):
                 yield self._element(tensor, slopes, element_of(index, tensor.shape), sizes)
+
+    def _broken(self, tensor: torch.Tensor, slopes: torch.Tensor) -> tuple[int, ...] | None:
+        """The first element at which results that are not finite leave no gradient."""
+        found = ((~slopes.isfinite()) & tensor.isfinite()).flatten()
+        if self._alone.is_finite or not bool(found.any()):
+            return None
+        return element_of(int(found.to(torch.uint8).argmax()), tensor.shape)
 
     def _element(
         self, tensor: torch.Tensor, slopes: torch.Tensor, index: tuple[int, ...], sizes: _Sizes
@@ -90,51 +108,60 @@ class Compared:
         return judged, index
 
     def _direction(
-        self, tensor: torch.Tensor, slopes: torch.Tensor, part: range, sizes: _Sizes
+        self, position: int, part: Part | None = None, among: range | None = None
     ) -> Judged:
-        """All elements of a part of an input together."""
-        own = torch.Generator().manual_seed(SEED)
-        whole = torch.randn(tensor.numel(), generator=own, dtype=torch.float64)
-        some = torch.zeros_like(whole)
-        some[part.start : part.stop] = whole[part.start : part.stop]
-        direction = some.reshape(tensor.shape).to(tensor.device)
+        """All elements of an input together: of all of it, of a part of its matrices, or of a
+        range of elements."""
+        operand, slopes = self._alone.inputs[position], self._slopes(position)
+        tensor = real(operand)
+        sizes = _Sizes(tensor, slopes)
+        direction = self._alone.direction(position, among)
+        if part is not None:
+            direction = part_of(direction, part, operand)
         direction[~tensor.isfinite()] = 0
-        start = tensor.clone()
-
-        def at(shift: float) -> float:
-            tensor.add_(direction, alpha=shift)
-            try:
-                return self._alone.value()
-            finally:
-                tensor.copy_(start)
-
+        if not self._alone.is_finite:
+            # Results that are not finite leave no gradient; see _broken.
+            direction[~slopes.isfinite()] = 0
+        terms = along(slopes, direction)
         # As large as the sum is when its terms have random signs.
-        scale = float(torch.linalg.vector_norm(slopes * direction))
+        scale = float(torch.linalg.vector_norm(terms))
         ruler = Ruler(TOLERANCE, max(scale, sizes.floor), self._noise)
-        analytic = float((slopes * direction).sum())
         step = STEP * sizes.typical
+        at = self._alone.along(position, direction)
         # The smaller step comes by fewer of the kinks that a large tensor is full of.
-        return judge(analytic, at, self._here, [step, step / 100], ruler)
+        return judge(float(terms.sum()), at, self._here, [step, step / 100], ruler)
 
-    def _found(
-        self, tensor: torch.Tensor, slopes: torch.Tensor, sizes: _Sizes
-    ) -> tuple[Judged, tuple[int, ...]] | None:
+    def _found(self, position: int) -> tuple[Judged, tuple[int, ...]] | None:
         """The element behind a direction that disagrees, by halving."""
+        tensor, slopes = real(self._alone.inputs[position]), self._slopes(position)
         part = range(tensor.numel())
         while len(part) > 1:
             middle = (part.start + part.stop) // 2
             halves = range(part.start, middle), range(middle, part.stop)
             wrong = (
-                half
-                for half in halves
-                if self._direction(tensor, slopes, half, sizes).verdict == "wrong"
+                half for half in halves if self._direction(position, among=half).verdict == "wrong"
             )
             half = next(wrong, None)
             if half is None:
                 return None
             part = half
+        sizes = _Sizes(tensor, slopes)
         found = self._element(tensor, slopes, element_of(part.start, tensor.shape), sizes)
         return found if found[0].verdict == "wrong" else None
+
+    def _plain(
+        self, position: int, name: str, judged: Judged, element: tuple[int, ...] | None
+    ) -> Comparison:
+        is_none = self._gradients.of_inputs[position] is None
+        return Comparison(
+            position,
+            name,
+            judged.verdict,
+            None if is_none else number(judged.analytic),
+            number(judged.numeric),
+            number(judged.error),
+            element,
+        )
 
 
 class _Sizes:
@@ -162,21 +189,3 @@ def _badness(found: tuple[Judged, tuple[int, ...] | None]) -> tuple[int, float]:
     judged = found[0]
     difference = abs(judged.analytic - judged.numeric)
     return _RANKS[judged.verdict], difference if math.isfinite(difference) else math.inf
-
-
-def _plain(
-    position: int,
-    name: str,
-    judged: Judged,
-    element: tuple[int, ...] | None,
-    is_none: bool,
-) -> Comparison:
-    return Comparison(
-        position,
-        name,
-        judged.verdict,
-        None if is_none else number(judged.analytic),
-        number(judged.numeric),
-        number(judged.error),
-        element,
-    )

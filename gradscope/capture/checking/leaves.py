@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -26,6 +27,15 @@ HOOKS = "hooks of the program are left out: its own graph would have run them on
 
 Found = tuple[tuple[LeafCheck, ...], str]
 """What was compared, and why no more."""
+
+
+class Doubts(NamedTuple):
+    """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
+    what the tape runs; and calls that read one triangle only of an operand: what is called, and the
+    nodes that it made."""
+
+    unsure: Iterable[int]
+    half_read: Sequence[tuple[str, tuple[int, ...]]]
 
 
 def own_gradients(placed: Placed) -> Gradients | None:
@@ -62,7 +72,7 @@ def check_leaves(
     replay: Replay,
     values: Mapping[Slot, torch.Tensor],
     gradients: Gradients | None,
-    unsure: Iterable[int],
+    doubts: Doubts,
 ) -> Found:
     """Compare the leaves.
 
@@ -71,7 +81,7 @@ def check_leaves(
         replay: the calls, made once.
         values: what the roots were then.
         gradients: one a leaf; None to take those of the calls made again, which no hook sees.
-        unsure: nodes whose backward is not the derivative of what the tape runs.
+        doubts: what the check of single calls has left.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
@@ -79,14 +89,21 @@ def check_leaves(
     weights = _weights(placed)
     tolerance = _tolerance(placed)
     _refuse(placed, values, tolerance)
-    blocked = _blocked(placed, replay, unsure)
+    blocked = _blocked(placed, replay, doubts.unsure)
     reasons = [] if gradients is not None else [HOOKS]
     if gradients is None:
         gradients = _without_hooks(placed, replay, weights)
     leaves = list(_leaves(placed, gradients, blocked))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
-    found = tuple(Whole(replay, weights, values, tolerance).check(leaves, work))
+    half_read = {
+        leaf: function
+        # In the order of the program, the first one last: it is nearest to the leaf, and stays.
+        for function, nodes in reversed(doubts.half_read)
+        for leaf in placed.leaves_behind(nodes)
+    }
+    whole = Whole(replay, weights, values, tolerance, half_read)
+    found = tuple(whole.check(leaves, work))
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:

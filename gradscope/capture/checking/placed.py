@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
+
+import torch
 
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.replay import needed
-from gradscope.capture.checking.slots import Slot
+from gradscope.capture.checking.slots import Given, Slot, is_usable
 from gradscope.capture.checking.tape import Tape
 from gradscope.capture.nodes import is_leaf
 from gradscope.capture.study import Live
+from gradscope.operands import part_of_target
 from gradscope.report import Node
 
 
@@ -34,7 +38,7 @@ class Placed:
             for position, node in enumerate(self.walked.nodes)
             if not is_leaf(node)
         }
-        found = ((tape.slot_of(root), root) for root in live.roots)
+        found = ((tape.slot_of(root) or _leaf_slot(root), root) for root in live.roots)
         self.roots = {slot: root for slot, root in found if slot is not None}
         self.calls = needed(tape.taped, set(self.positions), self.roots)
         self.nodes = {call: self._nodes_of(call) for call in self.calls}
@@ -60,9 +64,12 @@ class Placed:
     def _names(self) -> dict[Slot, str]:
         found: dict[Slot, str] = {}
         for call in self.calls:
-            for slot in (*call.results, call.changed):
-                if slot is not None and self.nodes[call]:
-                    found.setdefault(slot, self._node_name(self.nodes[call][0]))
+            whole = self._node_name(self.nodes[call][0]) if self.nodes[call] else ""
+            for number, slot in enumerate(call.results):
+                if slot is not None and whole:
+                    found.setdefault(slot, part_of_target(whole, number, len(call.results)))
+            if call.changed is not None and whole:
+                found.setdefault(call.changed, whole)
         return found
 
     @cached_property
@@ -98,6 +105,11 @@ class Placed:
                 found.add(target)
         return found
 
+    def leaves_behind(self, start: Iterable[int]) -> set[int]:
+        """The leaves, by their numbers, that backward comes to from these nodes."""
+        behind = self.behind(start)
+        return {number for number, leaf in enumerate(self.graph.leaves) if leaf.node in behind}
+
     @property
     def has_hooks(self) -> bool:
         """Whether a backward pass of ours would run hooks of the program."""
@@ -107,9 +119,16 @@ class Placed:
         """For every leaf, by its number, its slots on the tape."""
         numbers = {id(variable): number for number, variable in enumerate(self.variables)}
         found: dict[int, list[Slot]] = {}
-        for slot in dict.fromkeys(slot for call in self.calls for slot in call.slots):
+        taken = (slot for call in self.calls for slot in call.slots)
+        for slot in dict.fromkeys((*self.roots, *taken)):
             if slot.given is not None and slot.given.leaf is not None:
                 number = numbers.get(id(slot.given.leaf()))
                 if number is not None:
                     found.setdefault(number, []).append(slot)
         return found
+
+
+def _leaf_slot(root: Any) -> Slot | None:
+    """The slot of a leaf that is a root and that no call has taken."""
+    is_plain = isinstance(root, torch.Tensor) and is_usable(root)
+    return Slot(Given.of(root)) if is_plain and root.is_leaf else None

@@ -25,26 +25,18 @@ _WIDENING = {
     torch.Tensor.float: torch.Tensor.double,
     torch.Tensor.half: torch.Tensor.double,
     torch.Tensor.bfloat16: torch.Tensor.double,
+    torch.Tensor.cfloat: torch.Tensor.cdouble,  # type: ignore[attr-defined]
+    torch.Tensor.chalf: torch.Tensor.cdouble,  # type: ignore[attr-defined]
 }
 """Methods that name their dtype."""
 
 
-def _hermitian(matrix: torch.Tensor) -> torch.Tensor:
-    return (matrix + matrix.mH) / 2
-
-
 _ASSUMED: dict[Any, Callable[[torch.Tensor], torch.Tensor]] = {
-    torch.linalg.eigh: _hermitian,
-    torch.linalg.eigvalsh: _hermitian,
-    torch.linalg.cholesky: _hermitian,
-    torch.linalg.cholesky_ex: _hermitian,
-    torch.cholesky: _hermitian,
-    torch.Tensor.cholesky: _hermitian,
     torch.nn.functional.ctc_loss: lambda scores: scores.log_softmax(-1),
     torch.ctc_loss: lambda scores: scores.log_softmax(-1),
 }
-"""What torch takes an operand to be without looking, so that backward is right for such ones only:
-Hermitian, or the logarithm of probabilities.  An operand that is so stays as it is."""
+"""What torch assumes an operand to be, so that backward is right for such ones only: the logarithms
+of probabilities.  An operand that is so stays as it is."""
 
 
 class Unrepeatable(GradscopeError):

@@ -6,19 +6,22 @@ Puts the parts together; the comparisons themselves are in the other rooms.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from gradscope.capture.again import codes_of, preserved, unheard
 from gradscope.capture.checking.call import Call
-from gradscope.capture.checking.calls import Examined, Own, Selection, own_gradients
-from gradscope.capture.checking.leaves import Found, Gradients, check_leaves
+from gradscope.capture.checking.calls import ONLY_ALONE, Examined, Selection, function_name
+from gradscope.capture.checking.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.capture.checking.leaves import own_gradients as own_leaf_gradients
 from gradscope.capture.checking.placed import Placed
 from gradscope.capture.checking.replay import Replay, Unrepeatable
 from gradscope.capture.checking.request import Check
+from gradscope.capture.checking.stale import Own, own_gradients
 from gradscope.capture.study import Live
-from gradscope.checks import CallCheck, Checks
+from gradscope.checks import CallCheck, Checks, LeafCheck
 from gradscope.errors import SeedError
 from gradscope.report import Node
 
@@ -68,15 +71,39 @@ def _checked(placed: Placed, asked: Check) -> Checks:
     examined = Examined(selected, own, placed.name_of, selection)
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
-    calls = (*examined.found, *_unseen(placed, asked.node))
+    unseen = tuple(_unseen(placed, asked.node))
     compared: Found = ((), reason)
     if asked.node is None and not reason:
+        unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            compared = check_leaves(placed, replay, values, gradients, _unsure(calls))
+            doubts = Doubts(unsure, _half_read(placed, examined.half_readers))
+            compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
             compared = ((), error.what)
+    calls = tuple(_settled(placed, examined.found, compared[0]))
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
-    return Checks(calls, compared[0], selection.repeats, covered, compared[1])
+    return Checks((*calls, *unseen), compared[0], selection.repeats, covered, compared[1])
+
+
+def _half_read(placed: Placed, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """All calls of these functions in the order of the program, also those not checked one by
+    one."""
+    named = ((function_name(call), placed.nodes[call]) for call in placed.calls)
+    return [(name, nodes) for name, nodes in named if name in functions]
+
+
+def _settled(
+    placed: Placed, found: Mapping[Call, CallCheck], leaves: Sequence[LeafCheck]
+) -> Iterator[CallCheck]:
+    """The calls; none of torch's own is wrong where every leaf behind it is right."""
+    good = {leaf for one in leaves if one.verdict in ("right", "rounding") for leaf in one.leaves}
+    good -= {leaf for one in leaves if one.verdict == "wrong" for leaf in one.leaves}
+    for call, told in found.items():
+        behind = placed.leaves_behind(told.nodes) if told.verdict == "wrong" else set()
+        if behind and behind <= good and call.is_torchs:
+            yield msgspec.structs.replace(told, verdict="unresolved", reason=ONLY_ALONE)
+        else:
+            yield told
 
 
 def _own(placed: Placed, call: Call) -> Own | None:

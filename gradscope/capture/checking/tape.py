@@ -187,6 +187,8 @@ class Tape(Recorder):
         span = self.span_of(made[1] - 1)
         call.place = -1 if span is None else span.place
         self._drop_unmoved(call)
+        if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
+            call.problem = "it changes an operand in place, which backward holds fixed"
         memories = [
             (memory_of(tensor), slot) for tensor, slot in zip(operands, call.slots, strict=False)
         ]
@@ -198,6 +200,11 @@ class Tape(Recorder):
         self.taped.append(call)
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
             self._forget_half()
+
+    def _is_rewritten(self, call: Call, tensor: torch.Tensor, slot: Slot) -> bool:
+        """Whether a call has changed a leaf without history, as an embedding with ``max_norm``."""
+        is_leaf = slot.given is not None and slot.given.leaf is not None
+        return is_leaf and slot is not call.changed and self._slots.find(tensor) is not slot
 
     def _result(self, call: Call, tensor: Any, operands: list[tuple[int, Slot]]) -> Slot | None:
         if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):

@@ -16,10 +16,9 @@ from gradscope.capture.exam.loops import Accumulating
 from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.places import frames_from
-from gradscope.capture.summary import number
 from gradscope.escaping import message
 from gradscope.observations import Step
-from gradscope.plain import Number
+from gradscope.plain import Number, number
 
 _NOT_REACHED = "appears to not have been used in the graph"
 

@@ -25,8 +25,9 @@ from gradscope.capture.finite import (
     spread,
     weights,
 )
-from gradscope.capture.summary import number, readable
+from gradscope.capture.summary import readable
 from gradscope.observations import Mismatch
+from gradscope.plain import number
 
 SMALL_INPUTS = 4_096
 """Functions whose inputs have at most this many elements in all are checked unasked."""

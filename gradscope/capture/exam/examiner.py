@@ -30,10 +30,10 @@ from gradscope.capture.exam.watched import Before
 from gradscope.capture.names import Scopes
 from gradscope.capture.quiet import unseen
 from gradscope.capture.source import Sources
-from gradscope.capture.summary import number, readable
+from gradscope.capture.summary import readable
 from gradscope.errors import Fault, GradscopeError
 from gradscope.garbage import collector_paused
-from gradscope.plain import Number
+from gradscope.plain import Number, number
 from gradscope.report import Report
 from gradscope.target import StopProgram
 

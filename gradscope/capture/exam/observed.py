@@ -13,7 +13,7 @@ from gradscope.capture.exam.changes import KnownChange
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.nodes import leaf_of
-from gradscope.capture.summary import metadata, number
+from gradscope.capture.summary import metadata
 from gradscope.observations import (
     Alteration,
     Broadcast,
@@ -28,7 +28,7 @@ from gradscope.observations import (
     Observations,
     Step,
 )
-from gradscope.plain import TensorInfo
+from gradscope.plain import TensorInfo, number
 from gradscope.report import BackwardPass, Graph, Node
 
 

@@ -10,9 +10,10 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture import saved
 from gradscope.capture.nodes import torch_name
-from gradscope.capture.summary import number, readable
+from gradscope.capture.summary import readable, reducible
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
+from gradscope.plain import number
 
 FLAT = 0.01
 """A local derivative below this passes next to nothing."""
@@ -35,8 +36,8 @@ def summaries(number_of_node: int, node: LiveNode) -> Iterable[Saved]:
     for slot, tensor in saved.values(node):
         if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
             continue
-        if tensor.numel() and readable(tensor):
-            yield _summary(number_of_node, slot, tensor.detach())
+        if readable(tensor) and tensor.numel():
+            yield _summary(number_of_node, slot, reducible(tensor.detach()))
 
 
 def _summary(node: int, slot: str, tensor: torch.Tensor) -> Saved:

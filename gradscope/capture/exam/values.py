@@ -14,7 +14,7 @@ import torch
 
 from gradscope.capture.nodes import is_leaf, leaf_of
 from gradscope.capture.seen import Seen
-from gradscope.capture.summary import readable
+from gradscope.capture.summary import readable, reducible
 from gradscope.capture.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
 
 MAX_PLAIN = 2_000
@@ -149,7 +149,8 @@ class Values:
         made = grad_fn_of(out) if readable(out) else None
         if made is not None and len(self._waiting) < MAX_KEPT:
             sequence = made._sequence_nr()
-            self._waiting.append((sequence, out.output_nr, out.detach().sum()))
+            total = reducible(out.detach()).sum().abs()
+            self._waiting.append((sequence, out.output_nr, total))
 
     def _note_operands(self, seen: Seen, sequence: int) -> None:
         for tensor in seen.operands:
@@ -220,7 +221,7 @@ def count(tensor: torch.Tensor) -> Counts | None:
     """How many elements are NaN and infinite; None where all are finite or cannot be read."""
     if not readable(tensor):
         return None
-    still = tensor.detach()
+    still = reducible(tensor.detach())
     total = still.sum().item()
     if isinstance(total, complex):
         total = abs(total)

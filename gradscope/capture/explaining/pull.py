@@ -42,13 +42,19 @@ class CannotCall(Exception):
 
 
 class Puller:
-    """Calls the nodes of one walked graph."""
+    """Calls the nodes of one walked graph.
 
-    def __init__(self, walked: Walked) -> None:
+    Args:
+        walked: the graph.
+        roots: the places where backward starts.
+    """
+
+    def __init__(self, walked: Walked, roots: Iterable[Place]) -> None:
         self.walked = walked
         self.leaving: list[list[int]] = [[] for _ in walked.nodes]
         for number, (source, *_) in enumerate(walked.edges):
             self.leaving[source].append(number)
+        self._reached = {(target, output) for _, _, target, output in walked.edges} | {*roots}
         self._refusals: dict[int, str] = {}
 
     def call(self, number: int, gradients: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
@@ -70,7 +76,7 @@ class Puller:
         if reason:
             raise CannotCall(reason)
         try:
-            sent = _run(node, _arranged(node, gradients))
+            sent = _run(node, self._arranged(number, gradients))
             return {
                 edge: _fitted(sent[self.walked.edges[edge][1]], self.target(edge))
                 for edge in self.leaving[number]
@@ -129,6 +135,27 @@ class Puller:
         _, _, target, output = self.walked.edges[edge]
         return self.shape(target, output)
 
+    def _arranged(self, number: int, gradients: Mapping[int, torch.Tensor]) -> list[Gradient]:
+        """The arguments of the call: zeros for an output that backward brings a gradient to, but
+        that gets none now.
+
+        Torch's own nodes may compute with another formula, and another result, where a gradient is
+        undefined, as that of group_norm does; so what is defined here is what is defined in
+        backward. A custom Function gets zeros for all others, as torch makes them.
+        """
+        node = self.walked.nodes[number]
+        described = outputs_of(node)
+        size = max(len(described), max(gradients, default=0) + 1)
+        given: list[Gradient] = [gradients.get(output) for output in range(size)]
+        is_custom = isinstance(node, BackwardCFunction)
+        for output, like in enumerate(described):
+            one = given[output]
+            if one is None and (is_custom or (number, output) in self._reached):
+                given[output] = torch.zeros(tuple(like.shape), dtype=like.dtype, device=like.device)
+            elif one is not None and is_custom:
+                given[output] = one.clone()  # a function of the program may overwrite it
+        return given
+
     def _refusal(self, number: int) -> str:
         if number not in self._refusals:
             self._refusals[number] = _refusal(self.walked.nodes[number])
@@ -169,21 +196,6 @@ def _is_noticed(code: CodeType) -> bool:
     return written or bool(_CHANGES & set(code.co_names))
 
 
-def _arranged(node: Any, gradients: Mapping[int, torch.Tensor]) -> list[Gradient]:
-    """The arguments of the call; a custom Function gets zeros where torch would make them."""
-    described = outputs_of(node)
-    size = max(len(described), max(gradients, default=0) + 1)
-    given: list[Gradient] = [gradients.get(output) for output in range(size)]
-    if isinstance(node, BackwardCFunction):
-        for output, one in enumerate(given):
-            if one is None and output < len(described):
-                like = described[output]
-                given[output] = torch.zeros(tuple(like.shape), dtype=like.dtype, device=like.device)
-            elif one is not None:
-                given[output] = one.clone()  # a function of the program may overwrite it
-    return given
-
-
 def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
     with torch.no_grad():
         if not isinstance(node, BackwardCFunction):
@@ -220,6 +232,8 @@ def check_numbers(gradient: torch.Tensor) -> None:
     """
     if not readable(gradient):
         kind = "meta" if gradient.device.type == "meta" else name_of(gradient.layout)
-        if type(gradient) is not torch.Tensor:
+        if gradient.is_nested:
+            kind = "nested"
+        elif type(gradient) is not torch.Tensor:
             kind = type(gradient).__name__
         raise CannotCall(f"a gradient on the way is a tensor of another kind ({kind})")

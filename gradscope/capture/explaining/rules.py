@@ -14,7 +14,7 @@ from gradscope.capture.explaining.pull import backward_code
 from gradscope.capture.nodes import op_name, slots_of
 from gradscope.capture.source import Sources
 from gradscope.explanation import Listing, Rule
-from gradscope.plain import Number
+from gradscope.plain import Number, number
 
 BY_HAND = {
     "CopySlices": "in-place write into a view: what was written gets the gradient of its place, "
@@ -91,7 +91,8 @@ class Rules:
 
 
 def constants(node: Any) -> tuple[tuple[str, Number], ...]:
-    """The plain numbers among what a node saved: an exponent, a dimension, a slope."""
+    """The plain numbers among what a node saved: an exponent, a dimension, a slope; a switch is 1
+    or 0."""
     found: list[tuple[str, Number]] = []
     for slot in slots_of(node.__class__):
         # Tensors have a second, raw attribute; reading theirs may run code of the program.
@@ -101,8 +102,8 @@ def constants(node: Any) -> tuple[tuple[str, Number], ...]:
             value = getattr(node, slot)
         except RuntimeError:
             continue  # freed: said where the node is called
-        if type(value) in (int, float):
-            found.append((slot.removeprefix("_saved_"), float(_signed(value))))
+        if type(value) in (bool, int, float):
+            found.append((slot.removeprefix("_saved_"), number(float(_signed(value)))))
     return tuple(found)
 
 

@@ -48,7 +48,9 @@ class _Study:
 
     def __post_init__(self) -> None:
         self.graph: Graph = self.live.probe.graph
-        self.puller = Puller(self.live.probe.walked)
+        walked = self.live.probe.walked
+        roots = map(edge_of, self.live.roots)
+        self.puller = Puller(walked, [(walked.index[node], output) for node, output in roots])
         self.rules = Rules(formulas(self.asked.cache), self.live.recorder.sources)
 
     def explain(self) -> Explanation:

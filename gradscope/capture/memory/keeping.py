@@ -13,6 +13,7 @@ from gradscope.capture.memory.owners import leaf_tensors, owners
 from gradscope.capture.memory.peak import Peaks, awaited
 from gradscope.capture.memory.request import MemoryStudy
 from gradscope.capture.memory.twins import Candidate, twins
+from gradscope.capture.quiet import functions_off
 from gradscope.capture.saved import (
     Slot,
     attributes,
@@ -34,6 +35,13 @@ def study(live: Live, _asked: MemoryStudy) -> Memory:
         CaptureError: when an earlier backward call has freed all of it, or this torch cannot tell.
     """
     require_readable_slots()
+    # Tensors of a class of the program, and those of lazy modules, answer what is asked of them
+    # by code of their own; no code of the program is run here.
+    with functions_off():
+        return _counted(live)
+
+
+def _counted(live: Live) -> Memory:
     count = _Count(live)
     count.take_all()
     if count.freed and not count.entries():

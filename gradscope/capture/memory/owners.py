@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 
 from gradscope.capture.memory.ledger import key_of
 from gradscope.capture.names import ModuleNames
@@ -38,9 +39,9 @@ def _owned(live: Live) -> Iterator[tuple[Holding, str, torch.Tensor]]:
         if node.variable is not None:
             yield "parameter", next(iter(leaf.names), ""), node.variable
     for prefix, module in ModuleNames(live.scopes, live.recorder.modules).owners:
-        for name, parameter in module.named_parameters(prefix):
+        for name, parameter in nn.Module.named_parameters(module, prefix):
             yield "parameter", name, parameter
-        for name, buffer in module.named_buffers(prefix):
+        for name, buffer in nn.Module.named_buffers(module, prefix):
             yield "buffer", name, buffer
     for tensor in live.scopes.held_tensors():
         if not requires_grad(tensor):

@@ -1,0 +1,1 @@
+"""Every operator of torch's own operator database, through every command."""
