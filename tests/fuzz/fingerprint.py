@@ -170,6 +170,8 @@ class _Teller:
         return f"{place} in {self._storage(tensor)} {_checksum(_bits(tensor))}"
 
     def _storage(self, tensor: torch.Tensor) -> int:
+        if tensor._is_zerotensor():
+            return -1
         address = tensor.untyped_storage().data_ptr()
         return self._storages.setdefault(address, len(self._storages)) if address else -1
 

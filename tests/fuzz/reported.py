@@ -42,7 +42,9 @@ def mistakes(path: Path, command: Sequence[str], calls: Sequence[Call]) -> Itera
     if {"--gradient", "--root", "--create-graph"} & set(command) or not calls:
         return
     if not report.passes or not report.passes[0].number:
-        yield from _graph_of_some(report, calls)
+        # Of a program that failed it may be that of the last result.
+        if not any("ended with" in note for note in report.notes):
+            yield from _graph_of_some(report, calls)
         return
     backward = report.passes[0]
     if backward.number > len(calls):
@@ -76,19 +78,35 @@ def _graph(report: Report, call: Call) -> Iterator[str]:
 def _name_of(node: Node) -> str:
     if node.kind == "leaf":
         return "AccumulateGrad"
-    return "custom" if node.kind == "custom" else node.op.rpartition("::")[2]
+    return "custom" if node.kind in ("custom", "opaque") else node.op.rpartition("::")[2]
 
 
 def _gradients(report: Report, backward: BackwardPass, call: Call) -> Iterator[str]:
-    found = [_arrived(node, backward) for node in report.graph.nodes]
-    expected = [_expected(*pair) for pair in zip(call["nodes"], call["upstream"], strict=True)]
+    found = sorted((_arrived(node, backward) for node in report.graph.nodes), key=_order)
+    expected = sorted(map(_expected, call["nodes"], call["upstream"]), key=_order)
     if len(found) != len(expected):
         return
-    for one, other in zip(sorted(found, key=_order), sorted(expected, key=_order), strict=True):
-        if not _agree(one, other, call["partial"]):
+    if call["partial"]:
+        # A node whose gradient is only taken, as by torch.autograd.grad, is not called by the
+        # engine, so the hooks saw fewer.
+        found, expected = _paired(found, expected)
+    for one, other in zip(found, expected, strict=True):
+        if not _agree(one, other):
             yield f"upstream gradient: {_words(one)}, and a hook saw {_words(other)}"
             return
     yield from _leaves(backward, call)
+
+
+def _paired(found: list[Arrived], expected: list[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
+    """For each node that was called the one that is most like it."""
+    called = [one for one in expected if one[1] is not None]
+    rest, pairs = list(found), []
+    for one in called:
+        alike = [other for other in rest if _agree(other, one)]
+        other = alike[0] if alike else next(other for other in rest if other[0] == one[0])
+        rest.remove(other)
+        pairs.append(other)
+    return pairs, called
 
 
 def _leaves(backward: BackwardPass, call: Call) -> Iterator[str]:
@@ -149,12 +167,9 @@ def _order(arrived: Arrived) -> tuple[str, int, tuple[tuple[int, float], ...]]:
     return name, norms is not None, tuple(numbers)
 
 
-def _agree(found: Arrived, expected: Arrived, is_partial: bool) -> bool:
+def _agree(found: Arrived, expected: Arrived) -> bool:
     if found[0] != expected[0]:
         return False
-    # A node whose gradient is only taken, as by torch.autograd.grad, is not called by the engine.
-    if is_partial and expected[1] is None:
-        return True
     if found[1] is None or expected[1] is None:
         # A node that was called with nothing may count as not reached.
         rest = found[1] if expected[1] is None else expected[1]

@@ -173,8 +173,8 @@ class _Writer:
             ]
         # Backward and plain arithmetic hold together what the others make.
         kind = self.random.random()
-        if kind < 0.45:
-            wanted = ("backward",) if kind < 0.13 else ("arithmetic", "reductions", "values")
+        if kind < 0.25:
+            wanted = ("backward",) if kind < 0.1 else ("arithmetic", "reductions", "values")
             allowed = [piece for piece in allowed if piece.category in wanted] or allowed
         return self._weighted(allowed)
 
