@@ -1,4 +1,4 @@
-"""Many programs one after the other: what they were made of, what differed, and how long it took."""
+"""Many programs one after the other: what they were made of, what differed, how long it took."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Campaign:
         draft = write(seed)
         self.tally.programs += 1
         self.tally.written.update(_names(draft))
-        usable = repaired(draft, place.fresh(), place.program)
+        usable = repaired(draft, place)
         if usable is None:
             self.tally.unusable["cannot be repaired"] += 1
             return

@@ -63,7 +63,8 @@ def _around() -> Iterator[str]:
     yield f"anomaly {torch.is_anomaly_enabled()} {torch.is_anomaly_check_nan_enabled()}"
     yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
     yield f"threads {torch.get_num_threads()}"
-    modes = [type(mode).__name__ for mode in torch.overrides._get_current_function_mode_stack()]
+    stack = torch.overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    modes = [type(mode).__name__ for mode in stack]
     yield f"modes {modes} {c._len_torch_dispatch_stack()}"
     yield f"functorch {c._functorch.peek_interpreter_stack() is not None}"
     yield f"default hooks {c._autograd._top_saved_tensors_default_hooks(False) is not None}"
@@ -151,8 +152,8 @@ class _Teller:
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             return "of a transform"
         if tensor.is_nested:
-            parts = [tensor.values(), tensor.offsets()] if tensor.layout is torch.jagged else []
-            parts = parts or list(tensor.detach().unbind())
+            is_jagged = tensor.layout is torch.jagged
+            parts = [tensor.values()] if is_jagged else list(tensor.detach().unbind())
             return f"of {[self.content(part) for part in parts]}"
         if tensor.layout is torch.sparse_coo:
             parts = [tensor._indices(), tensor._values()]

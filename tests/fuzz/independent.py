@@ -18,7 +18,8 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 Seen = list[dict[str, Any]]
 """A record for each backward call: ``nodes`` (their names), ``edges`` (how many), ``upstream`` (for
 each node the norm of what it received for each output; None where nothing arrived), ``leaves`` (the
-``.grad`` of each leaf after the call), ``failed``, and ``partial`` (whether only some gradients were asked for)."""
+``.grad`` of each leaf after the call), ``failed``, and ``partial`` (whether only some gradients
+were asked for)."""
 
 MOST_NODES = 5_000
 SMALL = 16
@@ -97,9 +98,7 @@ class _Look:
     def __exit__(self, kind: object, *_: object) -> None:
         self.record["failed"] = kind is not None
         self.record["leaves"] = [
-            _value(node.variable.grad)  # type: ignore[attr-defined]
-            for node in self._nodes
-            if hasattr(node, "variable")
+            _value(node.variable.grad) for node in self._nodes if hasattr(node, "variable")
         ]
         for handle in self._handles:
             handle.remove()

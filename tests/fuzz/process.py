@@ -15,10 +15,13 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+
+LOST = 119
+"""The status of a run that was interrupted before or after what it was to run."""
 
 OWN_FOLDER = str(Path(__file__).parent) + os.sep
 
@@ -34,23 +37,45 @@ class Done:
     timed_out: bool = False
 
 
-def forked(action: Callable[[], object], folder: Path, limit: float) -> Done:
+@dataclass(frozen=True)
+class Strike:
+    """A signal that is sent to a process some seconds after its start."""
+
+    signal: int
+    after: float
+
+
+def forked(
+    action: Callable[[], object], folder: Path, limit: float, strike: Strike | None = None
+) -> Done:
     """Run ``action`` in a forked process as python would run a program, and wait for its end.
 
     Args:
         action: what to run; may raise whatever a program may raise.
         folder: an existing folder, which becomes the current directory.
         limit: seconds after which the process and its children are killed.
+        strike: a signal for the process.
     """
     out, err = folder / ".out", folder / ".err"
     start = time.monotonic()
     sys.stdout.flush()
     sys.stderr.flush()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    streams = [os.open(path, flags, 0o600) for path in (out, err)]
     child = os.fork()
     if not child:
-        _become(folder, out, err)
-        _end(_status_of(action))
+        try:
+            _become(folder, streams)
+            _end(_status_of(action))
+        finally:  # Ctrl-C outside the program: the copy must never go on as this process
+            os._exit(LOST)
+    for stream in streams:
+        os.close(stream)
+    if strike is not None and not _wait(child, strike.after):
+        os.kill(child, strike.signal)
     timed_out = not _wait(child, limit)
+    if timed_out:
+        os.kill(child, signal.SIGKILL)
     _, raw = os.waitpid(child, 0)
     # Whatever it has started and not ended is in its process group.
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -69,21 +94,19 @@ def _wait(child: int, limit: float) -> bool:
         ready, _, _ = select.select([descriptor], [], [], limit)
     finally:
         os.close(descriptor)
-    if not ready:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
     return bool(ready)
 
 
-def _become(folder: Path, out: Path, err: Path) -> None:
+def _become(folder: Path, streams: Sequence[int]) -> None:
     os.setsid()
     os.chdir(folder)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Torch has hundreds of them, which would take most of the time of a run.
     weakref.finalize._registry.clear()  # type: ignore[attr-defined]
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    for number, path in ((1, out), (2, err)):
-        descriptor = os.open(path, flags, 0o600)
+    # Those of this process are not those of a program.
+    atexit._clear()
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
+    for number, descriptor in enumerate(streams, 1):
         os.dup2(descriptor, number)
         os.close(descriptor)
     empty = os.open(os.devnull, os.O_RDONLY)
@@ -112,6 +135,8 @@ def _status_of(action: Callable[[], object]) -> int:
         return 1
     except BaseException as error:
         shown = _without_own(error.__traceback__)
+        if not hasattr(sys, "excepthook"):
+            print("sys.excepthook is missing", file=sys.stderr)
         hook = getattr(sys, "excepthook", sys.__excepthook__)
         try:
             hook(type(error), error.with_traceback(shown), shown)

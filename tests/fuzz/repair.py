@@ -16,6 +16,7 @@ from types import ModuleType
 from tests.fuzz.edit import Statement, caught, statements, without
 from tests.fuzz.pieces import Piece
 from tests.fuzz.process import forked
+from tests.fuzz.trial import Place
 from tests.fuzz.writer import Draft
 
 FAILED = "failed.json"
@@ -25,14 +26,14 @@ CAUGHT, LEFT = 0.15, 0.03
 """How many of the statements that fail are caught, and left as they are."""
 
 
-def repaired(draft: Draft, folder: Path, path: Path) -> Draft | None:
+def repaired(draft: Draft, place: Place) -> Draft | None:
     """The draft without what fails; None when it cannot be run at all."""
     chance = random.Random(f"repair {draft.seed}")
     lines, pieces = draft.lines, draft.pieces
     accepted: set[str] = set()
     for _ in range(ROUNDS):
-        path.write_text("\n".join(lines) + "\n", "utf-8")
-        failed = _failing(path, folder)
+        place.text = "\n".join(lines) + "\n"
+        failed = _failing(place)
         if failed is None:
             return None
         bad = [one for one in _innermost(lines, failed) if _is_removable(pieces[one.first])]
@@ -86,15 +87,14 @@ def _innermost(lines: list[str], failed: list[int]) -> list[Statement]:
     return around
 
 
-def _failing(path: Path, folder: Path) -> list[int] | None:
+def _failing(place: Place) -> list[int] | None:
     """The lines (from 0) of the module at which statements fail, when it goes on after each."""
+    folder = place.fresh()
     target = folder / FAILED
-    target.unlink(missing_ok=True)
-    done = forked(_leniently(path, target), folder, LIMIT)
+    done = forked(_leniently(place.program, target), folder, LIMIT)
     if done.timed_out or not target.exists():
         return None
     found: list[int] = json.loads(target.read_text())
-    target.unlink()
     return found
 
 

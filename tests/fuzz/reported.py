@@ -68,7 +68,7 @@ def _graph_of_some(report: Report, calls: Sequence[Call]) -> Iterator[str]:
 
 def _graph(report: Report, call: Call) -> Iterator[str]:
     names = Counter(map(_name_of, report.graph.nodes))
-    expected = Counter(call["nodes"])
+    expected: Counter[str] = Counter(call["nodes"])
     if names != expected:
         yield f"nodes: {dict(names - expected)} more, {dict(expected - names)} fewer"
     elif len(report.graph.edges) != call["edges"]:
@@ -83,7 +83,8 @@ def _name_of(node: Node) -> str:
 
 def _gradients(report: Report, backward: BackwardPass, call: Call) -> Iterator[str]:
     found = sorted((_arrived(node, backward) for node in report.graph.nodes), key=_order)
-    expected = sorted(map(_expected, call["nodes"], call["upstream"]), key=_order)
+    pairs = zip(call["nodes"], call["upstream"], strict=True)
+    expected: list[Arrived] = sorted((_expected(*pair) for pair in pairs), key=_order)
     if len(found) != len(expected):
         return
     if call["partial"]:

@@ -5,11 +5,15 @@ Made to be called in a process forked for it.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
+import os
 import pkgutil
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -17,7 +21,7 @@ from types import CodeType, ModuleType
 import torch
 
 import gradscope
-from tests.fuzz import fingerprint, independent
+from tests.fuzz import fingerprint, independent  # noqa: F401
 
 OFTEN_USED = (
     *("asyncio", "concurrent.futures", "copy", "inspect", "logging", "numpy.random", "pickle"),
@@ -37,12 +41,15 @@ def warm_up() -> None:
     """Import what every run needs, so that no fork has to; and stay without threads, which a fork
     would not take along."""
     torch.set_num_threads(1)
+    # What a run remembers must not be found by the next, nor by whoever works in this folder.
+    cache = tempfile.mkdtemp(prefix="fuzz-cache-")
+    atexit.register(shutil.rmtree, cache, ignore_errors=True)
+    os.environ.update(XDG_CACHE_HOME=cache, COLUMNS="100", NO_COLOR="1", OMP_NUM_THREADS="1")
     for name in OFTEN_USED:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(gradscope.__path__, "gradscope."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    assert fingerprint.tell
     # Otherwise every collection in a fork would copy all that was imported.
     gc.collect()
     gc.freeze()
@@ -53,13 +60,13 @@ def plain(path: Path) -> Callable[[], None]:
     return lambda: _execute(path)
 
 
-def watched(path: Path, arguments: list[str]) -> Callable[[], None]:
+def watched(path: Path, arguments: list[str], report: str = REPORT) -> Callable[[], None]:
     """As ``gradscope ARGUMENTS PATH``, which writes its report into the current directory."""
 
     def run() -> None:
         from gradscope.cli.entry import entry
 
-        sys.argv[:] = ["gradscope", *arguments, "-o", REPORT, str(path)]
+        sys.argv[:] = ["gradscope", *arguments, *["-o", report][: 2 * bool(report)], str(path)]
         entry()
 
     return run

@@ -77,6 +77,7 @@ class Place:
     """
 
     folder: Path
+    text: str = ""
 
     @property
     def program(self) -> Path:
@@ -84,10 +85,11 @@ class Place:
         return self.folder / "program.py"
 
     def fresh(self) -> Path:
-        """An empty folder to run in."""
+        """An empty folder to run in, and the program as it was written."""
         run = self.folder / "run"
         shutil.rmtree(run, ignore_errors=True)
         run.mkdir(parents=True)
+        self.program.write_text(self.text, "utf-8")
         return run
 
 
@@ -111,7 +113,7 @@ def chosen(text: str, seed: str, count: int) -> list[tuple[str, ...]]:
 
 def tried(text: str, place: Place, commands: Sequence[tuple[str, ...]]) -> Tried:
     """Run a program in all these ways."""
-    place.program.write_text(text, "utf-8")
+    place.text = text
     plain = forked(runs.plain(place.program), place.fresh(), PLAIN_LIMIT)
     result = Tried(_unusable(plain), runs=2)
     if result.unusable:
@@ -132,7 +134,7 @@ def _unusable(plain: Done) -> str:
     if plain.timed_out or plain.seconds > LONGEST_PLAIN:
         return "takes too long"
     # It crashed python itself; that it may end itself by SIGTERM is part of the vocabulary.
-    return f"killed by signal {-plain.status}" if plain.status in (-4, -6, -7, -8, -9, -11) else ""
+    return f"killed by signal {-plain.status}" if plain.status in (-4, -6, -7, -8, -11) else ""
 
 
 def _reference(place: Place, plain: Done) -> list[reported.Call]:
