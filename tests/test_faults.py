@@ -14,7 +14,8 @@ from _pytest.mark import ParameterSet
 
 from tests.conftest import ROOT
 from tests.fuzz.faults import FAULTS
-from tests.fuzz.files import compared, environment
+from tests.fuzz.files import compared
+from tests.fuzz.process import environment
 from tests.fuzz.trial import DOCTOR
 from tests.odd_programs import HEAD, ODD, TAIL
 
@@ -118,7 +119,7 @@ def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**environment(), "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": ""},
+        env={**environment(), "XDG_CACHE_HOME": ""},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

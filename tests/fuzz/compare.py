@@ -36,6 +36,8 @@ _EXPECTED = (
 """What gradscope may answer instead of a report; everything else is a fault."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+# Which of the variables differs is chance; the kind of its value is not.
+_VARIABLE = re.compile(r"^([+-])[\w.\[\]']+: (\w+).*")
 _VARYING = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?|'[^']*'|[0-9a-f]{8}")
 
 
@@ -58,7 +60,8 @@ class Difference:
     def signature(self) -> tuple[str, str, str]:
         """Equal for two programs that very likely show the same fault."""
         command = self.command[0] if self.kind == "report" else "any"
-        return command, self.kind, _VARYING.sub("#", self.detail.splitlines()[-1])[:100]
+        last = _VARIABLE.sub(r"\1variable \2", self.detail.splitlines()[-1])
+        return command, self.kind, _VARYING.sub("#", last)[:100]
 
 
 def difference(command: Sequence[str], plain: Done, seen: Done) -> Difference | None:

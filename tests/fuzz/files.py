@@ -7,7 +7,6 @@ Takes ``{name: [program, [command, ...]]}`` as JSON, a command being a list of w
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.fuzz import runs
+from tests.fuzz.process import ROOT, environment
 from tests.fuzz.trial import Place, tried
 
-ROOT = Path(__file__).parents[2]
 Command = tuple[str, ...]
 
 
@@ -35,12 +34,6 @@ def compared(programs: Mapping[str, tuple[str, Iterable[Command]]]) -> dict[str,
     assert not done.returncode, done.stderr
     answer: dict[str, list[str]] = json.loads(done.stdout)
     return answer
-
-
-def environment() -> dict[str, str]:
-    """As programs find it for a user: nothing of the tests, and output in blocks."""
-    ours = {"PYTHONUNBUFFERED", "PYTHONWARNINGS", "XDG_CACHE_HOME"}
-    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def main() -> None:

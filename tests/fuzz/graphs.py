@@ -32,7 +32,7 @@ class GraphProgram:
     text: str
 
     def build(self) -> tuple[Tensors, torch.Tensor]:
-        """All tensors of the program by name, and one root made of the last that need a gradient."""
+        """All tensors of the program by name, and a root made of the last that need a gradient."""
         name = f"<graph {self.seed}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         namespace: dict[str, Any] = {}

@@ -10,6 +10,7 @@ import os
 import resource
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from types import TracebackType
 LOST = 119
 """The status of a run that was interrupted before or after what it was to run."""
 
+ROOT = Path(__file__).parents[2]
 OWN_FOLDER = str(Path(__file__).parent) + os.sep
 
 
@@ -85,6 +87,41 @@ def forked(
     out.unlink()
     err.unlink()
     return Done(os.waitstatus_to_exitcode(raw), texts[0], texts[1], seconds, timed_out)
+
+
+def spawned(words: Sequence[str], folder: Path, limit: float) -> Done:
+    """Run python with these words in a process of its own, which imports everything anew.
+
+    Args:
+        words: what follows ``python``.
+        folder: its current directory.
+        limit: seconds after which it is killed.
+    """
+    start = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            texts = process.communicate(timeout=limit)
+            timed_out = False
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            texts, timed_out = process.communicate(), True
+    out, err = (text.decode("utf-8", "backslashreplace") for text in texts)
+    return Done(process.returncode, out, err, time.monotonic() - start, timed_out)
+
+
+def environment() -> dict[str, str]:
+    """As programs find it for a user: nothing of the tests, and output in blocks."""
+    ours = {"PYTHONUNBUFFERED", "PYTHONWARNINGS"}
+    found = {name: value for name, value in os.environ.items() if name not in ours}
+    return {**found, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
 
 
 def _wait(child: int, limit: float) -> bool:

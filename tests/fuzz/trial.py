@@ -6,16 +6,16 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fuzz import reported, runs
 from tests.fuzz.compare import AT_EXIT, OURS, Difference, difference, is_expected
-from tests.fuzz.process import Done, forked
+from tests.fuzz.process import Done, forked, spawned
 
 PLAIN_LIMIT, LIMIT = 20.0, 60.0
-LONGEST_PLAIN = 5.0
+LONGEST_PLAIN = 10.0
 """Programs that take longer are thrown away; a watched one may take as long as LIMIT."""
 
 DOCTOR = ("doctor", "--steps", "all", "--keep-going")
@@ -84,23 +84,52 @@ class Place:
         """The file of the program."""
         return self.folder / "program.py"
 
+    @property
+    def run(self) -> Path:
+        """The folder to run in."""
+        return self.folder / "run"
+
     def fresh(self) -> Path:
-        """An empty folder to run in, and the program as it was written."""
-        run = self.folder / "run"
-        shutil.rmtree(run, ignore_errors=True)
-        run.mkdir(parents=True)
+        """That folder, empty, and the program as it was written."""
+        shutil.rmtree(self.run, ignore_errors=True)
+        self.run.mkdir(parents=True)
         self.program.write_text(self.text, "utf-8")
-        return run
+        return self.run
 
 
 OWN_PASS = {"--gradient", "--root", "--create-graph"}
 _CALLED_AGAIN = re.compile(r"register_|hooks\(|checkpoint\(")
 
 
+@dataclass(frozen=True)
+class Ways:
+    """How a program is run under python, and under a command."""
+
+    plain: Callable[[Place], Done]
+    watched: Callable[[Place, list[str]], Done]
+
+
+FORKED = Ways(
+    lambda place: forked(runs.plain(place.program), place.fresh(), PLAIN_LIMIT),
+    lambda place, words: forked(runs.watched(place.program, words), place.run, LIMIT),
+)
+"""Fast: everything is imported already."""
+
+SPAWNED = Ways(
+    lambda place: spawned([str(place.program)], place.fresh(), PLAIN_LIMIT),
+    lambda place, words: spawned(
+        ["-m", "gradscope", *words, "-o", runs.REPORT, str(place.program)], place.run, LIMIT
+    ),
+)
+"""As a user does it: in processes of their own."""
+
+
 def chosen(text: str, seed: str, count: int) -> list[tuple[str, ...]]:
     """The commands for a program: all basic ones, and some variants with names that it has."""
     chance = random.Random(f"commands {seed}")
-    variables = re.findall(r"^(\w+) = ", text, re.MULTILINE) or ["loss"]
+    # While a root does not exist yet, the graphs of all calls are kept for it: another program.
+    before, _, _ = text.partition(".backward(")
+    variables = re.findall(r"^(\w+) = ", before, re.MULTILINE) or ["loss"]
     leaves = re.findall(r"^(\w+) = .*requires_grad", text, re.MULTILINE) or variables
     filled = []
     # A pass of gradscope's own calls the hooks of the program once more.
@@ -111,20 +140,23 @@ def chosen(text: str, seed: str, count: int) -> list[tuple[str, ...]]:
     return [*COMMANDS, *filled]
 
 
-def tried(text: str, place: Place, commands: Sequence[tuple[str, ...]]) -> Tried:
-    """Run a program in all these ways."""
+def tried(
+    text: str, place: Place, commands: Sequence[tuple[str, ...]], ways: Ways | None = None
+) -> Tried:
+    """Run a program under python and under these commands, by default in forks."""
+    ways = ways or FORKED
     place.text = text
-    plain = forked(runs.plain(place.program), place.fresh(), PLAIN_LIMIT)
+    plain = ways.plain(place)
     result = Tried(_unusable(plain), runs=2)
     if result.unusable:
         return result
-    again = forked(runs.plain(place.program), place.fresh(), PLAIN_LIMIT)
+    again = ways.plain(place)
     if difference(("plain",), plain, again):
         result.unusable = "not the same twice"
         return result
     calls = _reference(place, plain)
     for command in commands:
-        found = _watched(place, command, plain, calls, result)
+        found = _compared(place, command, plain, (ways, calls, result))
         if found is not None:
             result.found.append(found)
     return result
@@ -148,17 +180,18 @@ def _reference(place: Place, plain: Done) -> list[reported.Call]:
     return calls
 
 
-def _watched(
+def _compared(
     place: Place,
     command: tuple[str, ...],
     plain: Done,
-    calls: list[reported.Call],
-    result: Tried,
+    how: tuple[Ways, list[reported.Call], Tried],
 ) -> Difference | None:
+    """What differs in a run under one command."""
+    ways, calls, result = how
     folder = place.fresh()
-    goes_on = () if command[0] == "doctor" else ("--run-on",)
     result.runs += 1
-    seen = forked(runs.watched(place.program, [*command, *goes_on, "-q"]), folder, LIMIT)
+    goes_on = () if command[0] == "doctor" else ("--run-on",)
+    seen = ways.watched(place, [*command, *goes_on, "-q"])
     ours = [line for line in seen.err.splitlines() if line.startswith(OURS)]
     result.said += ours[:1]
     seen_difference = difference(command, plain, seen)
