@@ -111,7 +111,7 @@ def _stdout(command: Sequence[str], plain: str, seen: str) -> str:
     before, after = _common(one, two), _common(one[::-1], two[::-1])
     if before + after >= len(one):
         return ""
-    return _first_difference("\n".join(one), "\n".join(two[: before + 5] + two[-after:]))
+    return "\n".join([*(f"-{x}" for x in one[before:][:3]), *(f"+{x}" for x in two[before:][:1])])
 
 
 def _common(one: Sequence[str], two: Sequence[str]) -> int:

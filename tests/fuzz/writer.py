@@ -23,8 +23,8 @@ INDENT = "    "
 DEEPEST = 2
 ALWAYS = ("values", "arithmetic", "reductions", "backward")
 NEVER = ("endings",)
-HEAVY = 0.02
-"""How many of the programs may compile something, which takes seconds."""
+HEAVY = 0.01
+"""How many of the programs compile something, which takes seconds."""
 
 UNARY = (
     "({} * {})",
@@ -128,7 +128,7 @@ class _Writer:
         heavy = self.random.random() < HEAVY
         menu = []
         for category, pieces in vocabulary().items():
-            always = category in ALWAYS
+            always = category in ALWAYS or (heavy and category == "compile")
             if category in NEVER or not (always or self.random.random() < 0.3):
                 continue
             share = 1.0 if always else self.random.choice([0.3, 0.6, 1.0])
@@ -186,12 +186,14 @@ class _Writer:
                 if not piece.flags & {"top", "heavy"}
                 and (depth < DEEPEST or ("$block" not in piece.text and "$local" not in piece.text))
             ]
-        # Backward and plain arithmetic hold together what the others make.
+        # Backward and plain arithmetic hold together what the others make; of these all categories
+        # come up equally often, however many pieces they have.
         kind = self.random.random()
-        if kind < 0.25:
-            wanted = ("backward",) if kind < 0.1 else ("arithmetic", "reductions", "values")
-            allowed = [piece for piece in allowed if piece.category in wanted] or allowed
-        return self._weighted(allowed)
+        wanted = {"backward"} if kind < 0.12 else {"arithmetic", "reductions", "values"}
+        if kind > 0.3:
+            others = {piece.category for piece in allowed} - set(ALWAYS)
+            wanted = {self.random.choice(sorted(others))} if others else wanted
+        return self._weighted([one for one in allowed if one.category in wanted] or allowed)
 
     def _weighted(self, pieces: Sequence[Piece]) -> Piece:
         return self.random.choices(pieces, [piece.weight for piece in pieces])[0]
