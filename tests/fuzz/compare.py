@@ -107,15 +107,17 @@ def _stdout(command: Sequence[str], plain: str, seen: str) -> str:
     if command[0] != "doctor":
         return _first_difference(plain, seen)
     # What the doctor tells stands in one place, somewhere between the program and its exit.
-    one, two = (_ADDRESS.sub("0x…", text).splitlines() for text in (plain, seen))
+    one, two = (_ADDRESS.sub("0x…", text) for text in (plain, seen))
     before, after = _common(one, two), _common(one[::-1], two[::-1])
     if before + after >= len(one):
         return ""
-    return "\n".join([*(f"-{x}" for x in one[before:][:3]), *(f"+{x}" for x in two[before:][:1])])
+    begun = one.rfind("\n", 0, before) + 1
+    rest = [text[begun:].splitlines() for text in (one, two)]
+    return "\n".join([*(f"-{x}" for x in rest[0][:3]), *(f"+{x}" for x in rest[1][:1])])
 
 
-def _common(one: Sequence[str], two: Sequence[str]) -> int:
-    """How many lines are the same from the start."""
+def _common(one: str, two: str) -> int:
+    """How many characters are the same from the start."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((k for k, (x, y) in pairs if x != y), min(len(one), len(two)))
 
