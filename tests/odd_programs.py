@@ -3,7 +3,7 @@ alone."""
 
 from __future__ import annotations
 
-from tests.fuzz.writer import framed
+from tests.fuzz.writer import telling
 
 HEAD = """
 import os, sys
@@ -126,11 +126,4 @@ threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     "forbids new files": "os.umask(0o777)",
 }
 
-
-def _framed(middle: str) -> str:
-    body = f"{HEAD}{middle}\n{TAIL}".splitlines()
-    head, tail = framed(body, 1)
-    return "\n".join([*head, *body, *tail, ""])
-
-
-ODD = {name: _framed(middle) for name, middle in MIDDLE.items()}
+ODD = {name: telling(f"{HEAD}{middle}\n{TAIL}") for name, middle in MIDDLE.items()}

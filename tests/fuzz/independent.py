@@ -6,6 +6,7 @@ Installed in a run of its own, whose other output nobody looks at.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -45,7 +46,10 @@ class _Watch:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             roots = _as_list(args[0] if args else kwargs.get(name))
-            if self._is_inside or not self._counts(roots):
+            seen = [*roots, *_as_list(args[1] if len(args) > 1 else kwargs.get("inputs"))]
+            # Of a gradient from edge to edge torch tells no mode.
+            is_hidden = name == "outputs" and not any(isinstance(one, torch.Tensor) for one in seen)
+            if self._is_inside or is_hidden or not self._counts(roots):
                 return function(*args, **kwargs)
             self._is_inside = True
             try:
@@ -139,12 +143,19 @@ def _norm(gradient: Any) -> float | None:
         return None
     with torch.no_grad(), torch._C.DisableTorchFunction():
         still = gradient.detach()
+        if torch._C._functorch.is_functorch_wrapped_tensor(still):
+            return -1.0
         if still.device.type != "cpu" or type(still) is not torch.Tensor or still.is_nested:
             return -1.0
         if still.layout is not torch.strided:
             still = still.to_dense()
         wide = torch.complex128 if still.is_complex() else torch.float64
-        return float(torch.linalg.vector_norm(still.to(wide)))
+        norm = float(torch.linalg.vector_norm(still.to(wide)))
+        if math.isfinite(norm) or not bool(still.isfinite().all()):
+            return norm
+        # The squares of float64 may overflow.
+        most = float(still.abs().max())
+        return most * float(torch.linalg.vector_norm(still.to(wide) / most))
 
 
 def _value(gradient: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy
 
 from gradscope import storage
 from gradscope.errors import ReportError
+from gradscope.render import Options, diagnosis
 from gradscope.report import BackwardPass, GradientInfo, Node, Report
 
 Call = dict[str, Any]
@@ -55,6 +56,15 @@ def mistakes(path: Path, command: Sequence[str], calls: Sequence[Call]) -> Itera
     # A call that failed is looked at to where it came.
     if not (call["failed"] or backward.error):
         yield from _gradients(report, backward, call)
+
+
+def told(path: Path) -> str:
+    """What the doctor prints of the report that it wrote, or ""."""
+    try:
+        report = storage.load(path)
+    except ReportError:
+        return ""
+    return diagnosis.FORMATS["text"](report, Options(width=100, color=False, unicode=True))
 
 
 def _graph_of_some(report: Report, calls: Sequence[Call]) -> Iterator[str]:

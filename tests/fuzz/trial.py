@@ -174,7 +174,7 @@ def _reference(place: Place, plain: Done) -> list[reported.Call]:
     folder = place.fresh()
     done = forked(runs.referred(place.program), folder, PLAIN_LIMIT)
     path = folder / runs.REFERENCE
-    if done.status != plain.status or not path.exists():
+    if difference(("plain",), plain, done) or not path.exists():
         return []
     calls: list[reported.Call] = json.loads(path.read_text())
     return calls
@@ -194,10 +194,11 @@ def _compared(
     seen = ways.watched(place, [*command, *goes_on, "-q"])
     ours = [line for line in seen.err.splitlines() if line.startswith(OURS)]
     result.said += ours[:1]
-    seen_difference = difference(command, plain, seen)
+    path = folder / runs.REPORT
+    told = reported.told(path) if command[0] == "doctor" and path.exists() else ""
+    seen_difference = difference(command, plain, seen, told)
     if seen_difference is not None:
         return seen_difference
-    path = folder / runs.REPORT
     if ours and not is_expected(ours[0]):
         return Difference(command, "message", ours[0])
     if path.exists():

@@ -106,6 +106,13 @@ def framed(body: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
     return head, ["tell(globals())"]
 
 
+def telling(text: str) -> str:
+    """A program, framed so that in the end it tells what is left."""
+    body = text.strip().splitlines()
+    head, tail = framed(body, 1)
+    return "\n".join([*head, *body, *tail, ""])
+
+
 @dataclass
 class _Writer:
     seed: str
