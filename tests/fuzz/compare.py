@@ -27,6 +27,8 @@ _EXPECTED = (
     r"--(leaf|create-graph) \w+: the graph has no such leaf",
     r"--create-graph needs a root of one element",
     r"--root \w+ (is of type|carries no gradient history)",
+    r"--root \w+: no such variable in the program",
+    r"\w+ is not a leaf: ",
     r"no graph of the gradient of ",
     r"cannot write to stdout: (it is closed|Bad file descriptor)",
     r"nothing is kept any more: ",
