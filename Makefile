@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-ops test-page page check format docs bench bench-doctor bench-page clean
+.PHONY: help demo test test-ops test-page fuzz page check format docs bench bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -31,6 +31,12 @@ page: ## build the viewer of the interactive page into the package (needs Node.j
 
 test-page: $(INSTALLED) ## test only the interactive page, also in a browser
 	$(BIN)/python -m pytest tests/test_page.py tests/test_page_in_browser.py
+
+fuzz: MINUTES ?= 5
+fuzz: JOBS ?= 1
+fuzz: $(INSTALLED) ## run random programs for MINUTES on JOBS cores; SEED repeats a run
+	$(BIN)/python -m tests.fuzz.faults --moments 10
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 check: $(INSTALLED) ## format, lint and types, over code and tests
 	$(BIN)/ruff format --check .

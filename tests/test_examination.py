@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-import torch
 from torch import nn
 
 from gradscope.observations import Learner, Observations
 from gradscope.report import Report
 from tests.looking import Session
-from tests.programs import PROGRAMS
-from tests.test_unchanged import END, TRAINING, alone
+from tests.test_unchanged import TRAINING, alone
 
 HEAD = """
 import torch
@@ -41,17 +39,6 @@ def text_at(report: Report, origin: int | None) -> str:
 
 
 # ---------------------------------------------------------------- nothing changes
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_an_examined_program_prints_what_it_prints_alone(name: str, session: Session) -> None:
-    path = str(session.write(PROGRAMS[name] + END))
-    torch.manual_seed(1)
-    expected = alone(path)
-    torch.manual_seed(1)
-    done = session.cli("doctor", path, "--steps", "all", "--keep-going", "-q", "-o", "report.json")
-    assert done.out.startswith(expected)  # what the doctor says comes after it
-    assert (session.folder / "report.json").exists(), done.err
 
 
 def test_a_training_with_dropout_comes_to_the_same_bits(session: Session) -> None:

@@ -45,10 +45,15 @@ def parse_steps(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of findings: which are told, how, where to, and which of them matter."""
+    """What becomes of findings: which are told, how, where to, and which of them matter.
+
+    ``path`` is as it was typed; ``destination`` is that file also when the program has gone to
+    another directory since.
+    """
 
     format: str
     path: str | None
+    destination: str
     ignore: tuple[str, ...]
     fail_on: Severity
     quiet: bool
@@ -68,6 +73,7 @@ class Verdict:
         return cls(
             options.pop("format_name"),
             path,
+            render.output.settled(path or STDOUT),
             tuple(find(code).code for code in options.pop("ignore")),
             options.pop("fail_on"),
             options.pop("quiet"),
@@ -87,9 +93,9 @@ class Verdict:
         if self.format == "github":  # the other formats tell them with the findings
             for note in report.notes:
                 self.remark(note)
-        if self.path is not None and self.path != STDOUT:
+        if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
-            render.save(report, self.path, render.format_for(self.path), saved)
+            render.save(report, self.destination, render.format_for(self.destination), saved)
             self.remark(f"wrote {self.path}")
         if at_least(found, self.fail_on):
             return ExitStatus.FINDINGS

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import click
 
-from gradscope.errors import GradscopeError, TargetError
+from gradscope.errors import GradscopeError, OutputError, TargetError
 from gradscope.filesystem import here
+from gradscope.render.output import write
 from gradscope.target import Target
 
 
@@ -30,12 +31,12 @@ def remember(target: Target) -> None:
     """Note the target of this directory; a cache that cannot be written is no error."""
     if target.kind == "stdin":
         return  # what was typed or piped in is gone
-    try:
+    # The current directory may be gone, too.
+    with suppress(OSError, OutputError):
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(target.to_dict()), "utf-8")
-    except OSError:
-        pass
+        # Whole or not at all: another run in this directory may read it at any moment.
+        write(str(path), json.dumps(target.to_dict()))
 
 
 @contextmanager
@@ -46,11 +47,11 @@ def kept() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
+        with suppress(OSError, OutputError):
             if path is not None and before is None:
                 path.unlink(missing_ok=True)
             elif path is not None and before is not None:
-                path.write_bytes(before)
+                write(str(path), before)
 
 
 def recall() -> Target:

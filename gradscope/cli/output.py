@@ -30,9 +30,14 @@ PARAMETERS = ("table", "csv")
 
 @dataclass(frozen=True)
 class Output:
-    """Where the result goes: a file or ``-``, its format, and the options of the drawing."""
+    """Where the result goes: a file or ``-``, its format, and the options of the drawing.
+
+    ``path`` is as it was typed; ``destination`` is that file also when the program has gone to
+    another directory since.
+    """
 
     path: str
+    destination: str
     format: str
     drawing: render.Options
     quiet: bool
@@ -80,7 +85,8 @@ class Output:
         )
         _check_lists(drawing, format_name, own)
         text = format_name in (own["text"], *TEXTS)
-        return cls(path, format_name, drawing, options.pop("quiet"), text, opened)
+        destination = render.output.settled(path)
+        return cls(path, destination, format_name, drawing, options.pop("quiet"), text, opened)
 
     @property
     def to_stdout(self) -> bool:
@@ -108,11 +114,11 @@ class Output:
             raise OutputError(
                 f"a terminal cannot show {self.format}", f"name a file: -o graph.{self.format}"
             )
-        render.save(report, self.path, self.format, self.drawing)
+        render.save(report, self.destination, self.format, self.drawing)
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
         if self.is_opened:
-            viewer.show(self.path)
+            viewer.show(self.destination)
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither result nor error."""

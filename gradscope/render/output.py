@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from gradscope.errors import OutputError
@@ -17,6 +19,13 @@ from gradscope.escaping import for_terminal
 from gradscope.storage import pack
 
 STDOUT = "-"
+
+
+def settled(path: str) -> str:
+    """The same file, also when the current directory has become another one; ``-`` stays."""
+    if path == STDOUT or Path(path).is_absolute():
+        return path
+    return str(Path.cwd() / path)
 
 
 def check_writable(path: str) -> None:
@@ -111,18 +120,34 @@ def _replace(target: Path, data: bytes) -> None:
     """Write beside the target, then rename over it in one step."""
     beside = target.parent / f".gradscope-{secrets.token_hex(6)}"
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    # os.open rather than tempfile: a new file gets the mode the user's umask gives.
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with _signals_waiting():
+        # os.open rather than tempfile: a new file gets the mode the user's umask gives.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            if mode is not None:
+                beside.chmod(mode)
+            beside.replace(target)
+        # Also on a full disk nothing half-written stays behind.
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def _signals_waiting() -> Iterator[None]:
+    """While the block runs, the signals that end a process wait: one that came between writing and
+    renaming would leave the file beside."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    names = ("SIGHUP", "SIGINT", "SIGTERM")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in names})
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        if mode is not None:
-            beside.chmod(mode)
-        beside.replace(target)
-    # Also on Ctrl-C nothing half-written stays behind.
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _write_stdout(content: str | bytes) -> bool:

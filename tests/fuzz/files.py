@@ -1,0 +1,53 @@
+"""``python -m tests.fuzz.files``: programs on stdin, run under commands in one warm process.
+
+Takes ``{name: [program, [command, ...]]}`` as JSON, a command being a list of words, and prints
+``{name: [what differs, ...]}``.  In a process of its own, because it forks, and pytest has threads.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.fuzz import runs
+from tests.fuzz.process import ROOT, environment
+from tests.fuzz.trial import Place, tried
+
+Command = tuple[str, ...]
+
+
+def compared(programs: Mapping[str, tuple[str, Iterable[Command]]]) -> dict[str, list[str]]:
+    """What differs between python and gradscope, for each program."""
+    asked = {name: [text, [list(one) for one in words]] for name, (text, words) in programs.items()}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.files"],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert not done.returncode, done.stderr
+    answer: dict[str, list[str]] = json.loads(done.stdout)
+    return answer
+
+
+def main() -> None:
+    """Answer what is on stdin."""
+    asked = json.load(sys.stdin)
+    runs.warm_up()
+    answer = {}
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        for name, (text, commands) in asked.items():
+            result = tried(text, Place(Path(folder)), [tuple(one) for one in commands])
+            found = [f"gradscope {' '.join(d.command)}: {d.kind}\n{d.detail}" for d in result.found]
+            answer[name] = [result.unusable, *found] if result.unusable else found
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

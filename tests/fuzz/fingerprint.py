@@ -1,0 +1,210 @@
+"""What is left of a program, as text: every bit of its tensors, and the state of torch and python.
+
+Every program of the fuzzer ends with :func:`tell`, and prints the same once more at its exit, when
+nobody watches any longer.  Imports nothing of gradscope.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import random
+import signal
+import sys
+import threading
+import types
+import warnings
+import weakref
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+DEEPEST = 3
+LONGEST = 40
+_SILENT = (types.ModuleType, types.FunctionType, type)
+
+
+def tell_at_exit(namespace: dict[str, Any]) -> None:
+    """Print everything when python ends, modes and patches of the process included."""
+    atexit.register(tell, namespace, True)
+
+
+def tell(namespace: dict[str, Any], at_exit: bool = False) -> None:
+    """Print what is in a program's globals; at the exit also what stands around them."""
+    title = "== at exit ==" if at_exit else "== at the end =="
+    with torch._C.DisableTorchFunction(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lines = [*_Teller().namespace(namespace), *_random_state(namespace)]
+        if at_exit:
+            lines += _around()
+    print(title, *lines, sep="\n")
+    sys.stdout.flush()
+
+
+def _random_state(namespace: Mapping[str, Any]) -> Iterator[str]:
+    yield f"torch random {_checksum(torch.get_rng_state().numpy().tobytes())}"
+    yield f"python random {_checksum(repr(random.getstate()).encode())}"
+    # Only where the program has seeded it: it is imported, and then seeded by chance, by torch.
+    numpy = namespace.get("numpy")
+    if numpy is not None:
+        yield f"numpy random {_checksum(repr(numpy.random.get_state()).encode())}"
+
+
+def _around() -> Iterator[str]:
+    """The state of torch and of the interpreter that no variable of the program holds."""
+    c = torch._C
+    yield f"default {torch.get_default_dtype()} {torch.get_default_device()}"
+    yield f"grad {torch.is_grad_enabled()} inference {torch.is_inference_mode_enabled()}"
+    autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    yield f"autocast {autocast} {torch.is_autocast_cache_enabled()}"
+    yield f"anomaly {torch.is_anomaly_enabled()} {torch.is_anomaly_check_nan_enabled()}"
+    yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
+    yield f"threads {torch.get_num_threads()}"
+    stack = torch.overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    modes = [type(mode).__name__ for mode in stack]
+    yield f"modes {modes} {c._len_torch_dispatch_stack()}"
+    yield f"functorch {c._functorch.peek_interpreter_stack() is not None}"
+    yield f"default hooks {c._autograd._top_saved_tensors_default_hooks(False) is not None}"
+    backward = (torch.autograd.backward, torch.autograd.grad, torch.Tensor.backward)
+    yield f"functions {[(one.__module__, one.__qualname__) for one in backward]}"
+    yield f"apply {torch.autograd.Function.apply.__qualname__}"
+    for name, table in vars(nn.modules.module).items():
+        if name.startswith("_global_") and isinstance(table, dict):
+            yield f"{name} {len(table)}"
+    yield f"hook {sys.excepthook is sys.__excepthook__} {warnings.showwarning.__module__}"
+    yield f"streams {sys.stdout is sys.__stdout__} {sys.stderr is sys.__stderr__}"
+    yield f"importers {len(sys.meta_path)} filters {len(warnings.filters)}"
+    yield f"tracing {sys.gettrace()} {sys.getprofile()} {gc.isenabled()} {gc.get_threshold()}"
+    alive = [one for one in threading.enumerate() if not one.daemon]
+    yield f"python threads {len(alive)}"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        yield f"on {number.name} {getattr(handler, '__name__', handler)}"
+
+
+def _checksum(data: bytes) -> str:
+    return f"{zlib.crc32(data):08x}"
+
+
+class _Teller:
+    """Describes values; a storage is numbered when it first comes up, so aliases show."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, int] = {}
+
+    def namespace(self, namespace: Mapping[str, Any]) -> Iterator[str]:
+        for name, value in list(namespace.items()):
+            if not name.startswith("__") and not isinstance(value, _SILENT):
+                yield from self.value(name, value)
+
+    def value(self, name: str, value: Any, depth: int = 0) -> Iterator[str]:
+        if isinstance(value, torch.Tensor):
+            yield f"{name}: {self.tensor(value)}"
+            if not _is_dead_view(value) and (value.is_leaf or value.retains_grad):
+                gradient = value.grad
+                if gradient is not None and depth < DEEPEST:
+                    yield from self.value(f"{name}.grad", gradient, depth + 1)
+        elif isinstance(value, nn.Module):
+            yield from self.module(name, value)
+        elif isinstance(value, torch.optim.Optimizer):
+            yield from self.value(f"{name}.state", value.state_dict(), depth)
+        elif isinstance(value, weakref.ref):
+            yield f"{name}: {'dead' if value() is None else 'alive'}"
+        elif isinstance(value, (list, tuple, dict)) and depth < DEEPEST:
+            yield f"{name}: {type(value).__name__} of {len(value)}"
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, item in list(items)[:LONGEST]:
+                yield from self.value(f"{name}[{key!r}]", item, depth + 1)
+        elif isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+            yield f"{name}: {value!r}"
+        else:
+            yield f"{name}: {type(value).__name__}"
+
+    def module(self, name: str, module: nn.Module) -> Iterator[str]:
+        tables = [key for key in vars(nn.Module()) if key.endswith("_hooks")]
+        for path, part in module.named_modules():
+            if isinstance(part, torch.jit.ScriptModule):
+                continue
+            hooks = [len(getattr(part, key, ())) for key in tables]
+            yield f"{name}.{path}: {type(part).__name__} {part.training} {hooks}"
+        held = [*module.named_parameters(), *module.named_buffers()]
+        for path, tensor in held:
+            yield from self.value(f"{name}.{path}", tensor)
+
+    def tensor(self, tensor: torch.Tensor) -> str:
+        if _is_dead_view(tensor):
+            return f"{type(tensor).__name__} that is a view of a base that was changed"
+        graph = f"{tensor.requires_grad} {tensor.is_leaf} {_node(tensor)}"
+        hooks = [
+            len(getattr(tensor, table, None) or ())
+            for table in ("_backward_hooks", "_post_accumulate_grad_hooks")
+        ]
+        version = "inference" if tensor.is_inference() else tensor._version
+        kind = f"{type(tensor).__name__} {tensor.dtype} {tensor.device} {tensor.layout}"
+        own = sorted(vars(tensor))
+        return f"{kind} v{version} {graph} hooks {hooks} {own} {self.content(tensor)}"
+
+    def content(self, tensor: torch.Tensor) -> str:
+        """Shape, place and bits."""
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return "of a transform"
+        if tensor.is_nested:
+            is_jagged = tensor.layout is torch.jagged
+            parts = [tensor.values()] if is_jagged else list(tensor.detach().unbind())
+            return f"of {[self.content(part) for part in parts]}"
+        if tensor.layout is torch.sparse_coo:
+            parts = [tensor._indices(), tensor._values()]
+            return f"{tuple(tensor.shape)} of {[self.content(part) for part in parts]}"
+        if tensor.layout is not torch.strided:
+            return f"{tuple(tensor.shape)} {self.content(tensor.detach().to_dense())}"
+        place = f"{tuple(tensor.shape)} {tensor.stride()} +{tensor.storage_offset()}"
+        if not _has_data(tensor):
+            return f"{place} without data"
+        if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            inner = getattr(tensor, "inner", None)
+            return f"{place} {'' if inner is None else self.content(inner)}"
+        if _is_freed(tensor):
+            return f"{place} freed"
+        return f"{place} in {self._storage(tensor)} {_checksum(_bits(tensor))}"
+
+    def _storage(self, tensor: torch.Tensor) -> int:
+        if tensor._is_zerotensor():
+            return -1
+        address = tensor.untyped_storage().data_ptr()
+        return self._storages.setdefault(address, len(self._storages)) if address else -1
+
+
+def _is_dead_view(tensor: torch.Tensor) -> bool:
+    """Whether torch refuses to say how a view is part of a graph."""
+    try:
+        return tensor.grad_fn is not None and False
+    except RuntimeError:
+        return True
+
+
+def _node(tensor: torch.Tensor) -> str:
+    return "-" if tensor.grad_fn is None else tensor.grad_fn.name()
+
+
+def _has_data(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == "cpu" and type(tensor).__name__ != "FakeTensor"
+
+
+def _is_freed(tensor: torch.Tensor) -> bool:
+    if tensor._is_zerotensor() or not tensor.numel():
+        return False
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps)
+    return tensor.untyped_storage().nbytes() < (last + 1) * tensor.element_size()
+
+
+def _bits(tensor: torch.Tensor) -> bytes:
+    with torch.no_grad():
+        still = tensor.detach().resolve_conj().resolve_neg()
+        if still._is_zerotensor():
+            return b"zero"
+        flat = still.contiguous().reshape(-1)
+        return flat.view(torch.uint8).numpy().tobytes()

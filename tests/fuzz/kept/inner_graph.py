@@ -1,0 +1,18 @@
+# gradscope check: RuntimeError: Trying to backward through the graph a second time
+# still wrong
+import torch
+from tests.fuzz.fingerprint import tell, tell_at_exit
+tell_at_exit(globals())
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        with torch.enable_grad():
+            ctx.x = x.detach().requires_grad_()
+            ctx.y = ctx.x.sin()
+        return ctx.y.detach()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.autograd.grad(ctx.y, ctx.x, gradient)[0]
+x = torch.randn(3, requires_grad=True)
+F.apply(x).sum().backward()

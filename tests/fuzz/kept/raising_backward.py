@@ -1,0 +1,18 @@
+# gradscope check: ValueError: in backward
+# still wrong
+import torch
+from tests.fuzz.fingerprint import tell, tell_at_exit
+tell_at_exit(globals())
+x = torch.randn(2, 3, requires_grad=True)
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise ValueError("in backward")
+try:
+    F.apply(x).abs().sum().backward()
+except ValueError as error:
+    print("caught", error)

@@ -1,0 +1,10 @@
+# gradscope explain: RuntimeError: Output 0 of UnbindBackward0 is a view and its base ... modified
+# still wrong
+import torch
+from tests.fuzz.fingerprint import tell, tell_at_exit
+tell_at_exit(globals())
+x = torch.randn(5, requires_grad=True)
+y, *rest = x.reshape(-1)
+with torch.no_grad():
+    x.add_(0.5)
+z = x * 2

@@ -1,0 +1,102 @@
+"""The ways in which one program is run: under python, under a command, and under independent hooks.
+
+Made to be called in a process forked for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, ModuleType
+
+import torch
+
+import gradscope
+from tests.fuzz import fingerprint, independent  # noqa: F401
+
+OFTEN_USED = (
+    *("asyncio", "concurrent.futures", "copy", "inspect", "logging", "numpy.random", "pickle"),
+    *("pdb", "subprocess", "sympy", "torch._subclasses.schema_check_mode", "torch.fx"),
+    *("torch._decomp.decompositions_for_jvp", "torch._dynamo", "torch._functorch.aot_autograd"),
+    *("torch._dynamo.backends.debugging", "torch.export", "torch.nested._internal.ops"),
+    *("torch.fx.experimental.proxy_tensor", "torch.fx.experimental.symbolic_shapes"),
+    *("torch.nn.utils.parametrizations", "torch.nn.utils.prune", "torch.optim.swa_utils"),
+    *("torch.profiler", "torch.utils._device", "torch.utils.checkpoint"),
+    *("torch.utils.data", "torch.utils.flop_counter", "torch.distributions"),
+)
+REPORT = "report.json"
+REFERENCE = "reference.json"
+
+
+def warm_up() -> None:
+    """Import what every run needs, so that no fork has to; and stay without threads, which a fork
+    would not take along."""
+    torch.set_num_threads(1)
+    # What a run remembers must not be found by the next, nor by whoever works in this folder.
+    cache = tempfile.mkdtemp(prefix="fuzz-cache-")
+    atexit.register(shutil.rmtree, cache, ignore_errors=True)
+    os.environ.update(XDG_CACHE_HOME=cache, COLUMNS="100", NO_COLOR="1", OMP_NUM_THREADS="1")
+    for name in OFTEN_USED:
+        importlib.import_module(name)
+    for module in pkgutil.walk_packages(gradscope.__path__, "gradscope."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    # Otherwise every collection in a fork would copy all that was imported.
+    gc.collect()
+    gc.freeze()
+
+
+def plain(path: Path) -> Callable[[], None]:
+    """As ``python PATH``."""
+    return lambda: _execute(path)
+
+
+def watched(path: Path, arguments: list[str], report: str = REPORT) -> Callable[[], None]:
+    """As ``gradscope ARGUMENTS PATH``, which writes its report into the current directory."""
+
+    def run() -> None:
+        from gradscope.cli.entry import entry
+
+        sys.argv[:] = ["gradscope", *arguments, *["-o", report][: 2 * bool(report)], str(path)]
+        entry()
+
+    return run
+
+
+def referred(path: Path) -> Callable[[], None]:
+    """As python, with hooks on every node of every backward call; what they saw goes into a file of
+    the current directory."""
+
+    def run() -> None:
+        target = Path(REFERENCE).absolute()
+        seen = independent.install()
+        try:
+            _execute(path)
+        finally:
+            target.write_text(json.dumps(seen))
+
+    return run
+
+
+def compiled(path: Path) -> CodeType:
+    """A program, as python compiles a file."""
+    return compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+
+
+def _execute(path: Path) -> None:
+    code = compiled(path)
+    main = ModuleType("__main__")
+    main.__file__ = str(path)
+    sys.argv[:] = [str(path)]
+    sys.path[:1] = [str(path.parent)]
+    sys.modules["__main__"] = main
+    exec(code, vars(main))

@@ -1,0 +1,212 @@
+"""One program under python and under commands, and everything that is not as it should be."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fuzz import reported, runs
+from tests.fuzz.compare import AT_EXIT, OURS, Difference, difference, is_expected
+from tests.fuzz.process import Done, forked, spawned
+
+PLAIN_LIMIT, LIMIT = 20.0, 60.0
+LONGEST_PLAIN = 10.0
+"""Programs that take longer are thrown away; a watched one may take as long as LIMIT."""
+
+DOCTOR = ("doctor", "--steps", "all", "--keep-going")
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("trace",),
+    ("backward",),
+    ("explain",),
+    ("check",),
+    ("memory",),
+    DOCTOR,
+)
+"""What every program is run under."""
+
+VARIANTS: tuple[tuple[str, ...], ...] = (
+    ("backward", "--values", "--saved", "--histograms"),
+    ("backward", "--gradient", "ones"),
+    ("backward", "--gradient", "randn"),
+    ("backward", "--root", "VARIABLE"),
+    ("backward", "--root", "VARIABLE", "--gradient", "ones"),
+    ("backward", "--call", "2"),
+    ("backward", "--call", "3"),
+    ("backward", "--steps", "3"),
+    ("backward", "--create-graph", "LEAF"),
+    ("trace", "--create-graph", "LEAF"),
+    ("trace", "--root", "VARIABLE"),
+    ("trace", "--saved", "--values"),
+    ("explain", "--all"),
+    ("explain", "--jacobian"),
+    ("explain", "--root", "VARIABLE"),
+    ("explain", "--leaf", "LEAF"),
+    ("explain", "--call", "2", "--gradient", "ones"),
+    ("check", "--all"),
+    ("check", "--root", "VARIABLE"),
+    ("check", "--call", "2"),
+    ("memory", "--call", "2"),
+    ("memory", "--root", "VARIABLE"),
+    (*DOCTOR, "--thorough"),
+    (*DOCTOR, "--check"),
+)
+"""Each program is run under a few of these besides."""
+
+
+@dataclass
+class Tried:
+    """What came of one program; ``unusable`` says why it tells nothing."""
+
+    unusable: str = ""
+    found: list[Difference] = field(default_factory=list)
+    runs: int = 0
+    said: list[str] = field(default_factory=list)
+    """What gradscope said on stderr, numbers and names left out."""
+
+
+@dataclass
+class Place:
+    """Where runs take place: the program lies in one folder, and each run begins in an empty one.
+
+    The paths are the same for all runs, because tracebacks and warnings show them.
+    """
+
+    folder: Path
+    text: str = ""
+
+    @property
+    def program(self) -> Path:
+        """The file of the program."""
+        return self.folder / "program.py"
+
+    @property
+    def run(self) -> Path:
+        """The folder to run in."""
+        return self.folder / "run"
+
+    def fresh(self) -> Path:
+        """That folder, empty, and the program as it was written."""
+        shutil.rmtree(self.run, ignore_errors=True)
+        self.run.mkdir(parents=True)
+        self.program.write_text(self.text, "utf-8")
+        return self.run
+
+
+OWN_PASS = {"--gradient", "--root", "--create-graph"}
+_CALLED_AGAIN = re.compile(r"register_|hooks\(|checkpoint\(")
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a program is run under python, and under a command."""
+
+    plain: Callable[[Place], Done]
+    watched: Callable[[Place, list[str]], Done]
+
+
+FORKED = Ways(
+    lambda place: forked(runs.plain(place.program), place.fresh(), PLAIN_LIMIT),
+    lambda place, words: forked(runs.watched(place.program, words), place.run, LIMIT),
+)
+"""Fast: everything is imported already."""
+
+SPAWNED = Ways(
+    lambda place: spawned([str(place.program)], place.fresh(), PLAIN_LIMIT),
+    lambda place, words: spawned(
+        ["-m", "gradscope", *words, "-o", runs.REPORT, str(place.program)], place.run, LIMIT
+    ),
+)
+"""As a user does it: in processes of their own."""
+
+
+def chosen(text: str, seed: str, count: int) -> list[tuple[str, ...]]:
+    """The commands for a program: all basic ones, and some variants with names that it has."""
+    chance = random.Random(f"commands {seed}")
+    # While a root does not exist yet, the graphs of all calls are kept for it: another program.
+    before, _, _ = text.partition(".backward(")
+    variables = re.findall(r"^(\w+) = ", before, re.MULTILINE) or ["loss"]
+    leaves = re.findall(r"^(\w+) = .*requires_grad", text, re.MULTILINE) or variables
+    filled = []
+    # A pass of gradscope's own calls the hooks of the program once more.
+    variants = [one for one in VARIANTS if not (_CALLED_AGAIN.search(text) and OWN_PASS & set(one))]
+    for variant in chance.sample(variants, count):
+        names = {"VARIABLE": chance.choice(variables[-12:]), "LEAF": chance.choice(leaves)}
+        filled.append(tuple(names.get(word, word) for word in variant))
+    return [*COMMANDS, *filled]
+
+
+def tried(
+    text: str, place: Place, commands: Sequence[tuple[str, ...]], ways: Ways | None = None
+) -> Tried:
+    """Run a program under python and under these commands, by default in forks."""
+    ways = ways or FORKED
+    place.text = text
+    plain = ways.plain(place)
+    result = Tried(_unusable(plain), runs=2)
+    if result.unusable:
+        return result
+    again = ways.plain(place)
+    if difference(("plain",), plain, again):
+        result.unusable = "not the same twice"
+        return result
+    calls = _reference(place, plain)
+    for command in commands:
+        found = _compared(place, command, plain, (ways, calls, result))
+        if found is not None:
+            result.found.append(found)
+    return result
+
+
+def _unusable(plain: Done) -> str:
+    if plain.timed_out or plain.seconds > LONGEST_PLAIN:
+        return "takes too long"
+    # It crashed python itself; that it may end itself by SIGTERM is part of the vocabulary.
+    return f"killed by signal {-plain.status}" if plain.status in (-4, -6, -7, -8, -11) else ""
+
+
+def _reference(place: Place, plain: Done) -> list[reported.Call]:
+    """What independent hooks see; nothing where the program is not the same with them."""
+    folder = place.fresh()
+    done = forked(runs.referred(place.program), folder, PLAIN_LIMIT)
+    path = folder / runs.REFERENCE
+    if difference(("plain",), plain, done) or not path.exists():
+        return []
+    calls: list[reported.Call] = json.loads(path.read_text())
+    return calls
+
+
+def _compared(
+    place: Place,
+    command: tuple[str, ...],
+    plain: Done,
+    how: tuple[Ways, list[reported.Call], Tried],
+) -> Difference | None:
+    """What differs in a run under one command."""
+    ways, calls, result = how
+    folder = place.fresh()
+    result.runs += 1
+    goes_on = () if command[0] == "doctor" else ("--run-on",)
+    seen = ways.watched(place, [*command, *goes_on, "-q"])
+    ours = [line for line in seen.err.splitlines() if line.startswith(OURS)]
+    result.said += ours[:1]
+    path = folder / runs.REPORT
+    told = reported.told(path) if command[0] == "doctor" and path.exists() else ""
+    seen_difference = difference(command, plain, seen, told)
+    if seen_difference is not None:
+        return seen_difference
+    if ours and not is_expected(ours[0]):
+        return Difference(command, "message", ours[0])
+    if path.exists():
+        for mistake in reported.mistakes(path, command, calls):
+            return Difference(command, "report", mistake)
+    elif not ours and not plain.status and AT_EXIT in plain.out:
+        return Difference(command, "report", "no report, and no word why")
+    left = {one.name for one in folder.iterdir()} - {runs.REPORT}
+    if any(name.startswith(".gradscope") for name in left):
+        return Difference(command, "files", f"left behind: {sorted(left)}")
+    return None

@@ -1,0 +1,127 @@
+"""Whatever happens to a run or is done by the program, it ends as python would, and no file is
+broken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.conftest import ROOT
+from tests.fuzz.faults import FAULTS
+from tests.fuzz.files import compared
+from tests.fuzz.process import environment
+from tests.fuzz.trial import DOCTOR
+from tests.odd_programs import HEAD, ODD, TAIL
+
+COMMANDS = (("backward",), ("memory",), DOCTOR)
+
+
+@pytest.fixture(scope="module")
+def differing() -> dict[str, list[str]]:
+    """What differs for each odd program; all are run in one warm process."""
+    return compared({name: (text, COMMANDS) for name, text in ODD.items()})
+
+
+TO_MEND = {
+    "forks, and the child exits": "the child tells a verdict of its own",
+    "forks, and the child runs to the end": "the child tells a verdict of its own",
+    "memory": "a lack of memory of ours is shown as a traceback",
+}
+"""What is known to be wrong; a test that passes is to be taken off the list."""
+
+
+def _marked(names: Iterable[str]) -> list[ParameterSet]:
+    return [
+        pytest.param(name, marks=[pytest.mark.xfail(reason=TO_MEND[name], strict=True)])
+        if name in TO_MEND
+        else pytest.param(name)
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", _marked(ODD))
+def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) -> None:
+    assert not differing[name], "\n".join(differing[name])
+
+
+@pytest.fixture(scope="module")
+def problems() -> dict[str, list[str]]:
+    """What went wrong under each fault."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.faults", "--moments", "3"],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    answer: dict[str, list[str]] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.parametrize("fault", _marked(FAULTS))
+def test_a_run_survives(fault: str, problems: dict[str, list[str]]) -> None:
+    assert not problems[fault], "\n".join(problems[fault])
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "out", "err"),
+    [
+        ("2>&-", 0, "end [5.0, 5.0, 5.0]\n", ""),
+        (">&-", 2, "", "gradscope: cannot write to stdout: it is closed\n"),
+        ("| head -c 5", 0, "end [", ""),
+        ("> /dev/full", 120, "", "No space left on device"),
+    ],
+)
+def test_streams_that_are_closed(
+    redirection: str, status: int, out: str, err: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(HEAD + TAIL)
+    command = f"{sys.executable} -m gradscope backward program.py --run-on {redirection}"
+    done = _shell(f"{command}; exit ${{PIPESTATUS[0]}}", tmp_path)
+    assert done.returncode == status
+    assert done.stdout.startswith(out) and err in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("home", ["env -u HOME", "env HOME=/dev/null", "env HOME=/nonexistent"])
+def test_no_home_is_needed(home: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("x = 3\n")
+    command = f"{home} {sys.executable} -m gradscope trace program.py -q"
+    done = _shell(command, tmp_path)
+    # Python itself is content, and so are we: the program made no graph.
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder that nobody can write to")
+def test_no_folder_is_needed_that_can_be_written_to(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + TAIL)
+    done = _shell(f"cd /proc && {sys.executable} -m gradscope memory {program} -q", tmp_path)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_a_folder_that_is_gone_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "program.py").write_text("x = 3\n")
+    way = f"{tmp_path / 'program.py'}"
+    command = f"cd gone && rmdir ../gone && {sys.executable} -m gradscope trace -q {way}"
+    done = _shell(command, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**environment(), "XDG_CACHE_HOME": ""},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
