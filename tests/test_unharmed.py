@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from tests.conftest import python_says
 from tests.fuzz.files import compared
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
@@ -209,15 +210,6 @@ except RuntimeError as error:
 (x * 2).sum().backward()
 print(x.grad)
 """,
-    "a profile": """
-import torch
-x = torch.ones(300, requires_grad=True)
-(x * 2).sum().backward()
-with torch.autograd.profiler.profile() as profile:
-    y = (x * 2).sum()
-    y.backward()
-print(sorted((event.key, event.count) for event in profile.key_averages()))
-""",
     "the program prints tracebacks": """
 import torch, traceback, logging, sys
 from torch import nn
@@ -384,6 +376,24 @@ def test_it_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) 
 
 
 @pytest.mark.parametrize("command", ["backward", "doctor"])
+def test_a_profile_holds_nothing_of_ours(command: str, process: Session) -> None:
+    # Not among the programs above: torch's profiler writes the time of day to stderr.
+    text = """
+    import torch
+    x = torch.ones(300, requires_grad=True)
+    (x * 2).sum().backward()
+    with torch.autograd.profiler.profile() as profile:
+        y = (x * 2).sum()
+        y.backward()
+    print(sorted((event.key, event.count) for event in profile.key_averages()))
+    """
+    path = str(process.write(text))
+    on = ["--steps", "all"] if command == "doctor" else ["--run-on"]
+    done = process.cli(command, path, *on, "-q", "-o", "report.json")
+    assert done.out.startswith(python_says(path).out)
+
+
+@pytest.mark.parametrize("command", ["backward", "doctor"])
 def test_a_forked_child_says_nothing_of_ours(command: str, process: Session) -> None:
     text = """
     import os, torch
@@ -398,7 +408,7 @@ def test_a_forked_child_says_nothing_of_ours(command: str, process: Session) -> 
     on = [] if command == "doctor" else ["--run-on"]
     done = process.cli(command, str(process.write(text)), *on)
     assert sorted(done.out.splitlines()[:2]) == ["child", "parent"]
-    assert done.out.count("gradients flow down") + done.out.count("no findings") == 1
+    assert done.out.count("leaf  shape") + done.out.count("no findings") == 1
     assert done.status == 0
     assert done.err == ""
 

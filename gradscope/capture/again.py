@@ -17,8 +17,6 @@ from typing import Any
 
 import torch
 
-from gradscope.capture.quiet import functions_on
-
 
 def is_repeatable(function: Any) -> bool:
     """Whether running forward once more leaves no trace that its code shows."""
@@ -55,7 +53,7 @@ def unheard() -> Iterator[None]:
     states = random.getstate(), torch.get_rng_state()
     of_numpy = None if numpy is None else numpy.random.get_state()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad(), functions_on():
+        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
             yield
     finally:
         random.setstate(states[0])

@@ -84,7 +84,7 @@ class Flow:
     def seed(self, node: int, output: int, gradient: torch.Tensor) -> int:
         """Note the gradient that a pass starts with; returns its index in the table."""
         self._places[node].seeded.append(output)
-        return self.meter.add(gradient)
+        return self.meter.add_held(gradient)
 
     @contextmanager
     def hooked(self) -> Iterator[None]:

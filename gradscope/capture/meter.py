@@ -33,6 +33,7 @@ from gradscope.capture.summary import (
     state_of,
     unreadable,
 )
+from gradscope.capture.tensors import has_memory
 from gradscope.errors import Fault
 from gradscope.plain import number
 from gradscope.report import GradientInfo
@@ -102,6 +103,17 @@ class Meter:
         with torch._C.DisableTorchFunction():
             return self.add_unseen(gradient)
 
+    def add_held(self, tensor: torch.Tensor | None) -> int:
+        """As :meth:`add`, of a tensor that the program holds: it may have given its memory back."""
+        if tensor is None:
+            return NONE
+        with torch._C.DisableTorchFunction():
+            # Detached, a parameter is a tensor like any other, and quick to read.
+            still = tensor.detach()
+            if is_ordinary(still) and not has_memory(still):
+                return self._append(unreadable(still))
+            return self.add_unseen(still)
+
     def add_unseen(self, gradient: torch.Tensor) -> int:
         """As :meth:`add`, where torch functions are off already."""
         with self._lock:
@@ -147,7 +159,7 @@ class Meter:
         size = gradient.numel()
         keep = self._keep if size <= self._left else min(self._keep, SMALL)
         # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
-        if not (gradient.is_cpu or gradient.is_meta) and is_plain(gradient) and has_data(gradient):
+        if not (gradient.is_cpu or gradient.is_meta) and _is_dense(gradient):
             return self._queue(gradient, keep)
         info, values = reader(gradient, keep)
         kept = values if size <= self._left else None
@@ -235,6 +247,10 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         nan=int(nan),
         inf=int(infinite),
     )
+
+
+def _is_dense(gradient: torch.Tensor) -> bool:
+    return is_plain(gradient) and (is_ordinary(gradient) or has_data(gradient))
 
 
 def _elements(gradient: torch.Tensor) -> Hashable:

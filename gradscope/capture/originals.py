@@ -39,16 +39,19 @@ class Originals:
         known = self._known.get(id(func))
         if known is None:
             known = self._known[id(func)] = (func, _is_torchs(func))
-        return func if known[1] else self._original(frame.f_back.f_code, func)
+        return func if known[1] else self._original(frame.f_back)
 
-    def _original(self, code: CodeType, otherwise: Any) -> Any:
+    def _original(self, frame: FrameType) -> Any:
+        code = frame.f_code
         if code not in self._by_code:
-            self._by_code[code] = function_of(code) or otherwise
+            # Torch hands over all arguments, so that a function of the same code does as well.
+            self._by_code[code] = function_of(code) or FunctionType(code, frame.f_globals)
         return self._by_code[code]
 
 
 def function_of(code: CodeType) -> Any:
-    """A living function with this code; None where there is none."""
+    """A living function with this code; None where there is none to be found: ``gc.freeze()`` hides
+    those that were there before."""
     functions = (one for one in gc.get_referrers(code) if isinstance(one, FunctionType))
     return next((one for one in functions if one.__code__ is code), None)
 

@@ -204,10 +204,7 @@ class Probe:
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""
         tensors = (leaf_of(self.walked.nodes[leaf.node]) for leaf in self.graph.leaves)
-        # Detached, a parameter is a tensor like any other, and quick to read.
-        self._leaf_sizes = [
-            self._leaf_meter.add(None if tensor is None else tensor.detach()) for tensor in tensors
-        ]
+        self._leaf_sizes = [self._leaf_meter.add_held(tensor) for tensor in tensors]
 
     def _leaves(self) -> tuple[Leaf, ...]:
         if not self._leaf_sizes:
@@ -282,7 +279,7 @@ class Probe:
 
     def _grad_of(self, number: int) -> int | None:
         leaf = self.walked.nodes[number].variable  # type: ignore[attr-defined]
-        return None if leaf is None or leaf.grad is None else self._meter.add(leaf.grad)
+        return None if leaf is None or leaf.grad is None else self._meter.add_held(leaf.grad)
 
     def _accumulations(
         self, flowed: BackwardPass, before: list[int | None], accumulates: bool

@@ -6,6 +6,7 @@ Knows nothing of graphs or of the Report.
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -59,16 +60,27 @@ class Aside:
         return True
 
 
+class _Depth(threading.local):
+    depth = 0
+
+
+_unprofiled = _Depth()
+"""How many blocks of this thread are in no profile."""
+
+
 class _Unprofiled:
     """As ``DisableTorchFunction``, and what is computed inside is in no profile."""
 
     def __enter__(self) -> None:
         self._off = torch._C.DisableTorchFunction()
         self._off.__enter__()
+        _unprofiled.depth += 1
         _record_functions(False)
 
     def __exit__(self, *_: object) -> None:
-        _record_functions(True)
+        _unprofiled.depth -= 1
+        # Torch does not tell whether it records already, and these blocks stand in one another.
+        _record_functions(not _unprofiled.depth)
         self._off.__exit__(None, None, None)
 
 

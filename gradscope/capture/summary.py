@@ -17,7 +17,13 @@ import msgspec
 import torch
 
 from gradscope.capture.norms import norm as norm_of
-from gradscope.capture.tensors import dense_parts, has_memory, is_functorch_wrapped, requires_grad
+from gradscope.capture.tensors import (
+    arrives_with_memory,
+    dense_parts,
+    has_memory,
+    is_functorch_wrapped,
+    requires_grad,
+)
 from gradscope.plain import RAGGED, Number, TensorInfo, number
 from gradscope.report import GradientInfo, State
 
@@ -99,7 +105,9 @@ def readable(tensor: torch.Tensor) -> bool:
     return (
         not torch._C._len_torch_dispatch_stack()
         and not is_functorch_wrapped(tensor)
-        and (is_ordinary(tensor) or (is_plain(tensor) and has_data(tensor)))
+        and (
+            (is_ordinary(tensor) and has_memory(tensor)) or (is_plain(tensor) and has_data(tensor))
+        )
     )
 
 
@@ -197,13 +205,13 @@ def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequ
 
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is what nearly all are: dense, with data, of no class but torch's own."""
+    """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
     return (
         type(tensor) is torch.Tensor
         and tensor.layout is torch.strided
         and not tensor.is_nested
         and not tensor.is_meta
-        and has_memory(tensor)
+        and arrives_with_memory(tensor)
     )
 
 

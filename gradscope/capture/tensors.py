@@ -81,6 +81,15 @@ def has_memory(tensor: torch.Tensor) -> bool:
     return not tensor.numel() or _extent(tensor) <= there
 
 
+def arrives_with_memory(gradient: torch.Tensor) -> bool:
+    """As :func:`has_memory`, of a dense gradient on its way through a backward pass.
+
+    Asks nothing of its storage: once python has an object for that, torch counts it as one more
+    holder for ever, and adds the next gradient to a copy instead of in place.
+    """
+    return not gradient._is_zerotensor() and (gradient.data_ptr() != 0 or not gradient.numel())
+
+
 def _extent(tensor: torch.Tensor) -> int:
     """The bytes from the beginning of the storage to the end of the last element."""
     last = tensor.storage_offset()

@@ -70,10 +70,16 @@ class _Watch:
             and bool(roots)
             and all(
                 isinstance(root, GradientEdge)
-                or (isinstance(root, torch.Tensor) and root.requires_grad)
+                or (isinstance(root, torch.Tensor) and _is_of_the_program(root))
                 for root in roots
             )
         )
+
+
+def _is_of_the_program(root: torch.Tensor) -> bool:
+    # What torch.func.vjp returns goes backward from a shell of its transform, after its end.
+    is_shell = torch._C._functorch.is_functorch_wrapped_tensor(root)
+    return not is_shell and root.requires_grad
 
 
 class _Look:
@@ -145,7 +151,8 @@ def _norm(gradient: Any) -> float | None:
         still = gradient.detach()
         if torch._C._functorch.is_functorch_wrapped_tensor(still):
             return -1.0
-        if still.device.type != "cpu" or type(still) is not torch.Tensor or still.is_nested:
+        still = still.values() if still.is_nested else still
+        if still.device.type != "cpu" or type(still) is not torch.Tensor:
             return -1.0
         if still.layout is not torch.strided:
             still = still.to_dense()

@@ -22,6 +22,7 @@ from gradscope.capture.checking.replay import (
 )
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.finite import STEP, weights
+from gradscope.capture.quiet import functions_on
 from gradscope.errors import described
 
 SEED = 0
@@ -183,7 +184,8 @@ class Alone:
                 out = self._outputs()
             pairs = [(one, up) for one, up in zip(out, upstream, strict=True) if one.grad_fn]
             roots, given = [one for one, _ in pairs], [up for _, up in pairs]
-            found = torch.autograd.grad(roots, self.inputs, given, allow_unused=True)
+            with functions_on():
+                found = torch.autograd.grad(roots, self.inputs, given, allow_unused=True)
         except Unrepeatable:
             raise
         except Exception as error:

@@ -19,6 +19,7 @@ from gradscope.capture.checking.judging import Judged, Ruler, judge
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of
 from gradscope.capture.checking.slots import Slot
 from gradscope.capture.finite import STEP, along
+from gradscope.capture.quiet import functions_on
 from gradscope.checks import LeafCheck
 from gradscope.errors import described
 from gradscope.plain import number
@@ -69,12 +70,13 @@ def wide_gradients(
     try:
         with torch.enable_grad():
             found = replay.run(leaves, with_graph=True)
-        slopes = torch.autograd.grad(
-            [found[slot] for slot in weights],
-            list(leaves.values()),
-            list(weights.values()),
-            allow_unused=True,
-        )
+        with functions_on():
+            slopes = torch.autograd.grad(
+                [found[slot] for slot in weights],
+                list(leaves.values()),
+                list(weights.values()),
+                allow_unused=True,
+            )
     except Exception as error:  # of the program's own Functions
         raise Unrepeatable(f"backward raised {described(error)}") from None
     return dict(zip(leaves, slopes, strict=True))

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.slots import Given, Slot
+from gradscope.capture.quiet import functions_on
 from gradscope.errors import GradscopeError, described
 
 Tensors = list[torch.Tensor]
@@ -79,7 +80,8 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
     _draw_as_then(call)
     with _no_autocast("cpu"), _no_autocast("cuda"):
         try:
-            out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
+            with functions_on():
+                out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
             raise Unrepeatable(f"in float64 it raised {described(error)}") from None
     if call.function is torch.nn.functional.embedding:

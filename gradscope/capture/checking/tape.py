@@ -87,8 +87,7 @@ class Tape(Recorder):
         before = _sequence()
         out = super()._backward(func, args, kwargs, frame)
         if func is torch.autograd.grad:
-            with functions_off():
-                self._tape((before, _sequence()), args, kwargs, out)
+            self._tape((before, _sequence()), args, kwargs, out)
         return out
 
     def let_run(
@@ -168,7 +167,7 @@ class Tape(Recorder):
         if call is None or made[0] == made[1]:
             return
         try:
-            with dispatch_unseen():
+            with functions_off(), dispatch_unseen():
                 self._finish(call, made, args, kwargs, out)
         except Exception as error:
             # Whatever is wrong with our looking, the program's call itself has succeeded.

@@ -25,6 +25,7 @@ from gradscope.capture.finite import (
     spread,
     weights,
 )
+from gradscope.capture.quiet import functions_on
 from gradscope.capture.summary import readable
 from gradscope.observations import Mismatch
 from gradscope.plain import number
@@ -125,7 +126,8 @@ class _Repeated:
     def outputs(self) -> list[torch.Tensor]:
         """The floating point results."""
         torch.set_rng_state(self._state)
-        found = self._kept.function.apply(*self._kept.arguments)
+        with functions_on():
+            found = self._kept.function.apply(*self._kept.arguments)
         found = found if isinstance(found, tuple) else (found,)
         return [one for one in found if isinstance(one, torch.Tensor) and one.is_floating_point()]
 
@@ -146,9 +148,10 @@ def _worst(kept: Kept) -> Worst | None:
     call.weights = [weights(one.shape) for one in first]
     inputs = [one for _, one in call.inputs]
     roots = [(one, weight) for one, weight in zip(first, call.weights, strict=True) if one.grad_fn]
-    slopes = torch.autograd.grad(
-        [one for one, _ in roots], inputs, [weight for _, weight in roots], allow_unused=True
-    )
+    with functions_on():
+        slopes = torch.autograd.grad(
+            [one for one, _ in roots], inputs, [weight for _, weight in roots], allow_unused=True
+        )
     found = [
         worst
         for (slot, one), slope in zip(call.inputs, slopes, strict=True)

@@ -167,7 +167,7 @@ class Watch(MadeCall):
         if not self.call.accumulates:
             return [None] * len(leaves)
         return [
-            None if leaf is None or leaf.grad is None else self.meter.add(leaf.grad)
+            None if leaf is None or leaf.grad is None else self.meter.add_held(leaf.grad)
             for leaf in leaves
         ]
 
