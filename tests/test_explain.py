@@ -735,7 +735,7 @@ def test_the_hessian_row_by_row(session: Session) -> None:
     (g,) = torch.autograd.grad((w**2)[0] * w[1], w, create_graph=True)
     hessian = [torch.autograd.grad(g[i], w, retain_graph=True)[0] for i in range(2)]
     for index, vector in enumerate(("[1, 0]", "[0, 1]")):
-        arguments = ["--create-graph", "w", "--gradient", vector]
+        arguments = ["--call", "1", "--create-graph", "w", "--gradient", vector]
         report = session.look_at(str(EXAMPLES / "hessian_vector.py"), *arguments)
         assert report.graph.roots[0].label == "∂loss/∂w"
         values = new_gradient(report, "w").values

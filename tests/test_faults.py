@@ -6,11 +6,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.conftest import ROOT
 from tests.fuzz.faults import FAULTS
@@ -28,24 +26,7 @@ def differing() -> dict[str, list[str]]:
     return compared({name: (text, COMMANDS) for name, text in ODD.items()})
 
 
-TO_MEND = {
-    "forks, and the child exits": "the child tells a verdict of its own",
-    "forks, and the child runs to the end": "the child tells a verdict of its own",
-    "memory": "a lack of memory of ours is shown as a traceback",
-}
-"""What is known to be wrong; a test that passes is to be taken off the list."""
-
-
-def _marked(names: Iterable[str]) -> list[ParameterSet]:
-    return [
-        pytest.param(name, marks=[pytest.mark.xfail(reason=TO_MEND[name], strict=True)])
-        if name in TO_MEND
-        else pytest.param(name)
-        for name in names
-    ]
-
-
-@pytest.mark.parametrize("name", _marked(ODD))
+@pytest.mark.parametrize("name", ODD)
 def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) -> None:
     assert not differing[name], "\n".join(differing[name])
 
@@ -64,7 +45,7 @@ def problems() -> dict[str, list[str]]:
     return answer
 
 
-@pytest.mark.parametrize("fault", _marked(FAULTS))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_run_survives(fault: str, problems: dict[str, list[str]]) -> None:
     assert not problems[fault], "\n".join(problems[fault])
 

@@ -35,20 +35,7 @@ def differing() -> dict[str, list[str]]:
     )
 
 
-STILL_WRONG = "\n# still wrong\n"
-"""The second line of a program that is kept, but not mended: take it out when the test passes."""
-
-
-WRONG = pytest.mark.xfail(strict=True)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[WRONG] if STILL_WRONG in text else [])
-        for name, text in ONCE_WRONG.items()
-    ],
-)
+@pytest.mark.parametrize("name", ONCE_WRONG)
 def test_what_once_was_wrong_stays_right(name: str, differing: dict[str, list[str]]) -> None:
     assert not differing[name], "\n".join(differing[name])
 

@@ -7,7 +7,7 @@ under different names.  Knows nothing of graphs or Reports.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.capture.quiet import functions_off
+from gradscope.capture.quiet import functions_off, own_pass
 from gradscope.capture.tensors import is_functorch_wrapped, requires_grad
 
 
@@ -91,8 +91,30 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
     if isinstance(root, GradientEdge):
         return root.node, root.output_nr
     with functions_off():
-        edge = get_gradient_edge(root)
+        try:
+            edge = get_gradient_edge(root)
+        except NotImplementedError:  # there are no views of a sparse leaf, of which torch makes one
+            with torch.enable_grad():
+                copy: Any = root.clone()
+            return copy.grad_fn.next_functions[0]  # type: ignore[no-any-return]
     return edge.node, edge.output_nr
+
+
+def own_grad(
+    roots: Iterable[torch.Tensor | GradientEdge],
+    inputs: Iterable[torch.Tensor],
+    gradients: Iterable[torch.Tensor | None],
+    retain_graph: bool = True,
+    create_graph: bool = False,
+) -> tuple[torch.Tensor | None, ...]:
+    """``torch.autograd.grad`` for a pass of ours: what the program put into the graph runs as it
+    would in a pass of its own, but classes of its tensors do not hear of the call."""
+    # Of a gradient from edge to edge torch tells no class.
+    starts, ends = ([GradientEdge(*edge_of(one)) for one in of] for of in (roots, inputs))
+    with own_pass():
+        return torch.autograd.grad(
+            starts, ends, list(gradients), retain_graph, create_graph, allow_unused=True
+        )
 
 
 def _differentiable(root: object) -> bool:

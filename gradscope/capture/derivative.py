@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.calls import own_grad
 from gradscope.capture.names import Scopes
 from gradscope.capture.probe import Detail, Probe, given
-from gradscope.capture.quiet import functions_on, grads_preserved
+from gradscope.capture.quiet import grads_preserved
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.tensors import requires_grad
 from gradscope.errors import CaptureError, SeedError, described
@@ -56,13 +57,10 @@ def derivative(
     with (
         torch.enable_grad(),
         grads_preserved(),
-        functions_on(),
         recorder.deriving(roots, frame, create_graph=True),
     ):
         try:
-            (found,) = torch.autograd.grad(
-                list(roots), [tensor], seeds, create_graph=True, allow_unused=True
-            )
+            (found,) = own_grad(roots, [tensor], seeds, create_graph=True)
         except Exception as error:  # torch's, or of a hook or a Function of the program
             raise CaptureError(
                 f"no graph of the gradient of {leaf}: {described(error)}",

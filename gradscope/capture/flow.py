@@ -115,14 +115,17 @@ class Flow:
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 
-    def fail(self) -> None:
-        """The pass failed: what was sent to a node has arrived there, also where the node then
-        raised, or had not run yet."""
+    def fail(self) -> set[int]:
+        """The pass failed: what was sent to a node has arrived there, also where the node, or a
+        hook before it, then raised, or had not run yet; returns those nodes."""
+        waiting = set()
         for place in self._places:
             for output, arriving in enumerate(place.arriving):
                 # Of several edges some may still have been waited for.
                 if place.upstream[output] == NOT_REACHED and len(arriving) == 1:
                     place.upstream[output] = self.edges[arriving[0]]
+                    waiting.add(place.number)
+        return waiting
 
     # What runs inside the program's backward must not fail because of us.
 

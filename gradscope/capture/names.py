@@ -271,6 +271,8 @@ class ModuleNames:
             module = root.module()
             if module is not None:
                 found.setdefault(id(module), (root.type, module))
+        # One that was copied in part, or made without its __init__, holds nothing.
+        found = {key: one for key, one in found.items() if "_modules" in vars(one[1])}
         inner = {
             id(child)
             for _, module in found.values()

@@ -19,7 +19,7 @@ import torch
 from gradscope.capture import saved
 from gradscope.capture.assemble import Assembler, backward_pass
 from gradscope.capture.blame import explain_failure
-from gradscope.capture.calls import BackwardCall, edge_of
+from gradscope.capture.calls import BackwardCall, edge_of, own_grad
 from gradscope.capture.flow import Flow
 from gradscope.capture.meter import MAX_VALUES, NONE, Meter
 from gradscope.capture.names import Scopes
@@ -31,7 +31,7 @@ from gradscope.capture.nodes import (
     outputs_of,
     torch_name,
 )
-from gradscope.capture.quiet import functions_on, grads_preserved, unseen
+from gradscope.capture.quiet import grads_preserved, own_pass, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.summary import SMALL
 from gradscope.capture.walk import Walked, make_release_safe, walk
@@ -146,7 +146,7 @@ class Probe:
         self._measure_leaves()
         flow, seeds = self._seeded([gradient])
         try:
-            with flow.hooked(), grads_preserved(), functions_on():
+            with flow.hooked(), grads_preserved(), own_pass():
                 self._send(flow, gradient)
         except Exception as error:
             raise self._explained(error) from error
@@ -252,9 +252,7 @@ class Probe:
         if reentrant or not inputs:
             torch.autograd.backward(self._roots, [gradient], retain_graph=True)
             return
-        found = torch.autograd.grad(
-            self._roots, inputs, [gradient], retain_graph=True, allow_unused=True
-        )
+        found = own_grad(self._roots, inputs, [gradient])
         for (number, _), arrived in zip(leaves, found, strict=True):
             flow.arrived(number, 0, arrived)
 

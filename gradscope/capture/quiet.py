@@ -38,6 +38,28 @@ functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchF
 """While it is active, tensor classes of the program hear of torch calls again."""
 
 
+@contextmanager
+def own_pass() -> Iterator[None]:
+    """Around a backward pass of ours, or a part of one: the program's own backward functions run in
+    it as they do in the program's, and may do so again afterwards.
+
+    A backward function may go through a graph of its own, which its forward has left for it.  That
+    graph is there for one pass, unless torch is told to retain it.
+    """
+    autograd: Any = torch.autograd
+    original = autograd._engine_run_backward
+
+    def run(roots: Any, gradients: Any, _retain: Any, *rest: Any, **options: Any) -> Any:
+        return original(roots, gradients, True, *rest, **options)
+
+    autograd._engine_run_backward = run
+    try:
+        with functions_on():
+            yield
+    finally:
+        autograd._engine_run_backward = original
+
+
 class Aside:
     """Around what we do in the middle of the program: nobody sees it, and nothing of it is raised.
 

@@ -38,6 +38,9 @@ _EXPECTED = (
 )
 """What gradscope may answer instead of a report; everything else is a fault."""
 
+_OF_THE_MOMENT = "USDT:"
+"""Begins what torch's profiler says on stderr: the time of day."""
+
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 # Which of the variables differs is chance; the kind of its value is not.
 _VARIABLE = re.compile(r"^([+-])[\w.\[\]']+: (\w+).*")
@@ -86,9 +89,13 @@ def difference(
     detail = _own_error(plain.err + plain.out, seen.err + seen.out)
     if detail:
         return Difference(words, "crash", detail)
-    err = "".join(line for line in seen.err.splitlines(True) if not line.startswith(OURS))
+    ignored = (OURS, _OF_THE_MOMENT)
+    errs = [
+        "".join(line for line in one.err.splitlines(True) if not line.startswith(ignored))
+        for one in (plain, seen)
+    ]
     for kind, words_of in (
-        ("stderr", _first_difference(plain.err, err)),
+        ("stderr", _first_difference(*errs)),
         ("stdout", _stdout(command, plain.out, seen.out, told)),
         ("status", _status(command, plain, seen)),
     ):

@@ -24,6 +24,10 @@ from torch import nn
 
 DEEPEST = 3
 LONGEST = 40
+_INDICES = {
+    **dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), ("crow_indices", "col_indices")),
+    **dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), ("ccol_indices", "row_indices")),
+}
 _SILENT = (types.ModuleType, types.FunctionType, type)
 
 
@@ -159,7 +163,12 @@ class _Teller:
             parts = [tensor._indices(), tensor._values()]
             return f"{tuple(tensor.shape)} of {[self.content(part) for part in parts]}"
         if tensor.layout is not torch.strided:
-            return f"{tuple(tensor.shape)} {self.content(tensor.detach().to_dense())}"
+            # A dense copy would lie where the next tensor may come to lie.
+            parts = [
+                tensor.values(),
+                *(getattr(tensor, name)() for name in _INDICES[tensor.layout]),
+            ]
+            return f"{tuple(tensor.shape)} of {[self.content(part) for part in parts]}"
         place = f"{tuple(tensor.shape)} {tensor.stride()} +{tensor.storage_offset()}"
         if not _has_data(tensor):
             return f"{place} without data"

@@ -83,7 +83,10 @@ def _sum(names: str) -> str:
 
 
 def _is_differentiable(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad
+    try:
+        return isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf in (0, 1)
+    except RuntimeError:  # a view that torch has forbidden
+        return False
 
 
 def _running(lines: Sequence[str], namespace: dict[str, Any]) -> list[str]:

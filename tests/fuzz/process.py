@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import io
 import os
+import random
 import resource
 import select
 import signal
@@ -138,6 +139,7 @@ def _become(folder: Path, streams: Sequence[int]) -> None:
     os.setsid()
     os.chdir(folder)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    random.seed(0)  # python has seeded it anew, by chance, as it does in every fork
     # Torch has hundreds of them, which would take most of the time of a run.
     weakref.finalize._registry.clear()  # type: ignore[attr-defined]
     # Those of this process are not those of a program.

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.capture.calls import own_grad
 from gradscope.capture.checking.alone import dense_of, real
 from gradscope.capture.checking.placed import Placed
 from gradscope.capture.checking.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
 from gradscope.capture.checking.replay import Replay, Unrepeatable, value_of, widened
 from gradscope.capture.checking.slots import Slot
-from gradscope.capture.quiet import functions_on, grads_preserved
+from gradscope.capture.quiet import grads_preserved
 from gradscope.capture.summary import name_of
 from gradscope.checks import LeafCheck
 from gradscope.errors import CaptureError, described
@@ -55,14 +56,9 @@ def own_gradients(placed: Placed) -> Gradients | None:
         raise Unrepeatable(error.what) from None
     try:
         # A tensor that retains its gradient would be given this one, too.
-        with grads_preserved(), functions_on():
-            return torch.autograd.grad(
-                placed.live.roots,
-                placed.variables,
-                list(placed.live.gradients),
-                retain_graph=True,
-                allow_unused=True,
-            )
+        with grads_preserved():
+            live = placed.live
+            return own_grad(live.roots, placed.variables, live.gradients)
     except Exception as error:  # torch's, or of a Function of the program
         raise Unrepeatable(f"backward raised {described(error)}") from None
 

@@ -15,7 +15,7 @@ from gradscope.capture import saved
 from gradscope.capture.checking.alone import Alone, Gradients, cotangent, real
 from gradscope.capture.checking.call import Call
 from gradscope.capture.nodes import outputs_of
-from gradscope.capture.quiet import functions_on
+from gradscope.capture.quiet import own_pass
 from gradscope.checks import Comparison
 from gradscope.plain import number
 
@@ -33,7 +33,7 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     try:
-        with torch.no_grad(), functions_on():
+        with torch.no_grad(), own_pass():
             found = node.apply(*upstream)
     except Exception:
         return None

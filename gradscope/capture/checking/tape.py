@@ -72,6 +72,8 @@ class Tape(Recorder):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """One torch call of the program."""
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
         func = self._originals_of.called(func, sys._getframe(1))
         with self._taping(func, args, kwargs or {}):
             return super().__torch_function__(func, types, args, kwargs)

@@ -225,7 +225,7 @@ def hooks(
     tap: Tap, watch: Watch, graph: Graph, passed: BackwardPass, origins: Origins
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
-    for position in sorted({*passed.altered, *watch.flow.replaced}):
+    for position in sorted({*passed.altered, *watch.flow.replaced, *watch.unfinished}):
         live: Any = watch.walked.nodes[position]
         leaf = leaf_of(live)
         function, place = tap.alterations.hook_on(live._sequence_nr(), leaf)
@@ -239,7 +239,7 @@ def hooks(
             function=function,
             node=position,
             before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
-            after=passed.at(position).norm,
+            after=None if position in watch.unfinished else passed.at(position).norm,
         )
 
 

@@ -56,6 +56,8 @@ class Watch(MadeCall):
         self.flow = DoctorsFlow(self.walked, self.meter)
         self.before: list[int | None] = []
         self.after: list[int | None] = []
+        # Nodes that a call which failed had sent a gradient, and that did not run.
+        self.unfinished: set[int] = set()
         self._seeds: list[int] = []
 
     @property
@@ -89,7 +91,7 @@ class Watch(MadeCall):
             self.make(self.walked.nodes)
         with unseen():
             if self.failure is not None:
-                self.flow.fail()
+                self.unfinished = self.flow.fail()
                 return
             if not self.call.accumulates:
                 self._note_results()

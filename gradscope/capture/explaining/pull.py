@@ -20,7 +20,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture import saved
 from gradscope.capture.nodes import is_leaf, op_name, outputs_of, torch_name
-from gradscope.capture.quiet import functions_on
+from gradscope.capture.quiet import own_pass
 from gradscope.capture.summary import name_of, readable
 from gradscope.capture.walk import Walked
 from gradscope.escaping import first_line
@@ -203,7 +203,7 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
         else:
             # A custom backward may print; that belongs to the program's own pass.
             apply: Any = node.apply
-            with contextlib.redirect_stdout(io.StringIO()), functions_on():
+            with contextlib.redirect_stdout(io.StringIO()), own_pass():
                 sent = apply(*gradients)
     return sent if isinstance(sent, tuple) else (sent,)
 

@@ -1,5 +1,4 @@
 # gradscope doctor --steps all --keep-going: the checkpointed module runs once more
-# still wrong
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

@@ -1,5 +1,4 @@
 # gradscope doctor --steps all --keep-going: AttributeError: 'NoneType' object has no attribute 'next_functions'
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())

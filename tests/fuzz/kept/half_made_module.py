@@ -1,5 +1,4 @@
 # gradscope trace: AttributeError: 'Linear' object has no attribute '_modules'
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())

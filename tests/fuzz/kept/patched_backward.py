@@ -1,5 +1,4 @@
 # gradscope backward: the patch is called twice
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())

@@ -1,5 +1,4 @@
 # gradscope backward: AttributeError: '_CachedForward' object has no attribute '__getattr__'
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())

@@ -1,5 +1,4 @@
 # gradscope trace: RuntimeError: Cannot swap t1 because it has weakref associated with it
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())

@@ -1,5 +1,4 @@
 # gradscope backward: python's own error does not come
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())

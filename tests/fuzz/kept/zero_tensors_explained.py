@@ -1,5 +1,4 @@
 # gradscope explain --jacobian: tolist() shouldn't be called on a tensor with unallocated storage
-# still wrong
 import torch
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())
