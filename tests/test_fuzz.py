@@ -18,7 +18,7 @@ from tests.fuzz.shrink import smallest
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import write
 
-SEED, PROGRAMS = "a fixed seed", 100
+SEED, PROGRAMS = "a fixed seed", 50
 """About a minute of one core."""
 
 ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*.py"))}

@@ -42,7 +42,7 @@ from gradscope.capture.source import Site, Sources
 from gradscope.capture.spans import Span, Spans
 from gradscope.capture.summary import SMALL
 from gradscope.capture.tensors import TensorRef, allow_swaps, requires_grad
-from gradscope.capture.walk import nearest
+from gradscope.capture.walk import NO_SEQUENCE, nearest
 from gradscope.capture.warned import WarningPlaces
 from gradscope.errors import Fault
 
@@ -291,8 +291,9 @@ class Recorder(TorchFunctionMode):
     # ------------------------------------------------------------------ looking it up
 
     def has_seen(self, node: Any) -> bool:
-        """Whether a ``grad_fn`` was made since this recorder was started; not for None."""
-        return node is not None and node._sequence_nr() >= self._first
+        """Whether a ``grad_fn`` was made since this recorder was started; not for None, nor for the
+        node that stands where a backward function cannot be differentiated, which has no number."""
+        return node is not None and self._first <= node._sequence_nr() < NO_SEQUENCE
 
     @property
     def has_made_nodes(self) -> bool:

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 EXIT_STATUSES = """
 \b
 Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
-3 a tool is missing.
+3 a tool is missing; 4 a fault of gradscope itself.
 """
 
 FINDING_STATUSES = """
 \b
 Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
-2 wrong usage; 3 a tool is missing.
+2 wrong usage; 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
 DIFFERENCE_STATUSES = """
 \b
 Exit status: 0 equal within the tolerance; 1 different; 2 wrong usage, or no graph;
-3 a tool is missing.
+3 a tool is missing; 4 a fault of gradscope itself.
 """
 
 TARGETS = """
@@ -165,7 +165,7 @@ def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
 CHECK_STATUSES = """
 \b
 Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its own status;
-2 wrong usage; 3 a tool is missing.
+2 wrong usage; 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
 

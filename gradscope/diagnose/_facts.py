@@ -179,7 +179,7 @@ def plural(amount: int, noun: str) -> str:
 
 def listed(names: Iterable[str], most: int = 4) -> str:
     """``a, b, c and 5 more``."""
-    every = list(dict.fromkeys(names))
+    every = list(dict.fromkeys(name or "(no name)" for name in names))
     if len(every) <= most:
         return ", ".join(every)
     return f"{', '.join(every[:most])} and {len(every) - most:,} more"
