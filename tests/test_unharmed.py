@@ -24,6 +24,13 @@ print(x.grad, big.grad.shape)
 """
 
 PROGRAMS = {
+    "gradients that are added in place": """
+import torch
+for size in (3, 500, 70_000):
+    x = torch.ones(size, requires_grad=True)
+    (x.exp() * x.tanh()).sum().backward()
+    print(x.grad._version)
+""",
     "a scripted and a traced module": """
 import torch
 from torch import nn

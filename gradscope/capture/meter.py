@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import msgspec
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradscope.capture import histogram
 from gradscope.capture.quiet import dispatch_unseen
@@ -33,7 +32,7 @@ from gradscope.capture.summary import (
     state_of,
     unreadable,
 )
-from gradscope.capture.tensors import has_memory
+from gradscope.capture.tensors import TensorRef, has_memory
 from gradscope.errors import Fault
 from gradscope.plain import number
 from gradscope.report import GradientInfo
@@ -67,6 +66,25 @@ class _Queued(NamedTuple):
     elements: int
 
 
+class _Known:
+    """What was read of some elements; it holds as long as a tensor that shows them lives.
+
+    The tensors are asked, not their storage, for which python would need an object
+    (:func:`arrives_with_memory`).
+    """
+
+    __slots__ = ("_first", "entry", "latest")
+
+    def __init__(self, entry: int, first: TensorRef) -> None:
+        self.entry = entry
+        self._first = self.latest = first
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the elements are still those: their memory cannot have been given to others."""
+        return self.latest() is not None or self._first() is not None
+
+
 class Meter:
     """Measures gradients into a table.
 
@@ -86,7 +104,7 @@ class Meter:
         self._left = limit
         self._histograms = histograms
         self.fault: Fault | None = None
-        self._known: dict[Hashable, int] = {}
+        self._known: dict[Hashable, _Known] = {}
         self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
         # Each device has its own backward thread, and they call hooks at the same time.
@@ -141,12 +159,15 @@ class Meter:
         """One whose values are not kept; those are in the order of the shape, so that every shape
         is read for itself.  An inference tensor has no version that would tell of a change."""
         elements = _elements(gradient)
-        if elements not in self._known:
-            self._remember(elements, self._read(gradient, read_ordinary))
-        return self._known[elements]
+        known = self._known.get(elements)
+        if known is None or not known.is_there:
+            known = _Known(self._read(gradient, read_ordinary), TensorRef(gradient))
+            self._remember(elements, known)
+        known.latest = TensorRef(gradient)
+        return known.entry
 
-    def _remember(self, elements: Hashable, entry: int) -> None:
-        self._known[elements] = entry
+    def _remember(self, elements: Hashable, known: _Known) -> None:
+        self._known[elements] = known
         if len(self._known) > MAX_KNOWN:
             # Dictionaries keep their order, so the first key is the oldest.
             del self._known[next(iter(self._known))]
@@ -254,11 +275,10 @@ def _is_dense(gradient: torch.Tensor) -> bool:
 
 
 def _elements(gradient: torch.Tensor) -> Hashable:
-    """Which elements of which storage these are, and at which version of it.
+    """Which elements in memory these are, and at which version.
 
     Equal for tensors that show the same elements in another shape or order: a view, a transposed
-    tensor, the ``.grad`` that took a gradient over.  The weak reference keeps the identity of the
-    storage from being given to another one.
+    tensor; also for one that was given the memory of another since.
     """
     runs: list[tuple[int, int]] = []
     for stride, size in sorted(zip(gradient.stride(), gradient.shape, strict=True)):
@@ -266,6 +286,4 @@ def _elements(gradient: torch.Tensor) -> Hashable:
             runs[-1] = runs[-1][0], runs[-1][1] * size
         elif size != 1:
             runs.append((stride, size))
-    storage = StorageWeakRef(gradient.untyped_storage())  # type: ignore[no-untyped-call]
-    offset = gradient.storage_offset()
-    return storage, gradient._version, offset, gradient.dtype, tuple(runs)
+    return gradient.data_ptr(), gradient._version, gradient.dtype, tuple(runs)
