@@ -299,6 +299,32 @@ except ValueError as error:
     print("caught", error)
 (a.sgn() * 2).sum().backward()
 """,
+    "a Function that nobody finished, in torch.func": """
+import torch
+class Unfinished(torch.autograd.Function):
+    @staticmethod
+    def setup_context(ctx, inputs, output): pass
+class Done(torch.autograd.Function):
+    @staticmethod
+    def forward(x): return x * 2
+    @staticmethod
+    def setup_context(ctx, inputs, output): pass
+    @staticmethod
+    def backward(ctx, gradient): return gradient * 2
+print(torch.func.grad(lambda t: Done.apply(t).sum())(torch.ones(3)))
+try:
+    torch.func.grad(lambda t: Unfinished.apply(t).sum())(torch.ones(3))
+except NotImplementedError as error:
+    print(error)
+x = torch.ones(3, requires_grad=True)
+Done.apply(x).sum().backward()
+""",
+    "several results, one nested": """
+import torch
+a = torch.randn(3, requires_grad=True)
+n = torch.nested.as_nested_tensor([a[:1].expand(2), torch.ones(3)])
+y = a.abs()
+""",
     "nested, jagged": """
 import torch
 n = torch.nested.nested_tensor(

@@ -58,7 +58,10 @@ def function_of(code: CodeType) -> Any:
 
 def _is_torchs(func: Any) -> bool:
     code = getattr(func, "__code__", None)
-    return isinstance(code, CodeType) and code.co_filename.startswith(_TORCH)
+    if isinstance(code, CodeType):
+        return code.co_filename.startswith(_TORCH)
+    # Operators of higher order are objects.
+    return type(func).__module__.partition(".")[0] in ("torch", "builtins")
 
 
 def _backward_method() -> Any:

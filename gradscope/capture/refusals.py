@@ -31,7 +31,7 @@ def misfit(call: BackwardCall) -> list[str]:
     """Why the gradient that the program gave, or did not give, does not fit its root."""
     for root, given in zip(call.roots, call.gradients, strict=True):
         try:
-            if isinstance(root, torch.Tensor):
+            if isinstance(root, torch.Tensor) and not root.is_nested:
                 _ = implicit_gradient(root) if given is None else fit(given, root)
         except SeedError as error:
             return [str(error)]

@@ -17,6 +17,7 @@ from gradscope.capture.literal import evaluate
 from gradscope.capture.names import Scopes, value_at
 from gradscope.capture.quiet import living_tensors
 from gradscope.capture.recorder import Recorder
+from gradscope.capture.summary import shown_shape
 from gradscope.capture.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
 from gradscope.capture.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, SeedError
@@ -122,7 +123,7 @@ def result_root(value: Any, what: str) -> torch.Tensor | None:
     """
     found = list(tensors_inside(value, "_"))
     if len(found) > 1:
-        listed = ", ".join(f"{path} {list(tensor.shape)}" for path, tensor in found[:MAX_LISTED])
+        listed = ", ".join(f"{path} {shown_shape(tensor)}" for path, tensor in found[:MAX_LISTED])
         raise CaptureError(
             f"{what} gives {len(found)} tensors: {listed}",
             f"choose one: --root {shlex.quote(found[0][0])}",
@@ -229,7 +230,7 @@ def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
     if site is not None:
         origin = recorder.sources.origin(site)
         place = f"  {origin.file}:{origin.line}  {' '.join(origin.expression.split())}"
-    return f"{names[0] if names else '(no name)'}  {list(tensor.shape)}{place}"
+    return f"{names[0] if names else '(no name)'}  {shown_shape(tensor)}{place}"
 
 
 def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unusable:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from gradscope.capture.literal import clip, evaluate, to_tensor
+from gradscope.capture.summary import shown_shape
 from gradscope.errors import SeedError, described
 
 
@@ -30,6 +31,7 @@ def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) 
     Raises:
         SeedError: when the text is no tensor, or does not fit the root.
     """
+    _refuse_nested(root)
     text = text.strip()
     if text in _WORDS:
         return _WORDS[text](root)
@@ -47,12 +49,22 @@ def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
     Raises:
         SeedError: when the root has more elements, so that a gradient has to be chosen.
     """
+    _refuse_nested(root)
     if root.numel() == 1:
         return torch.ones_like(root, memory_format=torch.preserve_format).detach()
     raise SeedError(
-        f"the root has shape {list(root.shape)}, so backward needs a gradient of that shape",
+        f"the root has shape {shown_shape(root)}, so backward needs a gradient of that shape",
         f"give one weight for each of its {root.numel()} elements: {_fitting(root.shape)}",
     )
+
+
+def _refuse_nested(root: torch.Tensor) -> None:
+    if root.is_nested:
+        raise SeedError(
+            f"the root is a nested tensor of shape {shown_shape(root)}, "
+            "which can be given no gradient",
+            "start from something that is made of it, such as its sum: --root EXPR",
+        )
 
 
 def parse_leaf(name: str, text: str, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -81,8 +93,8 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     one = gradient.dim() == 0 and root.numel() == 1
     if gradient.shape != root.shape and not one:
         raise SeedError(
-            f"the gradient has shape {list(gradient.shape)}, "
-            f"but the root has shape {list(root.shape)}",
+            f"the gradient has shape {shown_shape(gradient)}, "
+            f"but the root has shape {shown_shape(root)}",
             _suggestion(gradient, root),
         )
     if gradient.is_complex() and not root.is_complex():
@@ -129,7 +141,7 @@ def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
         seed[index] = 1
     except IndexError:
         raise SeedError(
-            f"{text} does not name an element of the root, which has shape {list(root.shape)}",
+            f"{text} does not name an element of the root, which has shape {shown_shape(root)}",
             f"give {max(root.dim(), 1)} indices, each smaller than its size",
         ) from None
     return seed

@@ -99,6 +99,12 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     return tuple(int(size) for size in tensor.size())
 
 
+def shown_shape(tensor: torch.Tensor) -> str:
+    """A shape as torch writes it, with ``?`` where a nested tensor has no one size."""
+    sizes = ("?" if size == RAGGED else str(size) for size in shape_of(tensor))
+    return f"[{', '.join(sizes)}]"
+
+
 def readable(tensor: torch.Tensor) -> bool:
     """Whether the elements can be read at all: dense, in memory that is there, not wrapped by a
     transform, and not computed by a class or mode of the program."""

@@ -15,6 +15,7 @@ from gradscope.capture.names import name_in_frame
 from gradscope.capture.nodes import torch_name
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
+from gradscope.capture.summary import shape_of
 from gradscope.capture.tensors import (
     TensorRef,
     TensorTable,
@@ -95,7 +96,7 @@ class Reads:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
-        shape = tuple(tensor.shape)
+        shape = shape_of(tensor)
         read = VainRead(name, TensorRef(tensor), torch_name(node), made, shape, wanted)
         self.vain.setdefault((made, name), read)
 
