@@ -24,7 +24,7 @@ class Originals:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, bool]] = {}
-        self._by_code: dict[CodeType, Any] = {}
+        self._by_code: dict[CodeType, Any] = {one.__code__: one for one in BACKWARD_FUNCTIONS}
 
     def called(self, func: Any, frame: FrameType) -> Any:
         """The function that is under way.

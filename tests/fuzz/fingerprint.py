@@ -148,7 +148,8 @@ class _Teller:
         ]
         version = "inference" if tensor.is_inference() else tensor._version
         kind = f"{type(tensor).__name__} {tensor.dtype} {tensor.device} {tensor.layout}"
-        own = sorted(vars(tensor))
+        # Torch keeps the sizes of a jagged tensor in it, once anybody has asked for them.
+        own = sorted(name for name in vars(tensor) if not name.startswith("_sym_sizes"))
         return f"{kind} v{version} {graph} hooks {hooks} {own} {self.content(tensor)}"
 
     def content(self, tensor: torch.Tensor) -> str:
