@@ -200,11 +200,7 @@ class Watcher:
         ]
 
     def _let_run(self, call: BackwardCall) -> Any:
-        if self.answered:
-            return call.run()
-        # A root that has not come up yet may be part of this graph, whose buffers it will need.
-        waiting = self._request.root is not None
-        return self.recorder.let_run(call, retain_graph=True if waiting else None)
+        return call.run() if self.answered else self.recorder.let_run(call)
 
     # ------------------------------------------------------------------ when it has ended
 
