@@ -17,6 +17,9 @@ from tests.fuzz.process import ROOT, environment
 from tests.fuzz.shrink import smallest
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import write
+from tests.odd_programs import ODD
+from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
+from tests.test_unharmed import PROGRAMS as ONCE_HARMED
 
 SEED, PROGRAMS = "a fixed seed", 50
 """About a minute of one core."""
@@ -50,6 +53,20 @@ def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
         text=True,
     )
     assert not done.returncode, done.stdout + done.stderr
+
+
+def test_the_promises_count_what_is_tried() -> None:
+    page = (ROOT / "docs" / "unchanged.md").read_text("utf-8")
+    tables = {
+        "`tests/programs.py`": PROGRAMS_OF_TORCH,
+        "`tests/test_unharmed.py`": ONCE_HARMED,
+        "`tests/odd_programs.py`": ODD,
+        "`tests/fuzz/kept/`": ONCE_WRONG,
+    }
+    for name, programs in tables.items():
+        assert f"| {name} | {len(programs)} |" in page
+    pieces = sum(map(len, vocabulary().values()))
+    assert f"any of {pieces} pieces in {len(vocabulary())} categories" in page
 
 
 # ------------------------------------------------------------------ the fuzzer itself
