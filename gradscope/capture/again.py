@@ -10,6 +10,7 @@ import dis
 import io
 import random
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType
@@ -60,6 +61,21 @@ def unheard() -> Iterator[None]:
         torch.set_rng_state(states[1])
         if of_numpy is not None:
             sys.modules["numpy"].random.set_state(of_numpy)
+
+
+@contextmanager
+def warnings_ignored() -> Iterator[None]:
+    """Warnings in the block are not shown.  What a module that is first imported in it wants to be
+    shown or not holds from then on, as it would in the program."""
+    with warnings.catch_warnings():
+        before = list(warnings.filters)
+        warnings.simplefilter("ignore")
+        own = warnings.filters[0]
+        yield
+        added = [one for one in warnings.filters if one is not own and one not in before]
+    for action, message, category, module, line in reversed(added):
+        patterns = [getattr(one, "pattern", "") for one in (message, module)]
+        warnings.filterwarnings(action, patterns[0], category, patterns[1], line)  # type: ignore[arg-type]
 
 
 @contextmanager

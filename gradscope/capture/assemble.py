@@ -30,13 +30,7 @@ from gradscope.capture.nodes import (
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.source import Site
 from gradscope.capture.spans import Span
-from gradscope.capture.summary import (
-    SMALL,
-    metadata,
-    name_of,
-    readable,
-    values_of,
-)
+from gradscope.capture.summary import SMALL, is_small, metadata, name_of, values_of
 from gradscope.capture.tensors import grad_fn_of
 from gradscope.capture.walk import NO_SEQUENCE, Walked
 from gradscope.plain import RAGGED, TensorInfo
@@ -228,7 +222,7 @@ class Assembler:
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
         for name, tensor in saved.values(live):
             if isinstance(tensor, torch.Tensor):
-                small = tensor.numel() <= self.keep and readable(tensor)
+                small = is_small(tensor, self.keep)
                 yield name, metadata(tensor, values_of(tensor) if small else None)
 
     # ------------------------------------------------------------------ leaves and roots

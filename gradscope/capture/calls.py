@@ -93,7 +93,7 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
     with functions_off():
         try:
             edge = get_gradient_edge(root)
-        except NotImplementedError:  # there are no views of a sparse leaf, of which torch makes one
+        except RuntimeError:  # torch makes a view of a leaf, and sparse and nested ones have none
             with torch.enable_grad():
                 copy: Any = root.clone()
             return copy.grad_fn.next_functions[0]  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ import torch
 
 from gradscope.capture.nodes import is_leaf
 from gradscope.capture.remembered import Values
-from gradscope.capture.summary import all_plain, flat_values, name_of, readable
+from gradscope.capture.summary import all_plain, flat_values, is_small, name_of
 from gradscope.capture.walk import Walked
 from gradscope.plain import Number
 
@@ -70,7 +70,7 @@ def _rows(walked: Walked, recorded: Values, keep: int) -> Iterator[_Row]:
     for number, live in enumerate(walked.nodes):
         if is_leaf(live):
             tensor: torch.Tensor | None = live.variable  # type: ignore[attr-defined]
-            if tensor is not None and tensor.numel() <= keep and readable(tensor):
+            if tensor is not None and is_small(tensor, keep):
                 kind = tuple(tensor.shape), name_of(tensor.dtype)
                 yield _Row((number, 0), kind, flat_values(tensor))
             continue

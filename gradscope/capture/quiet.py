@@ -24,6 +24,8 @@ push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
 
 _record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
 
+_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+
 _NOTHING = nullcontext()
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
@@ -31,7 +33,9 @@ _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 def functions_off() -> AbstractContextManager[Any]:
     """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
     nor a profiler that the program has started."""
-    return _Unprofiled() if profiler._is_profiler_enabled else torch._C.DisableTorchFunction()
+    # Nearly always there is nobody else.
+    is_heard = profiler._is_profiler_enabled or _dispatch_modes()
+    return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
 
 
 functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
@@ -90,19 +94,26 @@ _unprofiled = _Depth()
 """How many blocks of this thread are in no profile."""
 
 
-class _Unprofiled:
-    """As ``DisableTorchFunction``, and what is computed inside is in no profile."""
+class _Unnoticed:
+    """As ``DisableTorchFunction``, and what is computed inside is in no profile, and reaches no
+    dispatch mode."""
 
     def __enter__(self) -> None:
         self._off = torch._C.DisableTorchFunction()
+        self._dispatch = dispatch_unseen()
         self._off.__enter__()
-        _unprofiled.depth += 1
-        _record_functions(False)
+        self._dispatch.__enter__()
+        self._is_profiled = profiler._is_profiler_enabled
+        if self._is_profiled:
+            _unprofiled.depth += 1
+            _record_functions(False)
 
     def __exit__(self, *_: object) -> None:
-        _unprofiled.depth -= 1
-        # Torch does not tell whether it records already, and these blocks stand in one another.
-        _record_functions(not _unprofiled.depth)
+        if self._is_profiled:
+            _unprofiled.depth -= 1
+            # Torch does not tell whether it records already, and these blocks stand in one another.
+            _record_functions(not _unprofiled.depth)
+        self._dispatch.__exit__(None, None, None)
         self._off.__exit__(None, None, None)
 
 
@@ -165,8 +176,7 @@ def _push(modes: list[TorchFunctionMode]) -> None:
 
 def dispatch_unseen() -> AbstractContextManager[Any]:
     """As :func:`unseen` for dispatch modes only; free where there is none."""
-    active = torch._C._len_torch_dispatch_stack()
-    return _disable_current_modes() if active else _NOTHING
+    return _disable_current_modes() if _dispatch_modes() else _NOTHING
 
 
 @contextmanager

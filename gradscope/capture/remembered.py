@@ -17,7 +17,7 @@ from gradscope.capture.events import tensors_in
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.places import Places
 from gradscope.capture.source import Sources
-from gradscope.capture.summary import SMALL, flat_values, readable
+from gradscope.capture.summary import SMALL, flat_values, is_small
 from gradscope.capture.tensors import TensorTable, is_learned_leaf
 
 MAX_VALUES = 100_000
@@ -58,7 +58,7 @@ class Values:
     def note(self, sequence: int, out: Any) -> None:
         """Remember the result of a call whose last node has this sequence number."""
         for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
-            if tensor.numel() <= self._keep and readable(tensor):
+            if is_small(tensor, self._keep):
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
                 later = self._keep > SMALL or not tensor.is_cpu

@@ -117,13 +117,19 @@ def readable(tensor: torch.Tensor) -> bool:
     )
 
 
+def is_small(tensor: torch.Tensor, most: int) -> bool:
+    """Whether a tensor has at most so many elements, and they can be read."""
+    # A class of the program may answer even the first by code of its own.
+    return _has_no_code(tensor) and tensor.numel() <= most and readable(tensor)
+
+
+def _has_no_code(tensor: torch.Tensor) -> bool:
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+
+
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether a tensor is dense and computed by torch itself, not by a class of the program."""
-    return (
-        tensor.layout is torch.strided
-        and not tensor.is_nested
-        and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
-    )
+    return _has_no_code(tensor) and tensor.layout is torch.strided and not tensor.is_nested
 
 
 def values_of(tensor: torch.Tensor) -> tuple[Number, ...]:

@@ -5,13 +5,12 @@ Puts the parts together; the comparisons themselves are in the other rooms.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from gradscope.capture.again import codes_of, preserved, unheard
+from gradscope.capture.again import codes_of, preserved, unheard, warnings_ignored
 from gradscope.capture.checking.call import Call
 from gradscope.capture.checking.calls import ONLY_ALONE, Examined, Selection, function_name
 from gradscope.capture.checking.leaves import Doubts, Found, Gradients, check_leaves
@@ -38,8 +37,7 @@ def study(live: Live, asked: Check) -> Checks:
     tape: Any = live.recorder
     _refuse(asked.node, live.probe.graph.nodes)
     customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
-    with unheard(), warnings.catch_warnings(), preserved(customs):
-        warnings.simplefilter("ignore")
+    with unheard(), warnings_ignored(), preserved(customs):
         return _checked(Placed(live, tape), asked)
 
 

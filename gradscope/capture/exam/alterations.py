@@ -14,7 +14,7 @@ from torch import nn
 from gradscope.capture.names import locals_of
 from gradscope.capture.places import Places
 from gradscope.capture.seen import Seen
-from gradscope.capture.summary import readable
+from gradscope.capture.summary import is_small
 from gradscope.capture.tensors import TensorTable, grad_fn_of, requires_grad
 
 MAX_KNOWN = 5_000
@@ -136,6 +136,6 @@ def _norms(frame: FrameType | None) -> tuple[float | None, float | None]:
 def _number(value: Any) -> float | None:
     if isinstance(value, (int, float)):
         return float(value)
-    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
+    if isinstance(value, torch.Tensor) and is_small(value, 1) and value.numel():
         return float(value.detach())
     return None

@@ -14,6 +14,7 @@ import torch
 
 from gradscope.capture.exam.ancestry import leaves_behind, terms_of
 from gradscope.capture.seen import Seen
+from gradscope.capture.summary import is_small
 from gradscope.capture.tensors import (
     TensorTable,
     grad_fn_of,
@@ -202,7 +203,7 @@ class Cuts:
         if not cuts:
             return
         if seen.in_graph:
-            is_term = seen.function in _ADDING and all(t.numel() == 1 for t in seen.operands)
+            is_term = seen.function in _ADDING and all(is_small(t, 1) for t in seen.operands)
             for cut in cuts:
                 if not cut.fed and len(cut.takers) < MAX_FOLLOWED:
                     cut.takers.add(seen.made[1] - 1)

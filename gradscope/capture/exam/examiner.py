@@ -30,7 +30,7 @@ from gradscope.capture.exam.watched import Before
 from gradscope.capture.names import Scopes
 from gradscope.capture.quiet import unseen
 from gradscope.capture.source import Sources
-from gradscope.capture.summary import readable
+from gradscope.capture.summary import is_small
 from gradscope.errors import Fault, GradscopeError
 from gradscope.garbage import collector_paused
 from gradscope.plain import Number, number
@@ -228,8 +228,8 @@ class Examiner:
 
 def _loss(call: BackwardCall) -> Number | None:
     root = call.roots[0]
-    if len(call.roots) != 1 or not isinstance(root, torch.Tensor) or root.numel() != 1:
+    if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
         return None
-    if root.is_complex() or not readable(root):
+    if not is_small(root, 1) or not root.numel() or root.is_complex():
         return None
     return number(float(root.detach()))

@@ -10,7 +10,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.capture import saved
 from gradscope.capture.nodes import torch_name
-from gradscope.capture.summary import readable, reducible
+from gradscope.capture.summary import is_small, readable, reducible
 from gradscope.capture.walk import Walked
 from gradscope.observations import Activity, Saved
 from gradscope.plain import number
@@ -80,7 +80,7 @@ class _Share(NamedTuple):
 
 def _usable(node: LiveNode, slot: str) -> torch.Tensor | None:
     tensor = saved.value(node, slot)
-    if tensor is None or not 0 < tensor.numel() <= MAX_ELEMENTS or not readable(tensor):
+    if tensor is None or not is_small(tensor, MAX_ELEMENTS) or not tensor.numel():
         return None
     return tensor.detach()
 
