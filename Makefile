@@ -19,8 +19,9 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 	@echo
 	@echo "Pictures: demo-out/weights.svg (the graph above), demo-out/gpt.svg (a 12-layer transformer)."
 
+# Two processes for two cores: more threads of torch would only wait for one another.
 test: $(INSTALLED) ## set up and run all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
 	$(BIN)/python -m pytest -n 2 tests/operators/everything.py

@@ -250,7 +250,8 @@ class Watcher:
     def _show_last(self, scopes: Scopes, sentence: str) -> None:
         last = last_made(self.recorder)
         if self._request.root is not None:
-            last = named_root(self._request.root, scopes, self.recorder) or last
+            named = named_root(self._request.root, scopes, self.recorder)
+            last = last if named is None else named
         if last is not None and grad_fn_of(last) is not None:
             self._show([last], scopes, [sentence])
 

@@ -80,7 +80,9 @@ def _around() -> Iterator[str]:
             yield f"{name} {len(table)}"
     yield f"hook {sys.excepthook is sys.__excepthook__} {warnings.showwarning.__module__}"
     yield f"streams {sys.stdout is sys.__stdout__} {sys.stderr is sys.__stderr__}"
-    yield f"importers {len(sys.meta_path)} filters {len(warnings.filters)}"
+    # A package that is imported late, by whoever, may bring a filter for warnings of its own.
+    filters = [one for one in warnings.filters if one[2].__module__ == "builtins"]
+    yield f"importers {len(sys.meta_path)} filters {len(filters)}"
     yield f"tracing {sys.gettrace()} {sys.getprofile()} {gc.isenabled()} {gc.get_threshold()}"
     alive = [one for one in threading.enumerate() if not one.daemon]
     yield f"python threads {len(alive)}"
