@@ -12,7 +12,16 @@ from typing import Any
 import torch
 
 from tests.bare import Plain, bytes_kept, hook, walked
-from tests.models import attention, graphs, language, layers, training, vision
+from tests.models import (
+    attention,
+    corners,
+    graphs,
+    language,
+    layers,
+    pictures,
+    training,
+    vision,
+)
 
 LATEST: list[torch.Tensor] = []
 """The loss of the model that was run last, to be looked at when a program has ended."""
@@ -75,7 +84,7 @@ def leaves(loss: torch.Tensor) -> list[torch.Tensor]:
 
 
 _PACKAGES = {
-    "torch": {**layers.PROGRAMS, **training.PROGRAMS},
+    "torch": pictures.PROGRAMS | layers.PROGRAMS | training.PROGRAMS | corners.PROGRAMS,
     "transformers": language.PROGRAMS,
     "torch_geometric": graphs.PROGRAMS,
     "kornia": vision.PROGRAMS,

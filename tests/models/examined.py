@@ -1,4 +1,4 @@
-"""One model through five commands, each answer beside what plain torch says."""
+"""One model through six commands, each answer beside what plain torch says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from tests.bare import Plain
 from tests.beside import answered, comparable, same_grads, same_graph_and_flow
 from tests.looking import Session
 from tests.models.catalogue import LATEST, Model, leaves
+
+WRONG = {"quantisation-aware training": "rounding counts as the identity"}
+"""Models with a derivative that is not that of forward, and why."""
 
 
 def examined(model: Model, session: Session) -> Counter[str]:
@@ -33,6 +36,7 @@ class _Examined:
             assert comparable(report) == graph, command
             if command == "memory":
                 self.memory(report)
+        self.check()
         self.doctor()
         return self.counts
 
@@ -58,6 +62,14 @@ class _Examined:
             counted = memory.total("activation", "parameter", "buffer", "input")
             assert counted == self.model.bytes_kept()
             self.counts["graphs whose bytes were seen"] += 1
+
+    def check(self) -> None:
+        """No derivative is called wrong, but where it is meant to be."""
+        is_wrong = self.model.name in WRONG
+        checks = self.answer("check", *self.model.options, status=int(is_wrong)).checks
+        assert checks is not None and checks.is_wrong == is_wrong
+        for call in checks.calls:
+            self.counts[f"calls {call.verdict}"] += 1
 
     def doctor(self) -> None:
         """It has seen the call, and left ``.grad`` as it is."""

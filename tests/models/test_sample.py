@@ -8,7 +8,7 @@ from tests.looking import Session
 from tests.models.catalogue import MODELS, Model
 from tests.models.examined import examined
 
-EVERY = 4
+EVERY = 5
 
 
 @pytest.mark.filterwarnings("ignore")  # what torch warns of is its own

@@ -153,59 +153,6 @@ opaque = 1 - torch.exp(-nn.functional.softplus(density.squeeze(-1)) * 0.3)
 passed = torch.cumprod(1 - opaque + 1e-10, 1)
 loss = ((opaque * passed)[..., None] * color.sigmoid()).sum(1).sub(0.5).square().mean()
 """,
-    "recomputed in backward": """
-import torch
-from torch import nn
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential
-torch.manual_seed(0)
-blocks = nn.Sequential(
-    *[nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Dropout(0.2)) for _ in range(4)]
-)
-x = torch.randn(3, 4, requires_grad=True)
-h = checkpoint(blocks[0], x, use_reentrant=False)
-loss = checkpoint_sequential(blocks, 2, h, use_reentrant=False).square().sum()
-""",
-    "recomputed in backward, the old way": """
-import torch
-from torch import nn
-from torch.utils.checkpoint import checkpoint
-torch.manual_seed(0)
-block = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
-x = torch.randn(3, 4, requires_grad=True)
-loss = checkpoint(block, checkpoint(block, x, use_reentrant=True), use_reentrant=True).sum()
-""",
-    "autocast to bfloat16": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-net = nn.Sequential(nn.Conv1d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 3))
-with torch.autocast("cpu", torch.bfloat16):
-    out = net(torch.randn(4, 2, 8))
-    loss = nn.functional.cross_entropy(out, torch.tensor([0, 1, 2, 0]))
-""",
-    "double precision": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(3, 6), nn.Sigmoid(), nn.Linear(6, 3)).double()
-a = net(torch.randn(4, 3, dtype=torch.double))
-loss = torch.linalg.slogdet(a.T @ a + torch.eye(3))[1] + torch.linalg.svdvals(a).sum()
-""",
-    "parametrized weights": """
-import torch
-from torch import nn
-from torch.nn.utils import parametrizations, parametrize
-torch.manual_seed(0)
-class Symmetric(nn.Module):
-    def forward(self, x):
-        return x.triu() + x.triu(1).mT
-first = parametrizations.weight_norm(nn.Linear(4, 4))
-second = parametrizations.spectral_norm(nn.Linear(4, 4))
-third = parametrizations.orthogonal(nn.Linear(4, 4, bias=False))
-fourth = nn.Linear(4, 4)
-parametrize.register_parametrization(fourth, "weight", Symmetric())
-loss = fourth(third(second(first(torch.randn(3, 4)).relu()).relu())).logsumexp(0).sum()
-""",
     "several losses": """
 import torch
 from torch import nn
@@ -219,26 +166,6 @@ losses = torch.stack([
     nn.functional.kl_div(kind(h).log_softmax(1), torch.full((6, 3), 1 / 3), reduction="batchmean"),
 ])
 loss = (losses * torch.exp(-spread) + spread).sum()
-""",
-    "complex numbers": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-first = nn.Linear(4, 6, dtype=torch.cfloat)
-second = nn.Parameter(torch.randn(6, 3, dtype=torch.cfloat))
-h = first(torch.randn(5, 4, dtype=torch.cfloat))
-h = h * (h.abs().relu() + 1).log() / (h.abs() + 1e-3)
-loss = ((h.conj() @ second).angle().square() + torch.view_as_real(h).sum((1, 2))[:, None]).mean()
-""",
-    "sparse gradients of embeddings": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-words, near = nn.Embedding(30, 4, sparse=True), nn.Embedding(30, 4, sparse=True)
-bags = nn.EmbeddingBag(12, 4, mode="mean", sparse=True)
-center, around = torch.randint(30, (6,)), torch.randint(30, (6, 3))
-scores = torch.einsum("bd,bkd->bk", words(center), near(around))
-loss = -nn.functional.logsigmoid(scores).mean() + bags(torch.randint(12, (2, 5))).square().mean()
 """,
     "policy gradient": """
 import torch
@@ -288,27 +215,6 @@ for _ in range(5):
     c = field(y + h / 2 * b)
     y = y + h / 6 * (a + 2 * b + 2 * c + field(y + h * c))
 loss = torch.nn.functional.mse_loss(y, -x)
-""",
-    "ensemble by vmap": """
-import torch
-from torch import nn
-from torch.func import functional_call, stack_module_state, vmap
-torch.manual_seed(0)
-nets = [nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 2)) for _ in range(3)]
-weights, buffers = stack_module_state(nets)
-def call(own, kept, x):
-    return functional_call(nets[0], (own, kept), (x,))
-out = vmap(call, (0, 0, None))(weights, buffers, torch.randn(5, 3))
-loss = out.var(0).mean() + out.square().mean()
-""",
-    "weights made by another network": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-maker = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 15))
-made = maker(torch.randn(2))
-weight, bias = made[:12].view(3, 4), made[12:]
-loss = nn.functional.linear(torch.randn(5, 4), weight, bias).tanh().square().sum()
 """,
     "training against an attack": """
 import torch
