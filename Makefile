@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-ops test-page fuzz page check format docs bench bench-doctor bench-page clean
+.PHONY: help demo test test-ops test-models test-page fuzz page check format docs bench bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -25,6 +25,9 @@ test: $(INSTALLED) ## set up and run all tests
 
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
 	$(BIN)/python -m pytest -n 2 tests/operators/everything.py
+
+test-models: $(VENV)/.models ## a hundred small models, of torch and other packages, through the commands (minutes)
+	$(BIN)/python -m pytest -n 2 tests/models/everything.py
 
 page: ## build the viewer of the interactive page into the package (needs Node.js 20 or newer)
 	cd web && npm ci --no-audit --no-fund
@@ -74,4 +77,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 $(VENV)/.bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+$(VENV)/.models: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[models]'
 	@touch $@

@@ -47,7 +47,11 @@ class Twin(Struct, frozen=True):
 
 
 class Hidden(Struct, frozen=True):
-    """A saved tensor that was not counted, and why: the hook it is behind, or its kind."""
+    """A saved tensor that was not counted, and why: the hook it is behind, or its kind.
+
+    ``slot`` is empty where torch does not tell whether the node saved anything; ``reason`` then
+    says what the node is for.
+    """
 
     node: int
     slot: str

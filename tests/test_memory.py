@@ -246,6 +246,26 @@ def test_no_hook_of_the_program_runs(session: Session) -> None:
     assert "600 B that saved-tensor hooks of the program packed" in shown
 
 
+WRITTEN_INTO = """
+import torch
+w = torch.ones(50, requires_grad=True)
+h = torch.zeros(2, 50) * w.sum()
+h[0].mul_(torch.ones(50) + w)
+h[1].copy_(w)
+h.sum().backward()
+"""
+
+
+def test_what_an_in_place_change_of_a_view_saved_is_said_to_be_unknown(session: Session) -> None:
+    path = session.write(WRITTEN_INTO)
+    report = session.look_at(str(path), command="memory")
+    assert report.memory is not None
+    nodes = [report.graph.nodes[one.node].op for one in report.memory.hidden]
+    assert nodes == ["CopySlices", "CopySlices"]
+    shown = " ".join(session.cli("memory", str(path)).out.split())
+    assert "not counted: anything saved by 2 nodes for in-place changes of views" in shown
+
+
 def test_a_checkpoint_is_not_computed_again(session: Session) -> None:
     path = session.write(MODELS["checkpoint"] + "print(len(ran))\n")
     done = session.cli("memory", str(path), "--run-on", "-o", "report.json")

@@ -124,6 +124,12 @@ def slots(node: LiveNode) -> Iterator[Slot]:
                 yield slot._replace(freed=True)
 
 
+def is_closed(node: LiveNode) -> bool:
+    """Whether it is an in-place change of a view.  Its node holds that of the operation, and torch
+    tells nobody what this one saved."""
+    return type(node).__name__ == "CopySlices"
+
+
 def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors that a custom Function put on its ``ctx`` itself, also in a list, tuple or dict."""
     if not isinstance(node, BackwardCFunction):

@@ -5,6 +5,7 @@ Must not know how it was counted."""
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gradscope.errors import ReportError
@@ -180,16 +181,20 @@ def _peak(peak: Peak) -> str:
 
 def _hidden(hidden: Iterable[Hidden]) -> Iterator[str]:
     """What could not be counted, one sentence a reason."""
-    counts: dict[tuple[str, bool], int] = {}
-    for one in hidden:
-        key = ("" if one.recomputed else one.reason, one.recomputed)
-        counts[key] = counts.get(key, 0) + 1
-    for (reason, recomputed), count in counts.items():
-        tensors = numbers.count(count, "saved tensor")
-        if recomputed:
-            yield (
-                f"{tensors} of checkpointed parts are not kept: backward computes them again; "
-                "what the parts started from is counted"
-            )
-        else:
-            yield f"not counted: {tensors} behind {visible(reason)}"
+    for (before, what, after), count in Counter(map(_sentence, hidden)).items():
+        yield f"{before}{numbers.count(count, what)}{after}"
+
+
+def _sentence(one: Hidden) -> tuple[str, str, str]:
+    """What is counted, and the words before and after it."""
+    if one.recomputed:
+        return (
+            "",
+            "saved tensor",
+            " of checkpointed parts are not kept: backward computes them again; "
+            "what the parts started from is counted",
+        )
+    if not one.slot:
+        after = f" for {visible(one.reason)}, which torch does not tell"
+        return "not counted: anything saved by ", "node", after
+    return "not counted: ", "saved tensor", f" behind {visible(one.reason)}"

@@ -8,20 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from gradscope import storage
 from gradscope.checks import Checks
 from gradscope.explanation import Amount, Explanation, Local, Ways
-from gradscope.invariants import check as check_invariants
-from gradscope.report import GradientInfo, Report
-from gradscope.sums import EPSILON
-from tests.looking import Session, tensor_of
+from gradscope.report import Report
+from tests.bare import Plain
+from tests.beside import (
+    answered,
+    close,
+    comparable,
+    paired,
+    same_grads,
+    same_graph_and_flow,
+)
+from tests.looking import Session
 from tests.operators import plain
 from tests.operators.database import LATEST, Case
-from tests.operators.plain import Gradient, Plain
 
 WRONG = {
     "as_strided_scatter": "its derivative by the input is not that of forward",
@@ -36,9 +40,6 @@ PROGRAM = str(Path(__file__).parent / "program.py")
 
 Slack = Callable[[], float]
 """How far a sum may be off, where that takes time to find out."""
-
-ROUNDING = 1e-4
-"""How far sums of float32 numbers may be from one another, relative to their largest term."""
 
 
 @dataclass
@@ -66,37 +67,15 @@ class Examined:
     # ------------------------------------------------------------------ the commands
 
     def looked_at(self, command: str, *options: str, status: int = 0) -> Report:
-        """The answer of a command, saved, read again, and shown again by the command itself."""
-        session, name = self.session, "answer.json"
-        (session.folder / name).unlink(missing_ok=True)
-        done = session.cli(command, "-o", name, *options, PROGRAM, "--", *self.case.arguments)
-        assert done.status <= status, done
-        assert "Traceback" not in done.err, done.err
-        report = storage.load(session.folder / name)
-        check_invariants(report)
-        assert storage.decode(storage.encode(report)) == report
-        again = session.cli("show" if command in ("trace", "backward") else command, name)
-        assert (again.status, again.err) == (done.status, ""), again
-        assert again.out
-        return report
+        """The answer of a command."""
+        words = [command, *options, PROGRAM, "--", *self.case.arguments]
+        return answered(self.session, *words, status=status)
 
     def backward(self, expected: Plain) -> Report:
         """Nodes and edges are those of a bare walk, gradients those of torch."""
         report = self.looked_at("backward", "--run-on", "--values")
-        same_grads(expected)
-        pairs = paired(report, expected)
-        assert len(report.graph.nodes) == len(expected.nodes)
-        assert len(report.graph.edges) == len(expected.edges)
-        (passed,) = report.passes
-        for node, live in pairs.items():
-            given = expected.upstream.get(live, ())
-            for output in range(len(report.graph.nodes[node].outputs)):
-                wanted = given[output] if output < len(given) else None
-                same_gradient(passed.at(node, output), wanted, live in expected.upstream)
-        for number, edge in enumerate(report.graph.edges):
-            sent = expected.sent.get(pairs[edge.source])
-            wanted = None if sent is None else sent[edge.slot]
-            same_gradient(passed.on_edge(number), wanted, sent is not None)
+        same_grads(LATEST, expected)
+        same_graph_and_flow(report, expected)
         return report
 
     def explain(self, expected: Plain) -> None:
@@ -140,82 +119,10 @@ class Examined:
     def doctor(self, expected: Plain) -> None:
         """It sees the call, and leaves ``.grad`` as it is."""
         report = self.looked_at("doctor", status=1)
-        same_grads(expected)
+        same_grads(LATEST, expected)
         seen = report.observations
         assert seen is not None and seen.watched == 1 and seen.failure is None
         assert not any("could not" in note or "not every" in note for note in report.notes)
-
-
-# ---------------------------------------------------------------- graphs
-
-
-def comparable(report: Report) -> list[Any]:
-    """What of a graph two commands must agree on."""
-    graph = report.graph
-    nodes = [(one.op, one.kind, graph.origin_of(one), one.variable) for one in graph.nodes]
-    return [nodes, graph.edges, graph.roots]
-
-
-def paired(report: Report, expected: Plain) -> dict[int, int]:
-    """The node of the bare walk for each of the report's, going along both from the roots."""
-    follow = {(source, slot): (target, to) for source, slot, target, to in expected.edges}
-    pairs: dict[int, int] = {}
-    for root, (node, output) in zip(report.graph.roots, expected.roots, strict=True):
-        assert root.output == output
-        assert pairs.setdefault(root.node, node) == node
-    for edge in report.graph.edges:
-        target, output = follow[pairs[edge.source], edge.slot]
-        assert edge.output == output
-        assert pairs.setdefault(edge.target, target) == target
-    assert len(set(pairs.values())) == len(pairs)
-    return pairs
-
-
-# ---------------------------------------------------------------- gradients
-
-
-def same_grads(expected: Plain) -> None:
-    """The program's leaves hold what they hold without gradscope, to the last bit."""
-    for leaf, wanted in zip(LATEST, expected.leaves, strict=True):
-        assert (leaf.grad is None) == (wanted is None)
-        assert leaf.grad is None or same_bits(leaf.grad, wanted)
-
-
-def same_bits(found: torch.Tensor, wanted: Any) -> bool:
-    """Whether two tensors are equal, NaN included."""
-    if found.layout is not torch.strided:
-        found, wanted = found.to_dense(), wanted.to_dense()
-    found, wanted = (one.to(_wide(one)) for one in (found, wanted))  # exact
-    return torch.equal(found.isnan(), wanted.isnan()) and torch.equal(
-        found.nan_to_num(), wanted.nan_to_num()
-    )
-
-
-def same_gradient(info: GradientInfo, wanted: Gradient, was_reached: bool) -> None:
-    """State, values and norm of a gradient are those of the tensor that a hook saw."""
-    if wanted is None:
-        # Torch hands None for an output that no edge brought anything to, as for one that got None.
-        assert info.state in (("none", "not reached") if was_reached else ("not reached",))
-        return
-    dense = wanted if wanted.layout is torch.strided else wanted.to_dense()
-    finite = bool(dense.isfinite().all())
-    state = ("finite" if bool(dense.any()) else "zero") if finite else "non-finite"
-    assert info.state == state, (info, wanted)
-    if info.values is not None:
-        assert same_bits(tensor_of(info, dense), dense)
-    norm = float(torch.linalg.vector_norm(dense.to(_wide(dense))))
-    assert close(float(info.norm or 0), norm, norm), (info, norm)
-
-
-def _wide(tensor: torch.Tensor) -> torch.dtype:
-    return torch.complex128 if tensor.is_complex() else torch.float64
-
-
-def close(found: float, wanted: float, scale: float, rounding: float = ROUNDING) -> bool:
-    """Whether two numbers are the same but for rounding; what is not finite is the same."""
-    if not (math.isfinite(found) and math.isfinite(wanted)):
-        return str(found) == str(wanted)
-    return abs(found - wanted) <= rounding * max(abs(scale), EPSILON["float16"])
 
 
 # ---------------------------------------------------------------- explanations

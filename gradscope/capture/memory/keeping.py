@@ -18,6 +18,7 @@ from gradscope.capture.saved import (
     Slot,
     attributes,
     checkpoint_inputs,
+    is_closed,
     require_readable_slots,
     slots,
     tensors_in,
@@ -85,6 +86,8 @@ class _Count:
                 self.freed.append(number)
             for slot in found:
                 self._take(number, slot)
+            if is_closed(self._nodes[number]):
+                self.hidden.append(Hidden(number, "", "in-place changes of views"))
         # Last, so that what a ctx saved properly does not count as its attribute.
         for number in order:
             for name, tensor in attributes(self._nodes[number]):

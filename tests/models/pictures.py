@@ -1,0 +1,166 @@
+"""Networks of torch alone that look at images."""
+
+from __future__ import annotations
+
+PROGRAMS = {
+    "LeNet": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(
+    nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(6, 8, 5), nn.Tanh(),
+    nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, 12), nn.Tanh(), nn.Linear(12, 10),
+)
+out = net(torch.randn(3, 1, 12, 12))
+loss = nn.functional.nll_loss(out.log_softmax(1), torch.tensor([1, 2, 0]))
+""",
+    "residual network": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self, inside, outside, stride):
+        super().__init__()
+        self.first = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.norm1, self.norm2 = nn.BatchNorm2d(outside), nn.BatchNorm2d(outside)
+        self.second = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.shortcut = nn.Identity() if stride == 1 else nn.Conv2d(inside, outside, 1, stride)
+        self.relu = nn.ReLU(inplace=True)
+    def forward(self, x):
+        out = self.norm2(self.second(self.relu(self.norm1(self.first(x)))))
+        out += self.shortcut(x)
+        return self.relu(out)
+net = nn.Sequential(
+    nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), Block(4, 4, 1), Block(4, 8, 2), Block(8, 8, 1),
+    nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5),
+)
+loss = nn.CrossEntropyLoss(label_smoothing=0.1)(net(torch.randn(4, 3, 16, 16)), torch.arange(4))
+""",
+    "densely connected network": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+layers = nn.ModuleList(
+    nn.Sequential(nn.BatchNorm2d(3 + 4 * k), nn.ReLU(), nn.Conv2d(3 + 4 * k, 4, 3, padding=1))
+    for k in range(4)
+)
+head = nn.Linear(19, 2)
+found = [torch.randn(2, 3, 8, 8)]
+for layer in layers:
+    found.append(layer(torch.cat(found, 1)))
+loss = head(torch.cat(found, 1).mean((2, 3))).logsumexp(1).sum()
+""",
+    "U-Net": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+def block(inside, outside):
+    return nn.Sequential(
+        nn.Conv2d(inside, outside, 3, padding=1), nn.InstanceNorm2d(outside, affine=True),
+        nn.LeakyReLU(0.2),
+    )
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.ModuleList([block(1, 4), block(4, 8)])
+        self.bottom, self.last = block(8, 16), nn.Conv2d(4, 2, 1)
+        self.up = nn.ModuleList([nn.ConvTranspose2d(16, 8, 2, 2), nn.ConvTranspose2d(8, 4, 2, 2)])
+        self.merge = nn.ModuleList([block(16, 8), block(8, 4)])
+    def forward(self, x):
+        kept = []
+        for down in self.down:
+            kept.append(x := down(x))
+            x = nn.functional.max_pool2d(x, 2)
+        x = self.bottom(x)
+        for up, merge in zip(self.up, self.merge):
+            x = merge(torch.cat([up(x), kept.pop()], 1))
+        return self.last(x)
+loss = nn.functional.cross_entropy(UNet()(torch.randn(2, 1, 16, 16)), torch.randint(2, (2, 16, 16)))
+""",
+    "MobileNet": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Inverted(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.wide = nn.Conv2d(width, 4 * width, 1)
+        self.each = nn.Conv2d(4 * width, 4 * width, 3, padding=1, groups=4 * width)
+        self.squeeze, self.narrow = nn.Linear(4 * width, 4 * width), nn.Conv2d(4 * width, width, 1)
+    def forward(self, x):
+        h = nn.functional.hardswish(self.each(nn.functional.relu6(self.wide(x))))
+        scale = nn.functional.hardsigmoid(self.squeeze(h.mean((2, 3))))
+        return x + self.narrow(h * scale[..., None, None])
+net = nn.Sequential(nn.Conv2d(3, 4, 3, 2), Inverted(4), nn.GroupNorm(2, 4), Inverted(4))
+loss = nn.functional.smooth_l1_loss(net(torch.randn(2, 3, 12, 12)), torch.ones(2, 4, 5, 5))
+""",
+    "video network of three dimensions": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(
+    nn.Conv3d(1, 3, 3, padding=1), nn.BatchNorm3d(3), nn.ELU(), nn.MaxPool3d(2), nn.Dropout3d(0.3),
+    nn.Conv3d(3, 4, 2), nn.AdaptiveMaxPool3d(1), nn.Flatten(), nn.Linear(4, 2),
+)
+loss = nn.MultiMarginLoss()(net(torch.randn(3, 1, 6, 6, 6)), torch.tensor([0, 1, 1]))
+""",
+    "autoencoder that undoes pooling": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+encode, pool = nn.Conv2d(1, 4, 3, padding=1), nn.MaxPool2d(2, return_indices=True)
+unpool, decode = nn.MaxUnpool2d(2), nn.ConvTranspose2d(4, 1, 3, padding=1)
+images = torch.rand(2, 1, 8, 8)
+small, indices = pool(encode(images).relu())
+loss = nn.functional.binary_cross_entropy_with_logits(decode(unpool(small, indices)), images)
+""",
+    "vision transformer": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+patches, token = nn.Conv2d(3, 8, 4, 4), nn.Parameter(torch.zeros(1, 1, 8))
+places = nn.Parameter(torch.randn(1, 17, 8))
+attend, norm = nn.MultiheadAttention(8, 2, batch_first=True), nn.LayerNorm(8)
+head = nn.Linear(8, 4)
+x = patches(torch.randn(2, 3, 16, 16)).flatten(2).transpose(1, 2)
+x = torch.cat([token.expand(2, -1, -1), x], 1) + places
+h = norm(x)
+x = x + attend(h, h, h, need_weights=False)[0]
+loss = nn.functional.cross_entropy(head(x[:, 0]), torch.tensor([1, 3]))
+""",
+    "MLP-Mixer": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+def mixer(width):
+    return nn.Sequential(nn.Linear(width, 2 * width), nn.Mish(), nn.Linear(2 * width, width))
+across, along = nn.ModuleList(mixer(6) for _ in range(3)), nn.ModuleList(mixer(4) for _ in range(3))
+x = torch.randn(2, 6, 4)
+for first, second in zip(across, along):
+    x = x + first(x.transpose(1, 2)).transpose(1, 2)
+    x = x + second(nn.functional.layer_norm(x, (4,)))
+loss = nn.functional.huber_loss(x.mean(1), torch.zeros(2, 4))
+""",
+    "spatial transformer": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+locate = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 6))
+images = torch.rand(2, 1, 8, 8, requires_grad=True)
+grid = nn.functional.affine_grid(locate(images).view(2, 2, 3), images.shape, align_corners=False)
+seen = nn.functional.grid_sample(images, grid, align_corners=False, padding_mode="border")
+loss = nn.functional.interpolate(seen, scale_factor=2, mode="bicubic").square().mean()
+""",
+    "super resolution": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(
+    nn.Conv2d(1, 8, 3, padding=1, padding_mode="reflect"), nn.PReLU(8),
+    nn.Conv2d(8, 4, 3, padding=1), nn.PixelShuffle(2),
+)
+small, large = torch.rand(2, 1, 6, 6), torch.rand(2, 1, 12, 12)
+rough = nn.functional.interpolate(small, scale_factor=2, mode="bilinear", align_corners=True)
+loss = nn.functional.l1_loss(net(small) + rough, large)
+""",
+}

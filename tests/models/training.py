@@ -1,0 +1,228 @@
+"""Steps of training with torch alone: what is done with a network, rather than what it is made
+of."""
+
+from __future__ import annotations
+
+PROGRAMS = {
+    "step of a GAN": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+maker = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+judge = nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(judge.parameters(), 0.01, betas=(0.5, 0.999))
+real, fake = torch.randn(6, 3), maker(torch.randn(6, 2))
+told = nn.functional.binary_cross_entropy_with_logits
+(told(judge(real), torch.ones(6, 1)) + told(judge(fake.detach()), torch.zeros(6, 1))).backward()
+optimizer.step()
+judge.requires_grad_(False)
+loss = told(judge(fake), torch.ones(6, 1))
+""",
+    "gradient penalty": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+judge = nn.Sequential(nn.Linear(3, 8), nn.Softplus(), nn.Linear(8, 1))
+real, fake = torch.randn(5, 3), torch.randn(5, 3)
+share = torch.rand(5, 1)
+between = (share * real + (1 - share) * fake).requires_grad_()
+(slope,) = torch.autograd.grad(judge(between).sum(), between, create_graph=True)
+loss = judge(fake).mean() - judge(real).mean() + 10 * (slope.norm(dim=1) - 1).square().mean()
+""",
+    "variational autoencoder": """
+import torch
+from torch import nn
+from torch.distributions import Normal, kl_divergence
+torch.manual_seed(0)
+encode, decode = nn.Linear(6, 4), nn.Linear(2, 6)
+x = torch.rand(5, 6)
+mean, spread = encode(x).chunk(2, 1)
+posterior = Normal(mean, nn.functional.softplus(spread) + 1e-3)
+z = posterior.rsample()
+missed = nn.functional.binary_cross_entropy(decode(z).sigmoid(), x, reduction="sum")
+loss = missed + kl_divergence(posterior, Normal(0.0, 1.0)).sum()
+""",
+    "vector quantisation, straight through": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+encode, decode, book = nn.Linear(4, 3), nn.Linear(3, 4), nn.Embedding(8, 3)
+x = torch.randn(6, 4)
+z = encode(x)
+code = book(torch.cdist(z, book.weight).argmin(1))
+through = z + (code - z).detach()
+loss = (decode(through) - x).square().mean()
+loss = loss + (code - z.detach()).square().mean() + 0.25 * (z - code.detach()).square().mean()
+""",
+    "MAML": """
+import torch
+from torch import nn
+from torch.func import functional_call
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+weights, loss = dict(net.named_parameters()), 0
+for task in range(2):
+    x = torch.linspace(-2, 2, 6)[:, None]
+    y, fast = torch.sin(x + task), weights
+    for step in range(2):
+        inner = (functional_call(net, fast, (x,)) - y).square().mean()
+        slopes = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
+        fast = {name: one - 0.1 * g for (name, one), g in zip(fast.items(), slopes)}
+    loss = loss + (functional_call(net, fast, (x + 0.1,)) - y).square().mean()
+""",
+    "diffusion": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, time = nn.Sequential(nn.Linear(4, 16), nn.SiLU(), nn.Linear(16, 4)), nn.Embedding(10, 4)
+kept = torch.cumprod(1 - torch.linspace(1e-4, 0.3, 10), 0)
+x, noise, t = torch.randn(8, 4), torch.randn(8, 4), torch.randint(10, (8,))
+noisy = kept[t, None].sqrt() * x + (1 - kept[t, None]).sqrt() * noise
+loss = nn.functional.mse_loss(net(noisy + time(t)), noise)
+""",
+    "contrast of two views": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+x = torch.randn(5, 4)
+views = torch.cat([x + 0.1 * torch.randn_like(x), x + 0.1 * torch.randn_like(x)])
+z = nn.functional.normalize(net(views), dim=1)
+alike = (z @ z.T / 0.5).masked_fill(torch.eye(10, dtype=torch.bool), -1e9)
+loss = nn.functional.cross_entropy(alike, torch.arange(10).roll(5))
+""",
+    "triplets through a siamese network": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+tower = nn.Sequential(nn.Linear(5, 6), nn.CELU(), nn.Linear(6, 3))
+here, near, far = (tower(torch.randn(4, 5)) for _ in range(3))
+loss = nn.functional.triplet_margin_loss(here, near, far, swap=True)
+loss = loss + nn.functional.cosine_embedding_loss(here, near, torch.tensor([1, -1, 1, -1]))
+""",
+    "CTC": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, head = nn.GRU(4, 6), nn.Linear(6, 5)
+out, _ = net(torch.randn(9, 2, 4))
+targets, sizes = torch.randint(1, 5, (2, 3)), torch.tensor([3, 2])
+loss = nn.functional.ctc_loss(head(out).log_softmax(2), targets, torch.tensor([9, 8]), sizes)
+""",
+    "quantisation-aware training": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, step):
+        ctx.save_for_backward(x, step)
+        return (x / step).round().clamp(-8, 7) * step
+    @staticmethod
+    def backward(ctx, g):
+        x, step = ctx.saved_tensors
+        inside = (x / step).abs() <= 8
+        rest = torch.where(inside, (x / step).round() - x / step, (x / step).clamp(-8, 7))
+        return g * inside, (g * rest).sum()
+weight, step = nn.Parameter(torch.randn(3, 5)), nn.Parameter(torch.tensor(0.2))
+x = torch.fake_quantize_per_tensor_affine(torch.randn(4, 5), 0.1, 0, -128, 127)
+loss = nn.functional.linear(x, Rounded.apply(weight, step)).square().mean()
+""",
+    "physics-informed network": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
+points = torch.rand(10, 2, requires_grad=True)
+u = net(points)
+(slope,) = torch.autograd.grad(u.sum(), points, create_graph=True)
+(bend,) = torch.autograd.grad(slope[:, 0].sum(), points, create_graph=True)
+loss = (slope[:, 1] - 0.1 * bend[:, 0]).square().mean() + net(torch.zeros(3, 2)).square().mean()
+""",
+    "radiance field": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 4))
+starts, directions = torch.randn(5, 3), nn.functional.normalize(torch.randn(5, 3), dim=1)
+depths = torch.linspace(0.1, 2, 6).requires_grad_()
+points = starts[:, None] + directions[:, None] * depths[:, None]
+waves = torch.cat([f(2 ** k * points) for k in range(2) for f in (torch.sin, torch.cos)], -1)
+color, density = net(waves).split([3, 1], -1)
+opaque = 1 - torch.exp(-nn.functional.softplus(density.squeeze(-1)) * 0.3)
+passed = torch.cumprod(1 - opaque + 1e-10, 1)
+loss = ((opaque * passed)[..., None] * color.sigmoid()).sum(1).sub(0.5).square().mean()
+""",
+    "several losses": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+body, kind, size = nn.Linear(5, 8), nn.Linear(8, 3), nn.Linear(8, 1)
+spread = nn.Parameter(torch.zeros(3))
+h = body(torch.randn(6, 5)).relu()
+losses = torch.stack([
+    nn.functional.cross_entropy(kind(h), torch.randint(3, (6,))),
+    nn.functional.poisson_nll_loss(size(h).squeeze(1), torch.ones(6)),
+    nn.functional.kl_div(kind(h).log_softmax(1), torch.full((6, 3), 1 / 3), reduction="batchmean"),
+])
+loss = (losses * torch.exp(-spread) + spread).sum()
+""",
+    "policy gradient": """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+torch.manual_seed(0)
+policy, value = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)), nn.Linear(3, 1)
+states, rewards = torch.randn(7, 3), torch.rand(7)
+chosen = Categorical(logits=policy(states))
+action = chosen.sample()
+gain = rewards.flip(0).cumsum(0).flip(0) - value(states).squeeze(1)
+loss = -(chosen.log_prob(action) * gain.detach() + 0.01 * chosen.entropy()).mean()
+loss = loss + gain.square().mean()
+""",
+    "Q-learning with a frozen copy": """
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
+frozen = copy.deepcopy(net).requires_grad_(False)
+states, action = torch.randn(6, 3), torch.randint(4, (6, 1))
+with torch.no_grad():
+    target = torch.rand(6, 1) + 0.9 * frozen(torch.randn(6, 3)).amax(1, keepdim=True)
+loss = nn.functional.smooth_l1_loss(net(states).gather(1, action), target)
+""",
+    "distillation": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+teacher, pupil = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)), nn.Linear(4, 3)
+x = torch.randn(6, 4)
+with torch.inference_mode():
+    soft = (teacher(x) / 2).softmax(1)
+loss = nn.functional.kl_div((pupil(x) / 2).log_softmax(1), soft.clone(), reduction="batchmean")
+""",
+    "neural differential equation": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+field = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+x, h = torch.randn(4, 2, requires_grad=True), 0.2
+y = x
+for _ in range(5):
+    a = field(y)
+    b = field(y + h / 2 * a)
+    c = field(y + h / 2 * b)
+    y = y + h / 6 * (a + 2 * b + 2 * c + field(y + h * c))
+loss = torch.nn.functional.mse_loss(y, -x)
+""",
+    "training against an attack": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+x, y = torch.randn(5, 4, requires_grad=True), torch.randint(3, (5,))
+(slope,) = torch.autograd.grad(nn.functional.cross_entropy(net(x), y), x)
+loss = nn.functional.cross_entropy(net((x + 0.1 * slope.sign()).detach()), y)
+""",
+}
