@@ -325,6 +325,60 @@ a = torch.randn(3, requires_grad=True)
 n = torch.nested.as_nested_tensor([a[:1].expand(2), torch.ones(3)])
 y = a.abs()
 """,
+    "Functions made anew, each with what it closes over": """
+import torch, gc
+def scaled(x, table):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x): return x * table.mean()
+        @staticmethod
+        def backward(ctx, g): return g * table.mean()
+    return Scale.apply(x)
+w = torch.ones(3, requires_grad=True)
+import weakref
+refs=[]
+for step in range(9):
+    t=torch.ones(1000); refs.append(weakref.ref(t))
+    scaled(w, t).sum().backward()
+del t; gc.collect(); print(sum(r() is not None for r in refs) < 2)
+del refs
+
+""",
+    "a batch that is skipped is let go of": """
+import torch, weakref, gc
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x*2
+    @staticmethod
+    def backward(ctx, g): raise ValueError("no")
+def f():
+    global wl
+    x = torch.randn(3, requires_grad=True)
+    y = F.apply(x); wl = weakref.ref(y)
+    try: y.sum().backward()
+    except ValueError: print("skip batch")
+f(); gc.collect(); print("freed", wl() is None)
+for i in range(2): torch.nn.Linear(4,4)(torch.ones(1,4)).sum().backward()
+gc.collect(); print("freed", wl() is None)
+""",
+    "a vectorised gradient is let go of": """
+import torch, weakref, gc
+def f():
+    global w, wl
+    x = torch.randn(3, requires_grad=True); w = weakref.ref(x)
+    y = x**2; wl = weakref.ref(y)
+    torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True)
+f(); gc.collect(); print("freed", w() is None, wl() is None)
+""",
+    "operands of a call that failed are let go of": """
+import torch, weakref, gc
+lin=torch.nn.Linear(3,3)
+x=torch.randn(2,2); w=weakref.ref(x)
+lin(torch.ones(1,3)).sum().backward()
+try: torch.mm(x, lin.weight)
+except RuntimeError: print("no")
+del x; gc.collect(); print(w() is None)
+""",
     "nested, jagged": """
 import torch
 n = torch.nested.nested_tensor(
@@ -406,6 +460,31 @@ def differing() -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) -> None:
     assert not differing[name], "\n".join(differing[name])
+
+
+@pytest.mark.parametrize("command", ["backward", "doctor"])
+def test_a_timeout_reaches_the_program_wherever_we_are(command: str, process: Session) -> None:
+    # Not among the programs above: how far it comes is chance.
+    text = """
+    import torch, signal
+    rung = caught = 0
+    class Timeout(Exception): pass
+    def ring(s, f):
+        global rung; rung += 1; raise Timeout
+    signal.signal(signal.SIGALRM, ring)
+    w = torch.ones(4, 4, requires_grad=True)
+    while rung < 8:
+        seen = rung
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            while rung == seen: w.tanh().sum().backward()
+        except Timeout: caught += 1
+    print("rung", rung, "caught", caught)
+    """
+    on = ["--steps", "all"] if command == "doctor" else ["--run-on"]
+    done = process.cli(command, str(process.write(text)), *on, "-q", "-o", "report.json")
+    assert done.out.startswith("rung 8 caught 8\n")
+    assert "internal error" not in done.out + done.err
 
 
 @pytest.mark.parametrize("command", ["backward", "doctor"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from types import MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -65,6 +66,8 @@ class Events:
     def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
         """Whether a call changes a tensor in place; for most calls this is one dict lookup."""
         # Keyed by the function itself: asking each for its name would cost more than the lookup.
+        if type(func) is MethodType:  # `apply` of a Function, whose class may come and go
+            return False
         known = self._changes.get(func)
         if known is None:
             known = self._changes[func] = func not in _MAKES_LEAF and _is_in_place(_name(func))
@@ -143,12 +146,13 @@ def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """The address of the memory behind a tensor; 0 where there is none to speak of."""
+    """A number for the storage of a tensor while it lives; 0 where there is none to speak of."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         return 0
     if is_functorch_wrapped(tensor):
         return 0
-    return tensor.untyped_storage().data_ptr()
+    # By the storage itself: fake and meta tensors have no data, and asking for it warns.
+    return tensor.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
 def _is_in_place(name: str) -> bool:

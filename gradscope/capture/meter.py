@@ -16,7 +16,7 @@ import msgspec
 import torch
 
 from gradscope.capture import histogram
-from gradscope.capture.quiet import dispatch_unseen
+from gradscope.capture.quiet import dispatch_unseen, fault_of
 from gradscope.capture.summary import (
     SMALL,
     all_plain,
@@ -112,7 +112,8 @@ class Meter:
 
     def note_fault(self, error: Exception) -> None:
         """Reading has raised: the first such exception is told."""
-        self.fault = self.fault or Fault.of(error)
+        fault = fault_of(error)
+        self.fault = self.fault or fault
 
     def add(self, gradient: torch.Tensor | None) -> int:
         """Measure one gradient, unless that has been done, and return its index in the table."""

@@ -5,10 +5,13 @@ Knows nothing of graphs or of the Report.
 
 from __future__ import annotations
 
+import functools
 import gc
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import CodeType
 from typing import Any
 
 import torch
@@ -17,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from gradscope.capture.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
+from gradscope.errors import Fault
 
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
@@ -64,6 +68,29 @@ def own_pass() -> Iterator[None]:
         autograd._engine_run_backward = original
 
 
+def fault_of(error: Exception) -> Fault:
+    """The fault behind an exception that came while our code ran in the middle of the program.
+
+    Raises:
+        Exception: that very exception, where a signal handler of the program has raised it: python
+            runs handlers wherever it happens to be, and the program waits for it, as for a timeout.
+    """
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code in handlers:
+            raise error
+        step = step.tb_next
+    return Fault.of(error)
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
 class Aside:
     """Around what we do in the middle of the program: nobody sees it, and nothing of it is raised.
 
@@ -82,7 +109,7 @@ class Aside:
         self._off.__exit__(None, None, None)
         if not isinstance(error, Exception):
             return False
-        self._note_fault(error)
+        self._note_fault(error)  # which may raise what is the program's own
         return True
 
 

@@ -30,6 +30,7 @@ from gradscope.capture.originals import BACKWARD_FUNCTIONS, Originals
 from gradscope.capture.places import Places
 from gradscope.capture.quiet import (
     Aside,
+    fault_of,
     functions_off,
     mode_removed,
     mode_stack,
@@ -80,7 +81,7 @@ class Recorder(TorchFunctionMode):
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
-        self.failed_with: tuple[Any, ...] = ()
+        self.failed_with: list[TensorRef] = []
         """The arguments of the call that has just raised; let go of at the next."""
         self.elsewhere = 0  # backward calls that other threads made
         self._spans = Spans()
@@ -162,7 +163,8 @@ class Recorder(TorchFunctionMode):
         try:
             out = func(*args, **kwargs)
         except Exception:
-            self.failed_with = args
+            with self.aside():
+                self.failed_with = [TensorRef(one) for one in tensors_in(args)]
             raise
         made = (before, _sequence())
         self._note(Seen(func, args, kwargs, made, out, frame, self.places))
@@ -181,6 +183,8 @@ class Recorder(TorchFunctionMode):
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["backward"]
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
         if not self._is_watching():
             self.elsewhere += self._is_other_thread()
             return original(*args, **kwargs)
@@ -252,7 +256,7 @@ class Recorder(TorchFunctionMode):
     # ------------------------------------------------------------------ what is remembered
 
     def _note(self, seen: Seen) -> None:
-        self.failed_with = ()
+        self.failed_with = []
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.
         try:
@@ -267,7 +271,8 @@ class Recorder(TorchFunctionMode):
 
     def note_fault(self, error: Exception) -> None:
         """Our own looking has raised: the first such exception is told."""
-        self.fault = self.fault or Fault.of(error)
+        fault = fault_of(error)
+        self.fault = self.fault or fault
 
     def _remember(self, seen: Seen) -> None:
         events, in_place = self.events, self.events.changes(seen.func, seen.kwargs)

@@ -150,8 +150,8 @@ def last_made(recorder: Recorder) -> torch.Tensor | None:
 
     What went into the call that raised counts as living.
     """
-    kept = [tensor for _, tensor in tensors_inside(recorder.failed_with, "_")]
-    found = [tensor for tensor in kept if recorder.has_seen(grad_fn_of(tensor))]
+    kept = (reference() for reference in recorder.failed_with)
+    found = [one for one in kept if one is not None and recorder.has_seen(grad_fn_of(one))]
     found += _results(recorder)
     return max(found, key=lambda tensor: edge_of(tensor)[0]._sequence_nr(), default=None)
 

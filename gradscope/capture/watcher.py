@@ -15,7 +15,7 @@ from gradscope.capture.inner import Answer, InnerCalls, is_inner
 from gradscope.capture.names import Scopes, value_in_frame
 from gradscope.capture.places import frames_from
 from gradscope.capture.probe import Detail, Made, Probe, Watched, made
-from gradscope.capture.quiet import unseen
+from gradscope.capture.quiet import fault_of, unseen
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.refusals import batched, misfit, single
 from gradscope.capture.request import Request
@@ -36,7 +36,7 @@ from gradscope.capture.steps import joined
 from gradscope.capture.study import Live, follower, studied
 from gradscope.capture.summary import SMALL
 from gradscope.capture.tensors import grad_fn_of
-from gradscope.errors import CaptureError, Fault, GradscopeError
+from gradscope.errors import CaptureError, Fault, GradscopeError, without_frames
 from gradscope.report import Report
 from gradscope.target import StopProgram
 
@@ -87,7 +87,7 @@ class Watcher:
             except GradscopeError as error:
                 self.error = error
             except Exception as error:
-                self.error = Fault.of(error)
+                self.error = fault_of(error)
             self._choose(call)
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
@@ -106,6 +106,9 @@ class Watcher:
 
     def _choose(self, call: BackwardCall) -> None:
         """Keep what was seen of a call, if it is the one to be shown."""
+        if self.error is not None:
+            # Only its words are needed; its frames would hold tensors of the program.
+            self.error = without_frames(self.error)
         seen = Answer(self.report, self.error)
         if self._request.call is None and self._request.root is None:
             if is_inner(call):
@@ -172,13 +175,13 @@ class Watcher:
             studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         try:
-            wrong = misfit(call) if watched.failure is not None else []
-            notes = watched.notes + wrong + self._futile_reads(call.frame)
             with unseen():
+                wrong = misfit(call) if watched.failure is not None else []
+                notes = watched.notes + wrong + self._futile_reads(call.frame)
                 found = probe.report([watched.flowed], notes, studied)
                 self.report = found if self.report is None else joined(self.report, found)
         except Exception as error:  # the call was made; what came of it is the program's
-            self.error = error if isinstance(error, GradscopeError) else Fault.of(error)
+            self.error = error if isinstance(error, GradscopeError) else fault_of(error)
         return watched
 
     def _scopes(self, frame: FrameType) -> Scopes:

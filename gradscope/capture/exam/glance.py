@@ -21,7 +21,7 @@ from gradscope.capture.exam.harmless import is_harmless
 from gradscope.capture.exam.made import MadeCall
 from gradscope.capture.exam.measured import MAX_BIRTHS, DoctorsMeter
 from gradscope.capture.exam.saved_values import summaries
-from gradscope.capture.exam.values import Values, count
+from gradscope.capture.exam.values import Values, count, read_counts
 from gradscope.capture.exam.watch import Watch
 from gradscope.capture.flow import Gradients
 from gradscope.capture.meter import NONE, NOT_REACHED
@@ -211,7 +211,9 @@ def _has_gradient(node: Any) -> bool:
 
 def _is_finite(gradient: torch.Tensor) -> bool:
     """Whether a gradient is known to be finite now, without waiting for a device."""
-    return gradient.is_cpu and count(gradient) is None
+    # Most are ordinary, and their storage is left alone: see `arrives_with_memory`.
+    counts = read_counts if is_ordinary(gradient) else count
+    return gradient.is_cpu and counts(gradient) is None
 
 
 def _is_read_together(gradient: torch.Tensor) -> bool:

@@ -7,6 +7,7 @@ only what it did itself.
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType
 from typing import Any
 
@@ -19,7 +20,8 @@ class InterruptsPutOff:
 
     def __enter__(self) -> None:
         self._waiting: list[tuple[int, FrameType | None]] = []
-        self._handler: Any = signal.getsignal(signal.SIGINT)
+        is_main = threading.current_thread() is threading.main_thread()
+        self._handler: Any = signal.getsignal(signal.SIGINT) if is_main else None
         if callable(self._handler):  # else it is ignored, left to the system, or set by C code
             signal.signal(signal.SIGINT, self._note)
 

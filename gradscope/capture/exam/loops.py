@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gradscope.capture.events import storage_of
 from gradscope.capture.names import name_in_frame
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
@@ -175,12 +176,7 @@ class Accumulating:
 
 
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
-    return leaf._version != held.version or (bool(edited) and storage(leaf) in edited)
-
-
-def storage(tensor: torch.Tensor) -> int:
-    """The address of a tensor's memory; 0 where it has none to speak of."""
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
+    return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
 
 
 def _is_there(gradient: torch.Tensor | None) -> bool:

@@ -187,7 +187,9 @@ class Tap(Recorder):
             raise
 
     def _remember(self, seen: Seen) -> None:
-        kind = self._kinds.get(seen.func) or self._new_kind(seen.func)
+        # `apply` is one kind for all Functions: their classes may come and go.
+        func = getattr(seen.func, "__func__", seen.func)
+        kind = self._kinds.get(func) or self._new_kind(func)
         seen.function = kind.name
         if seen.place not in kind.places:
             self.light, self.has_news = False, True

@@ -13,6 +13,7 @@ from gradscope.capture.exam.case import Case
 from gradscope.capture.exam.journal import Journal
 from gradscope.capture.exam.tap import Tap
 from gradscope.capture.probe import checked, meta
+from gradscope.capture.quiet import fault_of
 from gradscope.capture.source import Site
 from gradscope.errors import Fault
 from gradscope.escaping import message
@@ -32,24 +33,34 @@ class Teller:
         self.unseen: list[int] = []
         self._tap = tap
         self._journal = journal
-        self._failure: tuple[BaseException, Failure, Site | None] | None = None
+        self._failure: tuple[int, Failure, Site | None] | None = None
 
     def note_unseen(self, error: Exception | None = None) -> None:
         """The call under way cannot be looked at, for a fault of our own."""
-        self.unseen.append(self._journal.calls)
         if error is not None:
-            self.fault = self.fault or Fault.of(error)
+            fault = fault_of(error)
+            self.fault = self.fault or fault
+        self.unseen.append(self._journal.calls)
 
     def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
         self._tap.cuts.feeds(args)
-        if self._failure is None or self._failure[0] is not error:
+        if not self._is_known(error):
             self.failed(error, frame)
 
     def failed(self, error: BaseException, frame: FrameType) -> None:
         """A backward call that was looked at raised."""
         told = Failure(type(error).__name__, message(error), in_backward=True)
-        self._failure = (error, told, self._tap.places.site_of(frame))
+        self._failure = (id(error), told, self._tap.places.site_of(frame))
+
+    def _is_known(self, error: BaseException) -> bool:
+        # The exception itself is not kept: its frames hold tensors of the program.
+        known = self._failure
+        return known is not None and (known[0], known[1].type, known[1].message) == (
+            id(error),
+            type(error).__name__,
+            message(error),
+        )
 
     @property
     def has_failure(self) -> bool:
@@ -97,7 +108,7 @@ class Teller:
     def _told_failure(self, case: Case, error: BaseException | None) -> Failure | None:
         if isinstance(error, KeyboardInterrupt):
             return None
-        if error is not None and (self._failure is None or self._failure[0] is not error):
+        if error is not None and not self._is_known(error):
             site = self._tap.places.site_of_error(error)
             told = Failure(type(error).__name__, message(error))
         elif self._failure is not None:

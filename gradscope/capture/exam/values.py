@@ -219,8 +219,11 @@ def _passes(seen: Seen) -> bool:
 
 def count(tensor: torch.Tensor) -> Counts | None:
     """How many elements are NaN and infinite; None where all are finite or cannot be read."""
-    if not readable(tensor):
-        return None
+    return read_counts(tensor) if readable(tensor) else None
+
+
+def read_counts(tensor: torch.Tensor) -> Counts | None:
+    """As :func:`count`, of a tensor that can be read."""
     still = reducible(tensor.detach())
     total = still.sum().item()
     if isinstance(total, complex):
