@@ -15,7 +15,7 @@ import torch
 MANY = 16_384
 """Elements from which on a norm is taken by parts."""
 
-PART = 1_048_576
+PART = 262_144
 """Elements of one product."""
 
 FEWER = 65_536

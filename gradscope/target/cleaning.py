@@ -94,7 +94,9 @@ def _cleaned(traceback: TracebackType | None, own: str) -> TracebackType | None:
     entries = []
     step = traceback
     while step is not None:
-        entries.append(_Entry(step.tb_frame, step.tb_lasti, step.tb_lineno))
+        # An interrupt may come at an instruction that belongs to no line.
+        line: int | None = step.tb_lineno
+        entries.append(_Entry(step.tb_frame, step.tb_lasti, -1 if line is None else line))
         step = step.tb_next
     kept = _direct_module_calls(_without_detours(entries, own), own)
     # Most tracebacks of a user's own libraries stay the very objects they were.
