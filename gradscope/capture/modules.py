@@ -93,12 +93,11 @@ class ModuleTracker:
     def start(self) -> None:
         """Install the global hooks; calls of other threads are not recorded."""
         self._thread = threading.get_ident()
+        self._has_hooks = module_hooks._has_any_global_hook
         self._handles = [
             module_hooks.register_module_forward_pre_hook(self._enter),
             module_hooks.register_module_forward_hook(self._leave, always_call=True),
         ]
-
-        self._has_hooks = module_hooks._has_any_global_hook
         module_hooks._has_any_global_hook = self._has_other_hooks
 
     def stop(self) -> None:

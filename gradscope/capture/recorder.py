@@ -103,15 +103,16 @@ class Recorder(TorchFunctionMode):
         """
         if Recorder.active is not None:
             raise RuntimeError("a recorder is active already: leave its `with` block first")
+        # What is needed to stop comes first: Ctrl-C may come at any moment.
+        self._originals = {
+            "apply": torch.autograd.Function.__dict__["apply"],
+            "backward": torch.autograd.backward,
+        }
         Recorder.active = self
         self._first = _sequence()
         allow_swaps(self)
         self.modules.start()
         self._warnings.start()
-        self._originals = {
-            "apply": torch.autograd.Function.__dict__["apply"],
-            "backward": torch.autograd.backward,
-        }
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
