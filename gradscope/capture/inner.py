@@ -56,12 +56,11 @@ class InnerCalls:
         first, self._first = self._first, None
         if first is None:
             return last
-        if last.report is None:
+        shown = last.report
+        if shown is None or not any(node.backward_made for node in shown.graph.nodes):
             return first if first.report is not None else last
-        if not any(node.backward_made for node in last.report.graph.nodes):
-            return first if first.report is not None else last
-        notes = (*last.report.notes, self._note())
-        return Answer(msgspec.structs.replace(last.report, notes=notes), last.error)
+        notes = (*shown.notes, self._note())
+        return Answer(msgspec.structs.replace(shown, notes=notes), last.error)
 
     def _note(self) -> str:
         first, last = self._numbers[0], self._numbers[-1]

@@ -16,7 +16,7 @@ import msgspec
 import torch
 
 from gradscope.capture import histogram
-from gradscope.capture.quiet import dispatch_unseen, fault_of
+from gradscope.capture.quiet import fault_of, functions_off
 from gradscope.capture.summary import (
     SMALL,
     all_plain,
@@ -119,28 +119,28 @@ class Meter:
         """Measure one gradient, unless that has been done, and return its index in the table."""
         if gradient is None:
             return NONE
-        with torch._C.DisableTorchFunction():
+        with functions_off():
             return self.add_unseen(gradient)
 
     def add_held(self, tensor: torch.Tensor | None) -> int:
         """As :meth:`add`, of a tensor that the program holds: it may have given its memory back."""
         if tensor is None:
             return NONE
-        with torch._C.DisableTorchFunction():
+        with functions_off():
             # Detached, a parameter is a tensor like any other, and quick to read.
             still = tensor.detach()
             if is_ordinary(still) and not has_memory(still):
-                return self._append(unreadable(still))
+                with self._lock:
+                    return self._append(unreadable(still))
             return self.add_unseen(still)
 
     def add_unseen(self, gradient: torch.Tensor) -> int:
-        """As :meth:`add`, where torch functions are off already."""
+        """As :meth:`add`, inside of :func:`functions_off`."""
         with self._lock:
             try:
-                if is_ordinary(gradient) and not torch._C._len_torch_dispatch_stack():
+                if is_ordinary(gradient):
                     return self._add_ordinary(gradient)
-                with dispatch_unseen():
-                    return self._read(gradient, read)
+                return self._read(gradient, read)
             except Exception as error:
                 # This runs inside the program's backward, which must not fail because of us.
                 self.note_fault(error)

@@ -29,8 +29,6 @@ push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
 _record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
 
 _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
-
-_NOTHING = nullcontext()
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
 
@@ -127,7 +125,7 @@ class _Unnoticed:
 
     def __enter__(self) -> None:
         self._off = torch._C.DisableTorchFunction()
-        self._dispatch = dispatch_unseen()
+        self._dispatch = _disable_current_modes() if _dispatch_modes() else nullcontext()
         self._off.__enter__()
         self._dispatch.__enter__()
         self._is_profiled = profiler._is_profiler_enabled
@@ -184,7 +182,7 @@ def unseen() -> Iterator[None]:
     modes = mode_stack()
     _pop(len(modes))
     try:
-        with dispatch_unseen(), torch.inference_mode(False), functions_off():
+        with torch.inference_mode(False), functions_off():
             yield
     finally:
         _push(modes)
@@ -199,11 +197,6 @@ def _pop(count: int) -> None:
 def _push(modes: list[TorchFunctionMode]) -> None:
     for mode in modes:
         push_mode(mode)
-
-
-def dispatch_unseen() -> AbstractContextManager[Any]:
-    """As :func:`unseen` for dispatch modes only; free where there is none."""
-    return _disable_current_modes() if _dispatch_modes() else _NOTHING
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def unchecked(node: LiveNode, slot: str) -> list[torch.Tensor]:
     """The tensors behind a slot as they are now, also where torch no longer hands them out because
     they were changed; all of a custom Function's, for torch does not say which one it means."""
     if isinstance(node, BackwardCFunction):
-        saved = list(node._raw_saved_tensors)
+        saved = list(_raw_of_custom(node) or ())
     else:
         saved = [getattr(node, f"_raw_saved_{slot}", None)]
     tensors = [getattr(raw, "data", None) for raw in saved]

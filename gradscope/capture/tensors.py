@@ -71,7 +71,7 @@ def has_memory(tensor: torch.Tensor) -> bool:
     """
     try:
         there = tensor.untyped_storage().nbytes()
-    except (RuntimeError, NotImplementedError):  # no storage at all: a shell of some kind
+    except RuntimeError:  # no storage at all: a shell of some kind
         return False
     if tensor._is_zerotensor():  # all zeros, and no memory behind them
         return False

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from gradscope.capture.calls import BackwardCall, edge_of
 from gradscope.capture.checking.call import HOOKED, Call, is_tensor, problem_of
 from gradscope.capture.checking.slots import Given, Slot, Slots, is_usable, memory_of
-from gradscope.capture.quiet import dispatch_unseen, functions_off
+from gradscope.capture.quiet import functions_off
 from gradscope.capture.recorder import Recorder
 from gradscope.capture.seen import Seen
 from gradscope.capture.tensors import requires_grad
@@ -169,7 +169,7 @@ class Tape(Recorder):
         if call is None or made[0] == made[1]:
             return
         try:
-            with functions_off(), dispatch_unseen():
+            with functions_off():
                 self._finish(call, made, args, kwargs, out)
         except Exception as error:
             # Whatever is wrong with our looking, the program's call itself has succeeded.
@@ -249,7 +249,7 @@ class _Opened:
     def __enter__(self) -> None:
         opened = None
         if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
-            with functions_off(), dispatch_unseen():
+            with functions_off():
                 opened = self._ready()
         self._tape._open.append(opened)
 

@@ -22,6 +22,7 @@ from gradscope.capture.explaining.rules import Rules, constants
 from gradscope.capture.explaining.weights import Wanted, weights
 from gradscope.capture.nodes import is_leaf
 from gradscope.capture.probe import given
+from gradscope.capture.quiet import functions_off
 from gradscope.capture.study import Live
 from gradscope.explanation import Explanation, Step, Ways
 from gradscope.report import Graph
@@ -37,7 +38,7 @@ def study(live: Live, asked: Explain) -> Explanation:
         NoSuchLeaf: when the leaf or node is not there.
         TooLarge: when a whole Jacobian was asked for and is too large to read.
     """
-    with torch._C.DisableTorchFunction():
+    with functions_off():
         return _Study(live, asked).explain()
 
 
