@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from benchmarks.tables import ROOT, table
-from gradscope import render, storage
-from gradscope.report import Report
+from gradscope import render
+from gradscope.model import storage
+from gradscope.model.report import Report
 from gradscope.simplify import simplify
 
 STAGES = ("trace", "save", "load", "fold", "print")

@@ -21,9 +21,9 @@ import torch
 
 from benchmarks.subjects import Bare
 from benchmarks.tables import ROOT, table
-from gradscope.capture.exam.examiner import Examiner
-from gradscope.capture.exam.request import Examination
-from gradscope.capture.source import Sources
+from gradscope.analyses.doctor.examiner import Examiner
+from gradscope.analyses.doctor.request import Examination
+from gradscope.recording.source import Sources
 
 EXAMPLE = ROOT / "examples" / "char_gpt"
 BLOCK = 6

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from benchmarks import tables
 from benchmarks.tables import ROOT
-from gradscope import storage
 from gradscope.diagnose import RULES
-from gradscope.observations import Finding
+from gradscope.model import storage
+from gradscope.model.observations import Finding
 from tests.clinic.manifest import CASES, HEALTHY, Case, right_places
 from tests.test_clinic import is_right
 

@@ -19,9 +19,9 @@ import torch
 from benchmarks.subjects import backward_of
 from benchmarks.tables import table
 from benchmarks.workloads import Program, gpt2
-from gradscope.capture.flow import Flow
-from gradscope.capture.meter import Meter
-from gradscope.capture.walk import walk
+from gradscope.autograd.walk import walk
+from gradscope.graphing.edge_gradients import Flow
+from gradscope.graphing.gradient_table import Meter
 
 Backward = Callable[[torch.Tensor], None]
 

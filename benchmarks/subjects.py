@@ -16,17 +16,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from benchmarks.workloads import Program
-from gradscope.capture.flow import Flow
-from gradscope.capture.meter import Meter
-from gradscope.capture.names import Scopes
-from gradscope.capture.probe import Detail, Probe
-from gradscope.capture.recorder import Recorder
-from gradscope.capture.request import Request
-from gradscope.capture.source import Sources
-from gradscope.capture.walk import make_release_safe, walk
-from gradscope.capture.watcher import Watcher
+from gradscope.autograd.walk import make_release_safe, walk
 from gradscope.garbage import collector_paused
-from gradscope.report import Report
+from gradscope.graphing.edge_gradients import Flow
+from gradscope.graphing.gradient_table import Meter
+from gradscope.graphing.probe import Detail, Probe
+from gradscope.model.report import Report
+from gradscope.model.request import Request
+from gradscope.recording.names import Scopes
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Sources
+from gradscope.running.watcher import Watcher
 
 
 class Clock:

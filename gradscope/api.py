@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gradscope import render, storage
-from gradscope import report as plain
+from gradscope import render
+from gradscope.model import report as plain
+from gradscope.model import storage
 from gradscope.render import Options
 from gradscope.simplify import Folding
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
     import torch
 
-    from gradscope.capture.recorder import Recorder
+    from gradscope.recording.recorder import Recorder
 
 
 class Report(plain.Report, frozen=True):
-    """What was found about one graph: plain data (see :mod:`gradscope.report`) that can show
+    """What was found about one graph: plain data (see :mod:`gradscope.model.report`) that can show
     itself."""
 
     @classmethod
@@ -131,7 +132,7 @@ def record() -> Iterator[Run]:
 
     Blocks may be nested, also when the program itself runs under the command line.
     """
-    from gradscope.capture.recorder import Recorder
+    from gradscope.recording.recorder import Recorder
 
     if Recorder.active is not None:
         # Under the command line, or in an outer block, everything is recorded already.
@@ -163,6 +164,6 @@ def _look(
     root: torch.Tensor,
     gradient: Sequence[Any] | None,
 ) -> Report:
-    from gradscope.capture.look import look
+    from gradscope.running.look import look
 
     return Report.of(look(recorder, frame, root, gradient))

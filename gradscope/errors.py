@@ -9,8 +9,8 @@ are shown.
     ├── SeedError        --root or --gradient does not name a tensor, or does not fit
     ├── CaptureError     the program ran, but left nothing that could be walked
     │   ├── NoGraph      it made nothing that requires grad
-    │   ├── NoSuchLeaf   --leaf or --node names nothing there (in capture/explaining/asked.py)
-    │   └── TooLarge     a Jacobian that nobody could read (in capture/explaining/weights.py)
+    │   ├── NoSuchLeaf   --leaf or --node names nothing there (in analyses/explain/asked.py)
+    │   └── TooLarge     a Jacobian that nobody could read (in analyses/explain/weights.py)
     ├── ReportError      a saved report cannot be read, or breaks an invariant
     ├── UnknownLeaf      --path names no leaf (defined in simplify/paths.py)
     ├── OutputError      the result cannot be written

@@ -61,7 +61,7 @@ def _installed() -> dict[str, object]:
         "traceback": traceback.TracebackException.__init__,
     }
     torch = sys.modules.get("torch")
-    recorder = sys.modules.get("gradscope.capture.recorder")
+    recorder = sys.modules.get("gradscope.recording.recorder")
     if torch is None or recorder is None:
         return found
     hooks = torch.nn.modules.module

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec.inspect as schema
 
-from gradscope.report import Report
+from gradscope.model.report import Report
 
 FOLDER = Path(__file__).parent / "saved"
 SAVED = tuple(sorted(path.stem for path in FOLDER.glob("*.json")))

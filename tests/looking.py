@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from gradscope import storage
-from gradscope.invariants import check
-from gradscope.report import GradientInfo, Leaf, Node, Report
+from gradscope.model import storage
+from gradscope.model.invariants import check
+from gradscope.model.report import GradientInfo, Leaf, Node, Report
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gradscope.plain import Number, TensorInfo
-from gradscope.report import (
+from gradscope.model.plain import Number, TensorInfo
+from gradscope.model.report import (
     Accumulation,
     BackwardPass,
     Edge,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from gradscope.observations import Finding, Location, NodeReference
-from gradscope.plain import TensorInfo
-from gradscope.report import Accumulation, GradientInfo, Report
+from gradscope.model.observations import Finding, Location, NodeReference
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import Accumulation, GradientInfo, Report
 from tests.program import Program, Value, gradient
 
 HOSTILE = "</script>[/red]\"'\n\\N\u202e\U0001f642<b>&%s{}\x00\x1b[31m"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradscope.report import Report
+from gradscope.model.report import Report
 from tests.looking import (
     Session,
     edges_into,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope import storage
-from gradscope.checks import CallCheck, Checks
-from gradscope.report import Report
+from gradscope.model import storage
+from gradscope.model.checks import CallCheck, Checks
+from gradscope.model.report import Report
 from tests.looking import Session, expression_of
 from tests.wrong_functions import CASES, program
 

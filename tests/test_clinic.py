@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gradscope import storage
-from gradscope.observations import Finding
+from gradscope.model import storage
+from gradscope.model.observations import Finding
 from tests.clinic.manifest import CASES, FOLDER, HEALTHY, Case, Healthy, right_places
 from tests.looking import Session
 

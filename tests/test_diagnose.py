@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradscope import storage
 from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ReportError
-from gradscope.invariants import check
-from gradscope.observations import (
+from gradscope.model import storage
+from gradscope.model.invariants import check
+from gradscope.model.observations import (
     Activity,
     Alteration,
     Broadcast,
@@ -31,9 +31,10 @@ from gradscope.observations import (
     Saved,
     Step,
 )
-from gradscope.plain import TensorInfo
-from gradscope.render import Options, diagnosis, render
-from gradscope.report import Origin, Report
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import Origin, Report
+from gradscope.render import Options, render
+from gradscope.render.answers import diagnosis
 from tests import reports
 from tests.program import Program
 

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradscope import storage
-from gradscope.compare import Tolerance, compare, union
-from gradscope.invariants import check
-from gradscope.report import Report
+from gradscope.analyses.diff import Tolerance, compare, union
+from gradscope.model import storage
+from gradscope.model.invariants import check
+from gradscope.model.report import Report
 from tests import reports
 from tests.looking import Session
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gradscope import storage
-from gradscope.report import Report
+from gradscope.model import storage
+from gradscope.model.report import Report
 from tests.looking import Session
 
 ROOT = Path(__file__).resolve().parent.parent

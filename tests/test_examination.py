@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 from torch import nn
 
-from gradscope.observations import Learner, Observations
-from gradscope.report import Report
+from gradscope.model.observations import Learner, Observations
+from gradscope.model.report import Report
 from tests.looking import Session
 from tests.test_unchanged import TRAINING, alone
 

@@ -14,10 +14,12 @@ import pytest
 import torch
 from rich.cells import cell_len
 
-from gradscope import notation, operands, storage, textbook
-from gradscope.explanation import Amount, Explanation, Local
-from gradscope.render import numbers
-from gradscope.report import Report
+from gradscope.model import storage
+from gradscope.model.explanation import Amount, Explanation, Local
+from gradscope.model.report import Report
+from gradscope.notation import derivatives as notation
+from gradscope.notation import operands, textbook
+from gradscope.render.words import numbers
 from tests.goldens import compare
 from tests.looking import Session, leaf_named, new_gradient
 from tests.nets import GPT, TARGETS, TEXTS

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from gradscope.errors import GradscopeError
+from gradscope.model.report import Report
 from gradscope.render import Options, render
-from gradscope.report import Report
 from gradscope.simplify import Folding, UnknownFocus, View, hierarchy_of, meant, simplify
 from tests.reports import (
     blocks_of_functions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradscope.report import GradientInfo
+from gradscope.model.report import GradientInfo
 from tests.looking import (
     Session,
     edges_into,

@@ -19,11 +19,11 @@ import msgspec
 import pytest
 
 import gradscope
-from gradscope import storage
 from gradscope.errors import GradscopeError, ReportError
 from gradscope.escaping import as_json, for_terminal, one_line, own_style, visible
+from gradscope.model import storage
+from gradscope.model.report import Report
 from gradscope.render import FORMATS, Options, render
-from gradscope.report import Report
 from tests.hostile import (
     CLIPBOARD,
     ODD,

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from gradscope.errors import ReportError
-from gradscope.invariants import check
-from gradscope.plain import TensorInfo
-from gradscope.report import (
+from gradscope.model.invariants import check
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import (
     Accumulation,
     BackwardPass,
     Edge,

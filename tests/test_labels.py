@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope.report import Report
+from gradscope.model.report import Report
 from tests.looking import Session, expressions, leaf_named, node_of, variables
 
 A = "import torch\na = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"

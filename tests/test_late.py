@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gradscope.observations import Finding, Observations
-from gradscope.report import GradientInfo, Report
+from gradscope.model.observations import Finding, Observations
+from gradscope.model.report import GradientInfo, Report
 from tests.looking import Session
 from tests.test_unchanged import TRAINING, alone
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradscope import storage
-from gradscope.report import Report
+from gradscope.model import storage
+from gradscope.model.report import Report
 from tests.looking import Session
 
 PROGRAM = """

@@ -15,10 +15,10 @@ import torch
 from hypothesis import given
 from rich.cells import cell_len
 
-from gradscope import storage
 from gradscope.errors import GradscopeError
+from gradscope.model import storage
+from gradscope.model.report import GradientInfo, Report
 from gradscope.render import Options, render
-from gradscope.report import GradientInfo, Report
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session

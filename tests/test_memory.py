@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradscope.memory import Holding, Memory
-from gradscope.render._holdings import Holdings
+from gradscope.model.memory import Holding, Memory
+from gradscope.render.answers.holdings import Holdings
 from tests.conftest import ROOT, process_preserved
 from tests.looking import Session
 

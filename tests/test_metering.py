@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import gradscope
-from gradscope.report import Report
+from gradscope.model.report import Report
 from tests.looking import Session, new_gradient, tensor_of
 
 START = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradscope import storage
+from gradscope.model import storage
 from tests.conftest import python_says
 from tests.looking import Done, Session
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from gradscope.model.report import Report
 from gradscope.render import render
-from gradscope.report import Report
 from tests.program import Program
 from tests.reports import CASES, HOSTILE, chain, small
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gradscope import storage
-from gradscope.observations import Finding, Location, NodeReference, Severity
+from gradscope.model import storage
+from gradscope.model.observations import Finding, Location, NodeReference, Severity
+from gradscope.model.report import Histogram, Node, Report
 from gradscope.render import render, save
-from gradscope.report import Histogram, Node, Report
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.reports import broken, chain, small, states, transformer

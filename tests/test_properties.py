@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import gradscope
-from gradscope import storage
-from gradscope.invariants import check
-from gradscope.report import GradientInfo, Report
+from gradscope.model import storage
+from gradscope.model.invariants import check
+from gradscope.model.report import GradientInfo, Report
 from tests.fuzz.graphs import GraphProgram, Tensors, graph_program
 from tests.looking import tensor_of
 

@@ -12,8 +12,9 @@ from rich.cells import cell_len
 
 from gradscope.errors import OutputError, ReportError
 from gradscope.escaping import visible
-from gradscope.render import FORMATS, Options, format_for, is_binary, numbers, render
-from gradscope.report import Report
+from gradscope.model.report import Report
+from gradscope.render import FORMATS, Options, format_for, is_binary, render
+from gradscope.render.words import numbers
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.program import Program

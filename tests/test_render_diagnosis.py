@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from gradscope.render import Options, diagnosis, render
-from gradscope.report import Report
+from gradscope.model.report import Report
+from gradscope.render import Options, render
+from gradscope.render.answers import diagnosis
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.reports import CASES, diagnosed, diagnosed_module, hostile, small

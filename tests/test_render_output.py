@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from gradscope.errors import OutputError
+from gradscope.model.storage import load
 from gradscope.render import save
 from gradscope.render.output import check_writable, write
-from gradscope.storage import load
 from tests.reports import small
 
 no_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from gradscope.errors import GradscopeError, ToolMissing
+from gradscope.model.report import Report
 from gradscope.render import Options, render, save
-from gradscope.render.dot import MOST_ITEMS
-from gradscope.report import Report
+from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.program import Program

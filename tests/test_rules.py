@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from gradscope import storage
 from gradscope.cli.rules import page
 from gradscope.diagnose import RULES
-from gradscope.observations import Finding
+from gradscope.model import storage
+from gradscope.model.observations import Finding
 from tests.looking import Session
 from tests.transcripts import ROOT
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradscope.invariants import check
-from gradscope.reading import Reading, combine
-from gradscope.report import GradientInfo, Report
+from gradscope.model.invariants import check
+from gradscope.model.report import GradientInfo, Report
 from gradscope.simplify import Folding, UnknownLeaf, View, simplify
+from gradscope.simplify.reading import Reading, combine
 from gradscope.simplify.sequences import find_repeats
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, small, transformer

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from gradscope.errors import ReportError
-from gradscope.plain import Struct, to_json
-from gradscope.report import Report
-from gradscope.storage import decode, encode, load, pack
+from gradscope.model.plain import Struct, to_json
+from gradscope.model.report import Report
+from gradscope.model.storage import decode, encode, load, pack
 from tests.reports import CASES, chain, small
 
 

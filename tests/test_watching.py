@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradscope.report import GradientInfo, Report
+from gradscope.model.report import GradientInfo, Report
 from tests.looking import Session, leaf_named
 
 SIZES = """

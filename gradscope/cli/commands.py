@@ -26,7 +26,7 @@ from gradscope.cli.saved_options import max_size_option
 from gradscope.version import VERSION
 
 if TYPE_CHECKING:
-    from gradscope.report import Report
+    from gradscope.model.report import Report
 
 EXIT_STATUSES = """
 \b
@@ -155,7 +155,7 @@ def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
     Runs the program up to its first backward call and counts the memory of all saved tensors,
     each storage once.  TARGET may also be a saved answer, FILE.json.
     """
-    from gradscope.capture.memory.request import MemoryStudy
+    from gradscope.analyses.memory.request import MemoryStudy
     from gradscope.cli.running import run_command
 
     own = {"text": "memory", "html": "memory_page"}
@@ -185,7 +185,7 @@ def check(arguments: tuple[str, ...], /, **options: Any) -> Result:
     program. Custom Functions are checked call by call, built-in operations once a line of the
     program.  TARGET may also be a saved report, FILE.json.
     """
-    from gradscope.capture.checking.request import Check
+    from gradscope.analyses.check.request import Check
     from gradscope.cli.running import run_command
 
     study = Check(options.pop("node"), options["everything"])
@@ -213,8 +213,8 @@ def show(file: str, max_size: int, **options: Any) -> Result:
 
     FILE is what -o FILE.json or -o FILE.json.gz wrote.  Does not import torch.
     """
-    from gradscope import storage
     from gradscope.cli.output import Output
+    from gradscope.model import storage
 
     output = Output.take(options)
     output.write(storage.load(file, max_size))

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 import gradscope
-from gradscope import render, storage
+from gradscope import render
+from gradscope.analyses.diff import Comparison, Tolerance, compare, union
 from gradscope.cli import memory
 from gradscope.cli.output import Output
 from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved
-from gradscope.compare import Comparison, Tolerance, compare, union
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
-from gradscope.render._overlay import overlay
-from gradscope.report import Report
+from gradscope.model import storage
+from gradscope.model.report import Report
+from gradscope.render.drawing.overlay import overlay
 
 
 class Named(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gradscope import render, storage
+from gradscope import render
 from gradscope.cli import terminal
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import target_from
@@ -20,14 +20,15 @@ from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
-from gradscope.observations import Severity, Step
-from gradscope.render import diagnosis
+from gradscope.model import storage
+from gradscope.model.observations import Severity, Step
+from gradscope.model.report import Report
+from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
-from gradscope.report import Report
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
-    from gradscope.capture.session import Outcome
+    from gradscope.running.session import Outcome
 
 
 def parse_steps(text: str) -> int | None:
@@ -150,9 +151,9 @@ def _harmless_target(report: Report) -> str:
 
 
 def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:
-    from gradscope.capture.exam.request import Examination
-    from gradscope.capture.session import examine
+    from gradscope.analyses.doctor.request import Examination
     from gradscope.cli import memory
+    from gradscope.running.session import examine
 
     program = Program.prepare(target)
     memory.remember(target)

@@ -19,7 +19,7 @@ def run_explain(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
     Raises:
         GradscopeError: before the program ran.
     """
-    from gradscope.capture.explaining.request import Explain
+    from gradscope.analyses.explain.request import Explain
 
     names = ("leaf", "node", "jacobian", "everything")
     asked = Explain(**{name: options.pop(name) for name in names}, cache=str(cache_folder()))

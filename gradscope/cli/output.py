@@ -11,12 +11,12 @@ from gradscope import render
 from gradscope.cli import terminal, viewer
 from gradscope.cli.messages import say
 from gradscope.errors import OutputError
+from gradscope.model.report import Report
 from gradscope.render.output import STDOUT
-from gradscope.report import Report
 from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
-    from gradscope.compare import Comparison
+    from gradscope.analyses.diff import Comparison
 
 OWN_OF_GRAPHS = {"text": "tree"}
 """How a command that shows a graph shows it as text."""

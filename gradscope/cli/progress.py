@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from gradscope.observations import Step
+from gradscope.model.observations import Step
 
 PAUSE = 0.1
 """Seconds between two drawings; who reads faster?"""

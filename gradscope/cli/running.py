@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gradscope import storage
 from gradscope.cli import memory, terminal
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import target_from
@@ -16,12 +15,13 @@ from gradscope.cli.output import OWN_OF_GRAPHS, Output
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, SeedError
 from gradscope.filesystem import is_file
+from gradscope.model import storage
 from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
-    from gradscope.capture.request import Request, Study
-    from gradscope.capture.session import Outcome
-    from gradscope.report import Report
+    from gradscope.model.report import Report
+    from gradscope.model.request import Request, Study
+    from gradscope.running.session import Outcome
 
 
 OF_A_RUN = {
@@ -56,8 +56,8 @@ def run_command(
         program's
             own exit status may come first.
     """
-    from gradscope.capture import request as requests
-    from gradscope.capture.session import run
+    from gradscope.model import request as requests
+    from gradscope.running.session import run
 
     output = Output.take(options, own)
     max_size = options.pop("max_size", None)

@@ -14,8 +14,8 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts
 from gradscope.diagnose.rules import RULES, Rule
-from gradscope.observations import Finding, Severity
-from gradscope.report import Report
+from gradscope.model.observations import Finding, Severity
+from gradscope.model.report import Report
 
 __all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_graver", "is_serious"]
 

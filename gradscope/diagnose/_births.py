@@ -9,7 +9,7 @@ from __future__ import annotations
 from gradscope.diagnose._advice import FORWARD
 from gradscope.diagnose._facts import HALVES, Facts
 from gradscope.diagnose._ops import FILLS, GROWING, MOVING, is_maskable
-from gradscope.observations import Intake
+from gradscope.model.observations import Intake
 
 MOST = 5
 """Births that are told apart; with more, one cause behind them all was not seen."""

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from gradscope.escaping import one_line
-from gradscope.observations import Finding, Location, NodeReference, Observations, Severity
-from gradscope.plain import Number
-from gradscope.report import BackwardPass, GradientInfo, Graph, Node, Report
+from gradscope.model.observations import Finding, Location, NodeReference, Observations, Severity
+from gradscope.model.plain import Number
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, Report
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gradscope.diagnose._facts import Facts
-from gradscope.observations import Cut, Learner
+from gradscope.model.observations import Cut, Learner
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.checks import MEANT
 from gradscope.diagnose._facts import Facts, short
-from gradscope.observations import Finding, Mismatch
+from gradscope.model.checks import MEANT
+from gradscope.model.observations import Finding, Mismatch
 
 TOLERANCE = 1e-2
 """Relative difference from the finite differences, far above their own error in float64."""

@@ -21,7 +21,7 @@ from gradscope.diagnose._readings import (
     TWICE,
     Reading,
 )
-from gradscope.observations import Change, Failure, Finding
+from gradscope.model.observations import Change, Failure, Finding
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"

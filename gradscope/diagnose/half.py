@@ -17,7 +17,7 @@ from gradscope.diagnose._births import (
 from gradscope.diagnose._facts import Facts, short
 from gradscope.diagnose._ops import ACCUMULATING
 from gradscope.diagnose.values import aftermath, counts
-from gradscope.observations import Finding
+from gradscope.model.observations import Finding
 
 LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 

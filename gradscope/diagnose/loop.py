@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from gradscope.diagnose._facts import Facts, plural, short
-from gradscope.observations import Carried, Finding, Location, Step
+from gradscope.model.observations import Carried, Finding, Location, Step
 
 FEWEST_GROWTHS = 3
 """Steps in a row that a graph grows by the same amount, before it is called growing."""

@@ -9,7 +9,7 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts, listed, plural
 from gradscope.diagnose._learners import find_missing, grouped, same_line
-from gradscope.observations import Finding, Learner
+from gradscope.model.observations import Finding, Learner
 
 
 def frozen_parameter(facts: Facts) -> Iterable[Finding]:

@@ -10,7 +10,7 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts, plural, short
 from gradscope.diagnose._ops import REDUCING
-from gradscope.observations import Alteration, Broadcast, Finding
+from gradscope.model.observations import Alteration, Broadcast, Finding
 
 CLIPPED = 0.01
 """Clipping that leaves less of a gradient decides the size of every step by itself."""

@@ -15,7 +15,7 @@ from gradscope.diagnose._learners import (
     has_sibling,
     is_spare_part,
 )
-from gradscope.observations import Cut, CutReason, Finding, Learner, Severity
+from gradscope.model.observations import Cut, CutReason, Finding, Learner, Severity
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""

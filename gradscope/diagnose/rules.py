@@ -18,7 +18,7 @@ from gradscope.diagnose import (
     zero,
 )
 from gradscope.diagnose._facts import Facts
-from gradscope.observations import Finding
+from gradscope.model.observations import Finding
 
 
 @dataclass(frozen=True)

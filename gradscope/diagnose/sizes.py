@@ -11,7 +11,7 @@ from gradscope.diagnose._facts import Facts, elements, plural, short
 from gradscope.diagnose._ops import VIEWS
 from gradscope.diagnose._trend import Trend, joins_parameters, trends
 from gradscope.diagnose.zero import stops
-from gradscope.observations import Activity, Finding
+from gradscope.model.observations import Activity, Finding
 
 VANISHED = 1e-5
 """The gradient at the far end by that at the near end, below which it has vanished."""

@@ -9,7 +9,7 @@ import msgspec
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
 from gradscope.diagnose._births import MOST, Backward, Forward, overflows, overflows_backward
 from gradscope.diagnose._facts import Facts, elements, listed, plural, short
-from gradscope.observations import Finding, Intake, Saved
+from gradscope.model.observations import Finding, Intake, Saved
 
 _DIRECT = 6
 """Nodes between a guarded operation and the `where` that is meant to guard it."""

@@ -17,7 +17,7 @@ from gradscope.diagnose._ops import (
     TOTALS,
     VIEWS,
 )
-from gradscope.observations import Finding
+from gradscope.model.observations import Finding
 
 TINY = 6e-8
 """The smallest number of float16 above 0."""

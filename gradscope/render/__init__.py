@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
+from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options
-from gradscope.report import Report
 
 if TYPE_CHECKING:
-    from gradscope.compare import Comparison
+    from gradscope.analyses.diff import Comparison
 
 __all__ = ["FORMATS", "Format", "Options", "format_for", "is_binary", "render", "save"]
 
@@ -56,10 +56,11 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
     Raises:
         GradscopeError: when the graph cannot be drawn in this format, or a tool for it is missing.
     """
-    module = cast(Renderer, importlib.import_module(f"gradscope.render.{format}"))
+    room = "formats" if format in FORMATS else "answers"
+    module = cast(Renderer, importlib.import_module(f"gradscope.render.{room}.{format}"))
     options = options or Options()
     if isinstance(report, Report) and report.checks is not None and options.overlay is None:
-        from gradscope.render._verdicts import verdicts
+        from gradscope.render.drawing.verdicts import verdicts
 
         options = replace(options, overlay=verdicts(report.checks, report.graph))
     return module.render(report, options)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gradscope.errors import OutputError
 from gradscope.escaping import for_terminal
-from gradscope.storage import pack
+from gradscope.model.storage import pack
 
 STDOUT = "-"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gradscope.report import Graph, Leaf
+from gradscope.model.report import Graph, Leaf
 from gradscope.simplify.hierarchy import Group, GroupKind, Hierarchy
 
 WHOLE = 0

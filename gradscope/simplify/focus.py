@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
-from gradscope.report import Graph, Node
+from gradscope.model.report import Graph, Node
 from gradscope.simplify.grouping import short_op
 from gradscope.simplify.hierarchy import Hierarchy
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gradscope.report import Graph, Node
+from gradscope.model.report import Graph, Node
 from gradscope.simplify.draft import WHOLE, Draft, Made
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sequences import find_repeats

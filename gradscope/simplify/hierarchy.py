@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from gradscope.report import Graph
+from gradscope.model.report import Graph
 
 GroupKind = Literal["graph", "module", "repeat", "round", "function", "part"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Set
 
-from gradscope.report import Graph, Node
+from gradscope.model.report import Graph, Node
 from gradscope.simplify.grouping import short_op
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.view import Item, Link, View

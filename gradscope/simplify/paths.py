@@ -6,7 +6,7 @@ Must not know of folding; it only takes nodes out.
 from __future__ import annotations
 
 from gradscope.errors import GradscopeError
-from gradscope.report import Graph, Leaf
+from gradscope.model.report import Graph, Leaf
 from gradscope.simplify.focus import nearest
 from gradscope.simplify.partition import Partition
 

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from gradscope.errors import ReportError
-from gradscope.report import Graph
+from gradscope.model.report import Graph
 
 ItemKind = Literal[
     "op", "leaf", "custom", "opaque", "module", "repeat", "round", "function", "part", "graph"

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from gradscope import storage
 from gradscope.errors import ReportError
+from gradscope.model import storage
 from tests.fuzz import runs
 from tests.fuzz.compare import OWN_FILES
 from tests.fuzz.process import LOST, Done, Strike, forked

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy
 
-from gradscope import storage
 from gradscope.errors import ReportError
-from gradscope.render import Options, diagnosis
-from gradscope.report import BackwardPass, GradientInfo, Node, Report
+from gradscope.model import storage
+from gradscope.model.report import BackwardPass, GradientInfo, Node, Report
+from gradscope.render import Options
+from gradscope.render.answers import diagnosis
 
 Call = dict[str, Any]
 _CLOSE = 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gradscope.report import Report
+from gradscope.model.report import Report
 from tests.bare import Plain
 from tests.beside import answered, comparable, same_grads, same_graph_and_flow
 from tests.looking import Session

@@ -1,0 +1,216 @@
+"""One call of the program alone: its inputs in float64, one number for all its results, and the
+gradient of that number by torch's own backward.
+
+Knows nothing of the tape around the call or of how the gradient is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from gradscope.analyses.check.call import Call
+from gradscope.analyses.check.forms import TRIANGLES, is_square, part_of
+from gradscope.analyses.check.replay import (
+    Tensors,
+    Unrepeatable,
+    is_wide,
+    make_again,
+)
+from gradscope.analyses.check.slots import Slot
+from gradscope.autograd.finite_differences import STEP, weights
+from gradscope.autograd.isolation import functions_on
+from gradscope.errors import described
+
+SEED = 0
+
+ROUNDING = 1e-15
+"""What float64 loses of a sum, relative to its terms."""
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers without complex ones: those as a last dimension of two."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def cotangent(tensor: torch.Tensor) -> torch.Tensor:
+    """Fixed factors for the elements of a result, in float64 or complex128; 1 for a single one."""
+    if tensor.numel() == 1 and not tensor.is_complex():
+        return torch.ones(tensor.shape, dtype=torch.float64, device=tensor.device)
+    found = weights(real(tensor).shape, tensor.device)
+    return torch.view_as_complex(found) if tensor.is_complex() else found
+
+
+@dataclass
+class Gradients:
+    """What backward gave: one gradient an input, None where it gave none."""
+
+    of_inputs: list[torch.Tensor | None]
+    changed_upstream: bool
+
+
+class Alone:
+    """A call that can be made again and again.
+
+    Args:
+        call: the call.
+        operands: what it takes, in float64.
+
+    Raises:
+        Unrepeatable: when it cannot be made, or not in float64.
+    """
+
+    def __init__(self, call: Call, operands: Callable[[Slot], torch.Tensor]) -> None:
+        self._call = call
+        taken = {slot: _own(operands(slot)) for slot in dict.fromkeys(call.slots)}
+        self._taken = taken
+        self.slots = [slot for slot in call.inputs if is_wide(taken[slot])]
+        if not self.slots:
+            raise Unrepeatable("none of its operands carries a gradient")
+        self.first = self._outputs()
+        if not self.first:
+            raise Unrepeatable("none of its results has double precision")
+        self._finite = [real(one).isfinite() for one in self.first]
+        self._weights = [cotangent(one) for one in self.first]
+        for weight, finite in zip(self._weights, self._finite, strict=True):
+            # Nothing can be said of the slope of what is infinite, such as a mask's elements.
+            real(weight)[~finite] = 0
+
+    @property
+    def inputs(self) -> Tensors:
+        """The operands that carry a gradient; to be moved in place, without history."""
+        return [self._taken[slot] for slot in self.slots]
+
+    @property
+    def noise(self) -> float:
+        """How far rounding moves :meth:`value`."""
+        terms = zip(self.first, self._weights, self._finite, strict=True)
+        return ROUNDING * sum(
+            float((real(one)[finite] * real(weight)[finite]).abs().sum())
+            for one, weight, finite in terms
+        )
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all its results are."""
+        return all(bool(one.all()) for one in self._finite)
+
+    @property
+    def elements(self) -> int:
+        """Elements of all inputs."""
+        return sum(one.numel() for one in self.inputs)
+
+    def _outputs(self) -> Tensors:
+        """The results that carry a gradient, for the operands as they are now."""
+        copies = {slot: value.clone() for slot, value in self._taken.items()}
+        out = make_again(self._call, copies.__getitem__)
+        found = [
+            value
+            for slot, value in zip(self._call.results, out, strict=True)
+            if slot is not None and is_wide(value)
+        ]
+        changed = self._call.changed
+        if changed is not None and changed not in self._call.results:
+            found.append(copies[changed])
+        return found
+
+    def is_random(self) -> bool:
+        """Whether two runs with the same random state differ."""
+        second = self._outputs()
+        return not all(_same(a, b) for a, b in zip(self.first, second, strict=True))
+
+    def value(self) -> float:
+        """One number for all results: their sum, weighted."""
+        with torch.no_grad():
+            terms = zip(self._outputs(), self._weights, self._finite, strict=True)
+            if self.is_finite:  # picking elements would take longer than many a call
+                return sum(float((real(one) * real(weight)).sum()) for one, weight, _ in terms)
+            return sum(
+                float((real(one)[finite] * real(weight)[finite]).sum())
+                for one, weight, finite in terms
+            )
+
+    def direction(self, number: int, among: range | None = None) -> torch.Tensor:
+        """The same random direction for an input each time, in real numbers; 0 for elements that
+        are not in a range."""
+        tensor = real(self.inputs[number])
+        own = torch.Generator().manual_seed(SEED)
+        whole = torch.randn(tensor.numel(), generator=own, dtype=torch.float64)
+        if among is not None:
+            whole[: among.start] = 0
+            whole[among.stop :] = 0
+        return whole.reshape(tensor.shape).to(tensor.device)
+
+    def along(self, number: int, direction: torch.Tensor) -> Callable[[float], float]:
+        """What :meth:`value` gives when an input is moved; it is put back each time."""
+        tensor = real(self.inputs[number])
+        start = tensor.clone()
+
+        def at(shift: float) -> float:
+            tensor.add_(direction, alpha=shift)
+            try:
+                return self.value()
+            finally:
+                tensor.copy_(start)
+
+        return at
+
+    def is_half_read(self, number: int) -> bool:
+        """Whether the results stay the same when one triangle of an input's matrices is moved."""
+        tensor = self.inputs[number]
+        if not is_square(tensor):
+            return False
+        here = self.value()
+        moves = (part_of(self.direction(number), part, tensor) for part in TRIANGLES)
+        return any(
+            all(at(shift) == here for shift in (-STEP, STEP))
+            for at in (self.along(number, move) for move in moves)
+        )
+
+    def gradients(self) -> Gradients:
+        """The gradient of that number by every input, as backward gives it.
+
+        Raises:
+            Unrepeatable: when backward fails.
+        """
+        upstream = [weight.clone() for weight in self._weights]
+        try:
+            for one in self.inputs:
+                one.requires_grad_()
+            with torch.enable_grad():
+                out = self._outputs()
+            pairs = [(one, up) for one, up in zip(out, upstream, strict=True) if one.grad_fn]
+            roots, given = [one for one, _ in pairs], [up for _, up in pairs]
+            with functions_on():
+                found = torch.autograd.grad(roots, self.inputs, given, allow_unused=True)
+        except Unrepeatable:
+            raise
+        except Exception as error:
+            raise Unrepeatable(f"backward raised {described(error)}") from None
+        finally:
+            for slot in self.slots:
+                self._taken[slot] = self._taken[slot].detach()
+        changed = not all(_same(a, b) for a, b in zip(upstream, self._weights, strict=True))
+        return Gradients([None if one is None else dense_of(one) for one in found], changed)
+
+    def is_identity(self, number: int) -> bool:
+        """Whether one of the results equals this input."""
+        tensor = self.inputs[number]
+        return any(one.shape == tensor.shape and _same(one, tensor) for one in self.first)
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().resolve_conj().resolve_neg().clone()
+
+
+def dense_of(gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient without history, its zeros written out."""
+    still = gradient.detach()
+    return still if still.layout is torch.strided else still.to_dense()
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.equal(torch.nan_to_num(real(a)), torch.nan_to_num(real(b)))

@@ -1,0 +1,108 @@
+"""One call of the program as it stands on the tape, and whether it can be made again.
+
+Knows nothing of how calls come on the tape.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from gradscope.analyses.check.slots import Slot, is_usable
+from gradscope.autograd.rerun import codes_of, is_restorable
+
+HOOKED = torch.nn.modules._functions.BackwardHookFunction
+"""The identity that torch puts around a module with backward hooks."""
+
+
+@dataclass(eq=False)
+class Call:
+    """One call that made history, as it was made.
+
+    ``leaves`` are its arguments flattened, each tensor replaced by its slot; ``results`` are the
+    slots of the flattened result, None for what carries no history; ``changed`` the slot of an
+    operand that it changed in place.  ``inputs`` are the operands that carried history.  Its nodes
+    have the sequence numbers ``first <= n < end``.  ``random`` is the random state before it, where
+    it drew numbers.  ``problem`` says why it cannot be made again.
+    """
+
+    function: Any
+    leaves: list[Any]
+    spec: pytree.TreeSpec
+    inputs: list[Slot]
+    place: int = -1
+    first: int = 0
+    end: int = 0
+    results: list[Slot | None] = field(default_factory=list)
+    changed: Slot | None = None
+    random: torch.Tensor | None = None
+    random_on: dict[torch.device, torch.Tensor] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def custom(self) -> Any:
+        """The custom Function that it applies; None for a built-in call."""
+        owner = getattr(self.function, "__self__", None)
+        is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+        return owner if is_function else None
+
+    @property
+    def is_torchs(self) -> bool:
+        """Whether torch itself holds the derivative: no custom Function, nor an operation that a
+        library has registered with a backward of its own."""
+        module = getattr(self.function, "__module__", None) or "torch"
+        library = module.removeprefix("torch._ops.")
+        is_of_torch = module.partition(".")[0] == "torch" and library in (module, "aten", "prims")
+        return is_of_torch and self.custom is None
+
+    def option(self, name: str) -> Any:
+        """What was given for a parameter; its default, and None where there is no such one."""
+        args, kwargs = pytree.tree_unflatten(self.leaves, self.spec)
+        try:
+            bound = inspect.signature(self.function).bind(*args, **kwargs)
+        except (TypeError, ValueError):  # C functions tell no signature
+            return kwargs.get(name)
+        bound.apply_defaults()
+        return bound.arguments.get(name)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it drew random numbers."""
+        return self.random is not None or bool(self.random_on)
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it is a backward pass that left a graph."""
+        return self.function is torch.autograd.grad
+
+    @property
+    def slots(self) -> Iterator[Slot]:
+        """The operands, in the order of the arguments."""
+        return (one for one in self.leaves if isinstance(one, Slot))
+
+
+def is_tensor(thing: Any) -> bool:
+    """Whether an argument or a result is a tensor."""
+    return isinstance(thing, torch.Tensor)
+
+
+def problem_of(func: Any, leaves: list[Any]) -> str:
+    """Why a call could not be made again; "" when it can."""
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        if owner is not HOOKED and not codes_of(owner):
+            return f"{owner.__name__} is torch's own and hides what it runs"
+        if owner is not HOOKED and not is_restorable(owner):
+            return "its code changes variables around it"
+    if any(is_tensor(one) and not is_usable(one) for one in leaves):
+        return "it takes a tensor that is sparse, nested or of a class of its own"
+    if any(isinstance(one, torch.Generator) for one in leaves):
+        return "it draws from a generator of its own"
+    if any(isinstance(one, torch.nn.Module) for one in leaves):
+        return "it takes a module, which would be run again too"
+    return ""

@@ -1,0 +1,174 @@
+"""Which leaves can be compared with the whole program, and with what.
+
+Knows nothing of how the comparison is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+from gradscope.analyses.check.alone import dense_of, real
+from gradscope.analyses.check.placed import Placed
+from gradscope.analyses.check.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
+from gradscope.analyses.check.replay import Replay, Unrepeatable, value_of, widened
+from gradscope.analyses.check.slots import Slot
+from gradscope.autograd.calls import own_grad
+from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.summary import name_of
+from gradscope.errors import CaptureError, described
+from gradscope.model.checks import LeafCheck
+
+Gradients = Sequence[torch.Tensor | None]
+
+HOOKS = "hooks of the program are left out: its own graph would have run them once more"
+
+Found = tuple[tuple[LeafCheck, ...], str]
+"""What was compared, and why no more."""
+
+
+class Doubts(NamedTuple):
+    """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
+    what the tape runs; and calls that read one triangle only of an operand: what is called, and the
+    nodes that it made."""
+
+    unsure: Iterable[int]
+    half_read: Sequence[tuple[str, tuple[int, ...]]]
+
+
+def own_gradients(placed: Placed) -> Gradients | None:
+    """The gradients of all leaves by the program's own graph, whose buffers stay; None where that
+    would run hooks of the program.
+
+    Raises:
+        Unrepeatable: when that graph cannot be asked.
+    """
+    if any("CheckpointFunction" in node.op for node in placed.graph.nodes):
+        raise Unrepeatable("a reentrant checkpoint allows no second backward pass")
+    if placed.has_hooks:
+        return None
+    try:
+        placed.live.probe.require_memory()
+    except CaptureError as error:
+        raise Unrepeatable(error.what) from None
+    try:
+        # A tensor that retains its gradient would be given this one, too.
+        with grads_preserved():
+            live = placed.live
+            return own_grad(live.roots, placed.variables, live.gradients)
+    except Exception as error:  # torch's, or of a Function of the program
+        raise Unrepeatable(f"backward raised {described(error)}") from None
+
+
+def check_leaves(
+    placed: Placed,
+    replay: Replay,
+    values: Mapping[Slot, torch.Tensor],
+    gradients: Gradients | None,
+    doubts: Doubts,
+) -> Found:
+    """Compare the leaves.
+
+    Args:
+        placed: the graph and its calls.
+        replay: the calls, made once.
+        values: what the roots were then.
+        gradients: one a leaf; None to take those of the calls made again, which no hook sees.
+        doubts: what the check of single calls has left.
+
+    Raises:
+        Unrepeatable: when the program as a whole cannot be made again.
+    """
+    weights = _weights(placed)
+    tolerance = _tolerance(placed)
+    _refuse(placed, values, tolerance)
+    blocked = _blocked(placed, replay, doubts.unsure)
+    reasons = [] if gradients is not None else [HOOKS]
+    if gradients is None:
+        gradients = _without_hooks(placed, replay, weights)
+    leaves = list(_leaves(placed, gradients, blocked))
+    made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
+    work = sum(math.prod(tensor.shape) for tensor in made)
+    half_read = {
+        leaf: function
+        # In the order of the program, the first one last: it is nearest to the leaf, and stays.
+        for function, nodes in reversed(doubts.half_read)
+        for leaf in placed.leaves_behind(nodes)
+    }
+    whole = Whole(replay, weights, values, tolerance, half_read)
+    found = tuple(whole.check(leaves, work))
+    missing = len(placed.graph.leaves) - len(leaves)
+    which = "one leaf is" if missing == 1 else f"{missing} leaves are"
+    if not leaves:
+        which = "every leaf is"
+    if missing:
+        reasons.append(f"{which} behind a call that was not compared")
+    return found, "; ".join(reasons)
+
+
+def _without_hooks(
+    placed: Placed, replay: Replay, weights: Mapping[Slot, torch.Tensor]
+) -> Gradients:
+    slots = placed.leaf_slots()
+    start = {slot: value_of(slot.given) for own in slots.values() for slot in own if slot.given}
+    slopes = wide_gradients(replay, weights, start)
+    found: list[torch.Tensor | None] = []
+    for number in range(len(placed.graph.leaves)):
+        parts = [part for slot in slots.get(number, ()) if (part := slopes[slot]) is not None]
+        found.append(sum(parts[1:], parts[0]) if parts else None)
+    return found
+
+
+def _leaves(placed: Placed, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
+    slots = placed.leaf_slots()
+    for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
+        if leaf.node in blocked or number not in slots:
+            continue
+        like = placed.variables[number].detach()
+        dense = torch.zeros_like(like) if gradient is None else dense_of(gradient)
+        yield LeafOnTape(number, slots[number], dense)
+
+
+def _blocked(placed: Placed, replay: Replay, unsure: Iterable[int]) -> set[int]:
+    """Nodes behind something that could not be made again, or is not what it seems."""
+    start = {node for call in replay.failed for node in placed.nodes[call]}
+    start.update(unsure)
+    for call in placed.calls:
+        for slot in call.slots:
+            if slot.given is not None and slot.given.node in placed.positions:
+                start.add(placed.positions[slot.given.node])
+    return placed.behind(start)
+
+
+def _weights(placed: Placed) -> dict[Slot, torch.Tensor]:
+    """What is fed in at each root."""
+    if len(placed.roots) != len(placed.live.roots):
+        raise Unrepeatable("the program itself did not make its root as it is now")
+    pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
+    return {
+        slot: widened(torch.ones_like(root) if given is None else given)
+        for (slot, root), given in pairs
+    }
+
+
+def _refuse(placed: Placed, values: Mapping[Slot, torch.Tensor], tolerance: float) -> None:
+    """Differences of something else than the program say nothing of it."""
+    for slot, root in placed.roots.items():
+        if slot not in values:
+            raise Unrepeatable("its root is behind a call that could not be made again")
+        if not bool(root.isfinite().all()):
+            raise Unrepeatable("its root is not finite")
+        mine, theirs = real(values[slot].detach()), real(widened(root))
+        scale = float(theirs.norm()) + 1e-6
+        if not float((mine - theirs).norm()) <= 10 * tolerance * scale:
+            raise Unrepeatable("run again in float64, its root has another value")
+
+
+def _tolerance(placed: Placed) -> float:
+    """What the coarsest tensor of the graph leaves of a derivative."""
+    known = {name_of(kind): one for kind, one in TOLERANCES.items()}
+    kinds = {tensor.dtype for node in placed.graph.nodes for tensor in node.outputs if tensor}
+    return max((known.get(kind, COARSE) for kind in kinds), default=COARSE)

@@ -1,0 +1,134 @@
+"""The tape beside the graph: which call made which nodes, and what the program calls its operands.
+
+Knows nothing of derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from gradscope.analyses.check.call import Call
+from gradscope.analyses.check.replay import needed
+from gradscope.analyses.check.slots import Given, Slot, is_usable
+from gradscope.analyses.check.tape import Tape
+from gradscope.autograd.nodes import is_leaf
+from gradscope.graphing.study import Live
+from gradscope.model.report import Node
+from gradscope.notation.operands import part_of_target
+
+
+class Placed:
+    """One live graph and the calls behind it.
+
+    ``positions`` gives the node of a sequence number, ``nodes`` those of a call, the one of its
+    result first; ``roots`` are the roots that are on the tape.
+    """
+
+    def __init__(self, live: Live, tape: Tape) -> None:
+        self.live = live
+        self.tape = tape
+        self.walked = live.probe.walked
+        self.graph = live.probe.graph
+        self.positions = {
+            node._sequence_nr(): position
+            for position, node in enumerate(self.walked.nodes)
+            if not is_leaf(node)
+        }
+        found = ((tape.slot_of(root) or _leaf_slot(root), root) for root in live.roots)
+        self.roots = {slot: root for slot, root in found if slot is not None}
+        self.calls = needed(tape.taped, set(self.positions), self.roots)
+        self.nodes = {call: self._nodes_of(call) for call in self.calls}
+        self.variables = [self.walked.nodes[leaf.node].variable for leaf in self.graph.leaves]  # type: ignore[attr-defined]
+
+    def _nodes_of(self, call: Call) -> tuple[int, ...]:
+        made = range(call.first, call.end)
+        return tuple(sorted(self.positions[one] for one in made if one in self.positions))
+
+    # ------------------------------------------------------------------ names
+
+    def name_of(self, slot: Slot) -> str:
+        """What the program calls the value in a slot, or ""."""
+        given = slot.given
+        if given is not None and given.leaf is not None:
+            return self._leaf_names.get(id(given.leaf()), "")
+        if slot in self._names:
+            return self._names[slot]
+        position = None if given is None else self.positions.get(given.node or -1)
+        return "" if position is None else self._node_name(position)
+
+    @cached_property
+    def _names(self) -> dict[Slot, str]:
+        found: dict[Slot, str] = {}
+        for call in self.calls:
+            whole = self._node_name(self.nodes[call][0]) if self.nodes[call] else ""
+            for number, slot in enumerate(call.results):
+                if slot is not None and whole:
+                    found.setdefault(slot, part_of_target(whole, number, len(call.results)))
+            if call.changed is not None and whole:
+                found.setdefault(call.changed, whole)
+        return found
+
+    @cached_property
+    def _leaf_names(self) -> dict[int, str]:
+        pairs = zip(self.variables, self.graph.leaves, strict=True)
+        return {id(variable): (leaf.names or ("",))[0] for variable, leaf in pairs}
+
+    def _node_name(self, number: int) -> str:
+        node = self.graph.nodes[number]
+        return node.variable or self._written(node) or f"#{number}"
+
+    def _written(self, node: Node) -> str:
+        site = self.tape.site_of(self.walked.nodes[node.id]._sequence_nr())
+        return "" if site is None else self.tape.sources.origin(site).expression
+
+    # ------------------------------------------------------------------ parts of the graph
+
+    def unseen(self) -> Iterable[tuple[int, ...]]:
+        """Nodes that no call on the tape made, those of one sort and place together."""
+        covered = {node for nodes in self.nodes.values() for node in nodes}
+        groups: dict[tuple[str, int | None], list[int]] = {}
+        for node in self.graph.nodes:
+            if node.kind != "leaf" and node.id not in covered:
+                groups.setdefault((node.op, node.origin), []).append(node.id)
+        return [tuple(nodes) for nodes in groups.values()]
+
+    def behind(self, start: Iterable[int]) -> set[int]:
+        """These nodes and all that backward comes to from them."""
+        found = set(start)
+        # Edges are sorted by their source, and lead to higher numbers only.
+        for source, _, target, _ in self.walked.edges:
+            if source in found:
+                found.add(target)
+        return found
+
+    def leaves_behind(self, start: Iterable[int]) -> set[int]:
+        """The leaves, by their numbers, that backward comes to from these nodes."""
+        behind = self.behind(start)
+        return {number for number, leaf in enumerate(self.graph.leaves) if leaf.node in behind}
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether a backward pass of ours would run hooks of the program."""
+        return self.tape.has_hooks or any(leaf._backward_hooks for leaf in self.variables)
+
+    def leaf_slots(self) -> dict[int, list[Slot]]:
+        """For every leaf, by its number, its slots on the tape."""
+        numbers = {id(variable): number for number, variable in enumerate(self.variables)}
+        found: dict[int, list[Slot]] = {}
+        taken = (slot for call in self.calls for slot in call.slots)
+        for slot in dict.fromkeys((*self.roots, *taken)):
+            if slot.given is not None and slot.given.leaf is not None:
+                number = numbers.get(id(slot.given.leaf()))
+                if number is not None:
+                    found.setdefault(number, []).append(slot)
+        return found
+
+
+def _leaf_slot(root: Any) -> Slot | None:
+    """The slot of a leaf that is a root and that no call has taken."""
+    is_plain = isinstance(root, torch.Tensor) and is_usable(root)
+    return Slot(Given.of(root)) if is_plain and root.is_leaf else None

@@ -1,0 +1,266 @@
+"""The gradients of all leaves against directional derivatives of the whole program.
+
+The gradients are those of the program's own graph; the differences are those of the tape, run
+again in float64.  Knows nothing of single calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import torch
+
+from gradscope.analyses.check.alone import ROUNDING, real
+from gradscope.analyses.check.forms import FORMS, Form, is_square, part_of
+from gradscope.analyses.check.judging import Judged, Ruler, judge
+from gradscope.analyses.check.replay import Replay, Unrepeatable, value_of
+from gradscope.analyses.check.slots import Slot
+from gradscope.autograd.finite_differences import STEP, along
+from gradscope.autograd.isolation import functions_on
+from gradscope.errors import described
+from gradscope.model.checks import LeafCheck
+from gradscope.model.plain import number
+
+TOLERANCES = {
+    torch.float64: 1e-5,
+    torch.float32: 1e-3,
+    torch.complex128: 1e-5,
+    torch.complex64: 1e-3,
+}
+"""What the program's own precision leaves of a derivative, relative."""
+
+COARSE = 2e-2
+"""The same in half precision."""
+
+GROSS = 0.1
+"""A difference that is called wrong even where float64 does not have it."""
+
+SMALL = 1e-3
+"""Leaves whose gradient is below this share of the largest one are measured by that: a gradient
+that is 0 in theory is 1e-8 in practice."""
+
+BUDGET = 200_000_000
+"""Elements that may be computed again; beyond it leaves are moved together only."""
+
+Gradient = torch.Tensor | None
+
+
+@dataclass
+class LeafOnTape:
+    """A leaf of the graph: its number there, its slots on the tape, and the gradient that the
+    program's own graph gives it."""
+
+    number: int
+    slots: list[Slot]
+    gradient: torch.Tensor
+
+
+def wide_gradients(
+    replay: Replay, weights: Mapping[Slot, torch.Tensor], start: Mapping[Slot, torch.Tensor]
+) -> dict[Slot, torch.Tensor | None]:
+    """What backward of the calls, made again in float64, gives these slots.
+
+    Raises:
+        Unrepeatable: when it fails.
+    """
+    leaves = {slot: value.clone().requires_grad_() for slot, value in start.items()}
+    try:
+        with torch.enable_grad():
+            found = replay.run(leaves, with_graph=True)
+        with functions_on():
+            slopes = torch.autograd.grad(
+                [found[slot] for slot in weights],
+                list(leaves.values()),
+                list(weights.values()),
+                allow_unused=True,
+            )
+    except Exception as error:  # of the program's own Functions
+        raise Unrepeatable(f"backward raised {described(error)}") from None
+    return dict(zip(leaves, slopes, strict=True))
+
+
+class Whole:
+    """The program as one function of its leaves.
+
+    Args:
+        replay: the calls.
+        weights: the roots and what is fed in at each, in double precision.
+        values: what the roots are where nothing is moved.
+        tolerance: what the program's precision leaves, relative.
+        half_readers: for leaves, by number, the function behind which they are and that reads one
+            triangle only of its operand.
+    """
+
+    def __init__(
+        self,
+        replay: Replay,
+        weights: Mapping[Slot, torch.Tensor],
+        values: Mapping[Slot, torch.Tensor],
+        tolerance: float,
+        half_readers: Mapping[int, str],
+    ) -> None:
+        self._replay = replay
+        self._weights = weights
+        self._tolerance = tolerance
+        self._half_readers = half_readers
+        self._start: dict[Slot, torch.Tensor] = {}
+        self._largest = 0.0
+        self._here = self._sum(values)
+        self._terms = sum(
+            float((real(values[slot].detach()) * real(weight)).abs().sum())
+            for slot, weight in weights.items()
+        )
+
+    def check(self, leaves: Sequence[LeafOnTape], work: int) -> Iterator[LeafCheck]:
+        """Compare all leaves together, and each alone as far as the budget goes."""
+        if not leaves:
+            return
+        for leaf in leaves:
+            self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
+            self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))
+        may_each = BUDGET // max(work, 1) >= 4 * len(leaves)
+        groups = [[leaf] for leaf in leaves]
+        if len(leaves) > 1:
+            together = self._compared(leaves)
+            yield together
+            if not may_each:
+                groups = list(self._guilty(leaves)) if together.verdict == "wrong" else []
+        for group in groups:
+            yield self._compared(group)
+
+    def _guilty(self, leaves: Sequence[LeafOnTape]) -> Iterator[list[LeafOnTape]]:
+        """The first leaf behind a disagreement, by halving."""
+        part = list(leaves)
+        while len(part) > 1:
+            first, second = part[: len(part) // 2], part[len(part) // 2 :]
+            part = first if self._compared(first).verdict == "wrong" else second
+        yield part
+
+    def _value(self, moved: Mapping[Slot, torch.Tensor]) -> float:
+        return self._sum(self._replay.run(moved))
+
+    def _sum(self, found: Mapping[Slot, torch.Tensor]) -> float:
+        with torch.no_grad():
+            return sum(
+                float((real(found[slot]) * real(weight)).sum())
+                for slot, weight in self._weights.items()
+            )
+
+    # ------------------------------------------------------------------ one direction
+
+    def _compared(self, leaves: Sequence[LeafOnTape]) -> LeafCheck:
+        """Leaves in a random direction; where that differs, in those that keep the form that a call
+        may assume of its operand."""
+        found = self._direction(leaves)
+        known = (self._half_readers.get(one.number) for one in leaves)
+        function = next(filter(None, known), "")
+        if found.verdict != "wrong" or not function:
+            return found
+        like = self._start[leaves[0].slots[0]]
+        for form in FORMS:
+            kept = self._direction(leaves, form)
+            if kept.verdict in ("right", "rounding"):
+                text = f"moved so that it stays {form.name(like)}"
+                reason = f"{function} reads one triangle of its operand: {text}"
+                return msgspec.structs.replace(kept, reason=reason)
+        reason = (
+            found.reason
+            or f"{function} reads one triangle of its operand and assumes what the other holds"
+        )
+        return msgspec.structs.replace(found, reason=reason)
+
+    def _direction(self, leaves: Sequence[LeafOnTape], form: Form | None = None) -> LeafCheck:
+        directions = {leaf.number: self._random(leaf, len(leaves) == 1, form) for leaf in leaves}
+        products = [
+            along(real(leaf.gradient).double(), real(directions[leaf.number])) for leaf in leaves
+        ]
+
+        def at(shift: float) -> float:
+            return self._value(
+                {
+                    slot: self._start[slot] + shift * directions[leaf.number]
+                    for leaf in leaves
+                    for slot in leaf.slots
+                }
+            )
+
+        scale = sum(float(product.square().sum()) for product in products) ** 0.5
+        scale = max(scale, SMALL * self._largest, 1e-12)
+        ruler = Ruler(self._tolerance, scale, ROUNDING * abs(self._here))
+        analytic = sum(float(product.sum()) for product in products)
+        step = STEP * (self._size(leaves[0]) if len(leaves) == 1 else 1.0)
+        judged = judge(analytic, at, self._here, [step / 100, step], ruler)
+        return self._told(leaves, judged, directions, ruler)
+
+    def _size(self, leaf: LeafOnTape) -> float:
+        """How large the elements of a leaf are."""
+        elements = real(self._start[leaf.slots[0]])
+        size = float(elements[elements.isfinite()].square().mean().sqrt())
+        return size if 0 < size < math.inf else 1.0
+
+    def _random(self, leaf: LeafOnTape, is_alone: bool, form: Form | None) -> torch.Tensor:
+        """A direction; that of a leaf alone has elements of about 1, of one element just 1.  It
+        keeps the form of a leaf that may have it.  What is not finite is not moved."""
+        start = self._start[leaf.slots[0]]
+        own = torch.Generator().manual_seed(leaf.number)
+        flat = torch.randn(real(start).shape, generator=own, dtype=torch.float64)
+        if flat.numel() == 1:
+            flat = torch.ones_like(flat)
+        direction = (flat if is_alone else flat * self._size(leaf)).to(start.device)
+        if form is not None and leaf.number in self._half_readers and is_square(start):
+            direction = part_of(direction, form.project, start).contiguous()
+        direction[~real(start).isfinite()] = 0
+        return torch.view_as_complex(direction) if start.is_complex() else direction
+
+    def _told(
+        self,
+        leaves: Sequence[LeafOnTape],
+        judged: Judged,
+        directions: Mapping[int, torch.Tensor],
+        ruler: Ruler,
+    ) -> LeafCheck:
+        verdict, reason = judged.verdict, ""
+        if verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
+            is_little = judged.error < GROSS or self._is_noise(leaves, judged)
+            verdict = "rounding" if is_little else "wrong"
+            if verdict == "wrong":
+                reason = "backward in float64 agrees: it is lost to the program's precision"
+        return LeafCheck(
+            tuple(leaf.number for leaf in leaves),
+            verdict,
+            number(judged.analytic),
+            number(judged.numeric),
+            number(judged.error),
+            reason,
+        )
+
+    def _is_noise(self, leaves: Sequence[LeafOnTape], judged: Judged) -> bool:
+        """Whether the difference is as small as what rounding leaves of a gradient that is 0 in
+        theory: moving a leaf by its own size would not show in the root."""
+        size = self._size(leaves[0]) if len(leaves) == 1 else 1.0
+        room = 10 * SMALL * self._tolerance * self._terms / size
+        return abs(judged.analytic - judged.numeric) <= room
+
+    def _agrees_wide(
+        self,
+        leaves: Sequence[LeafOnTape],
+        judged: Judged,
+        directions: Mapping[int, torch.Tensor],
+        ruler: Ruler,
+    ) -> bool:
+        """Whether backward of the same program in float64 agrees with the differences."""
+        start = {slot: self._start[slot] for leaf in leaves for slot in leaf.slots}
+        try:
+            of_slot = wide_gradients(self._replay, self._weights, start)
+        except Unrepeatable:
+            return False
+        wide = 0.0
+        for leaf in leaves:
+            for slot in leaf.slots:
+                slope = of_slot[slot]
+                if slope is not None:
+                    wide += float(along(real(slope), real(directions[leaf.number])).sum())
+        return ruler.agree(wide, judged.numeric)

@@ -1,0 +1,270 @@
+"""Making the calls on the tape again, in float64 and with the same random numbers.
+
+What carries no gradient history is held fixed at the value it had, as autograd holds it.  Knows
+nothing of derivatives or of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from gradscope.analyses.check.call import Call
+from gradscope.analyses.check.slots import Given, Slot
+from gradscope.autograd.isolation import functions_on
+from gradscope.errors import GradscopeError, described
+
+Tensors = list[torch.Tensor]
+
+_WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
+
+_WIDENING = {
+    torch.Tensor.float: torch.Tensor.double,
+    torch.Tensor.half: torch.Tensor.double,
+    torch.Tensor.bfloat16: torch.Tensor.double,
+    torch.Tensor.cfloat: torch.Tensor.cdouble,  # type: ignore[attr-defined]
+    torch.Tensor.chalf: torch.Tensor.cdouble,  # type: ignore[attr-defined]
+}
+"""Methods that name their dtype."""
+
+
+_ASSUMED: dict[Any, Callable[[torch.Tensor], torch.Tensor]] = {
+    torch.nn.functional.ctc_loss: lambda scores: scores.log_softmax(-1),
+    torch.ctc_loss: lambda scores: scores.log_softmax(-1),
+}
+"""What torch assumes an operand to be, so that backward is right for such ones only: the logarithms
+of probabilities.  An operand that is so stays as it is."""
+
+
+class Unrepeatable(GradscopeError):
+    """A call cannot be made again; says why."""
+
+
+def widened(value: Any) -> Any:
+    """A copy of a tensor in double precision; a dtype likewise; anything else as it is."""
+    if isinstance(value, torch.dtype):
+        return _wide(value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().to(_wide(value.dtype), copy=True)
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    if dtype.is_floating_point:
+        return torch.float64
+    return _WIDE.get(dtype, dtype)
+
+
+def is_wide(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has double precision."""
+    return tensor.dtype in (torch.float64, torch.complex128)
+
+
+def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
+    """Make one call with these operands, which it may change; the flattened result.
+
+    Raises:
+        Unrepeatable: when it cannot be made, with the reason.
+    """
+    if call.problem:
+        raise Unrepeatable(call.problem)
+    leaves = [operands(one) if isinstance(one, Slot) else widened(one) for one in call.leaves]
+    args, kwargs = pytree.tree_unflatten(leaves, call.spec)
+    if call.function in _ASSUMED and args:
+        args = (_ASSUMED[call.function](args[0]), *args[1:])
+    # In double precision whatever precision the program chose.
+    _draw_as_then(call)
+    with _no_autocast("cpu"), _no_autocast("cuda"):
+        try:
+            with functions_on():
+                out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
+        except Exception as error:
+            raise Unrepeatable(f"in float64 it raised {described(error)}") from None
+    if call.function is torch.nn.functional.embedding:
+        _hold_padding(call, args, kwargs, out)
+    return list(pytree.tree_leaves(out))
+
+
+def _hold_padding(
+    call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: torch.Tensor
+) -> None:
+    """The row of an embedding that stands for padding is a constant to backward, whatever moves."""
+    padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
+    weight = next((one for one in call.inputs if one.given is not None), None)
+    if padding is None or weight is None or weight.given is None:
+        return
+    with torch.no_grad():
+        indices = args[0] if args else kwargs["input"]
+        row = value_of(weight.given)[padding]
+        out[indices == padding % weight.given.value.shape[0]] = row
+
+
+def _no_autocast(kind: str) -> AbstractContextManager[Any]:
+    return torch.autocast(kind, enabled=False)
+
+
+def _draw_as_then(call: Call) -> None:
+    """Go to the random state that a call began with; whoever began all this puts the program's own
+    state back."""
+    if call.random is not None:
+        torch.set_rng_state(call.random)
+    for device, state in call.random_on.items():
+        torch.cuda.set_rng_state(state, device)
+
+
+def value_of(given: Given) -> torch.Tensor:
+    """A value from outside, in double precision.
+
+    Raises:
+        Unrepeatable: when the program has changed it since.
+    """
+    if given.is_lost:
+        raise Unrepeatable("an operand was changed in place since, or its memory given back")
+    return widened(given.value)  # type: ignore[no-any-return]
+
+
+class Replay:
+    """Some calls of the tape, in their order, to be made again as often as needed.
+
+    Args:
+        calls: the calls; those whose results go into one of them or into a root are among them.
+        roots: what is wanted of them.
+
+    ``failed`` says which calls could not be made; those after them go on with the value that the
+    program had, where that is known.
+    """
+
+    def __init__(self, calls: Sequence[Call], roots: Iterable[Slot]) -> None:
+        self.calls = calls
+        self.failed: dict[Call, str] = {}
+        self._roots = set(roots)
+        self._last = _last_uses(calls)
+        self._with_graph = any(call.is_backward for call in calls)
+
+    def run(
+        self,
+        moved: Mapping[Slot, torch.Tensor] | None = None,
+        visit: Callable[[Call, Callable[[Slot], torch.Tensor]], None] | None = None,
+        with_graph: bool = False,
+    ) -> dict[Slot, torch.Tensor]:
+        """The values of the roots.
+
+        Args:
+            moved: values of some leaves to use instead of their own.
+            visit: told of every call before it is made, with a way to its operands.
+            with_graph: build a graph, so that gradients can be asked for.
+        """
+        values = _Values(moved or {}, with_graph or self._with_graph)
+        graph: AbstractContextManager[Any] = (
+            nullcontext() if with_graph or self._with_graph else torch.no_grad()
+        )
+        with graph:
+            for position, call in enumerate(self.calls):
+                if visit is not None:
+                    visit(call, values.of)
+                self._make(call, values)
+                values.drop(self._last.get(position, ()), self._roots)
+        return {slot: values.of(slot) for slot in self._roots if values.has(slot)}
+
+    def _make(self, call: Call, values: _Values) -> None:
+        try:
+            if call in self.failed:
+                raise Unrepeatable(self.failed[call])
+            out = make_again(call, values.of)
+            values.take(call, out)
+        except Unrepeatable as error:
+            self.failed.setdefault(call, error.what)
+            values.take_given(call)
+
+
+class _Values:
+    """What the slots hold while the tape runs."""
+
+    def __init__(self, moved: Mapping[Slot, torch.Tensor], with_graph: bool) -> None:
+        self._moved = moved
+        self._with_graph = with_graph
+        self._values: dict[Slot, torch.Tensor] = {}
+        self._lost: set[Slot] = set()
+
+    def has(self, slot: Slot) -> bool:
+        """Whether the value of a slot is known."""
+        return slot in self._values or (slot.given is not None and slot not in self._lost)
+
+    def of(self, slot: Slot) -> torch.Tensor:
+        """The value of a slot now.
+
+        Raises:
+            Unrepeatable: when it is not known.
+        """
+        found = self._values.get(slot)
+        if found is None:
+            if slot.given is None or slot in self._lost:
+                raise Unrepeatable("what it takes comes from a call that could not be made again")
+            found = self._values[slot] = self._given(slot, slot.given)
+        return found
+
+    def _given(self, slot: Slot, given: Given) -> torch.Tensor:
+        moved = self._moved.get(slot)
+        found = value_of(given) if moved is None else moved
+        if not (self._with_graph and given.requires_grad and is_wide(found)):
+            return found
+        # Where a graph is built a leaf must not be changed in place; a copy of it may.
+        return (found if found.requires_grad else found.requires_grad_()).clone()
+
+    def take(self, call: Call, out: Tensors) -> None:
+        """A call has been made."""
+        operands = {id(self._values[one]) for one in call.slots if one in self._values}
+        for slot, value in zip(call.results, out, strict=True):
+            if slot is None or slot is call.changed:
+                continue
+            if not is_wide(value):
+                raise Unrepeatable(f"its result is {value.dtype} also for float64 operands")
+            # In the program it was another tensor, here a conversion had nothing to do.
+            is_same = id(value) in operands and slot not in call.slots
+            self._values[slot] = value.clone() if is_same else value
+
+    def take_given(self, call: Call) -> None:
+        """A call could not be made: go on with what the program had, where that is known."""
+        if call.changed is not None:
+            self._lost.add(call.changed)
+            self._values.pop(call.changed, None)
+        for slot in call.results:
+            if slot is not None and slot.result is not None and not slot.result.is_lost:
+                self._values[slot] = widened(slot.result.value)
+
+    def drop(self, slots: Iterable[Slot], kept: set[Slot]) -> None:
+        """These are not needed any more."""
+        for slot in slots:
+            if slot not in kept:
+                self._values.pop(slot, None)
+
+
+def _last_uses(calls: Sequence[Call]) -> dict[int, list[Slot]]:
+    """After which call each slot is not needed any more."""
+    last = {}
+    for position, call in enumerate(calls):
+        for slot in call.slots:
+            last[slot] = position
+        for result in call.results:
+            if result is not None:
+                last[result] = position
+    found: dict[int, list[Slot]] = {}
+    for slot, position in last.items():
+        found.setdefault(position, []).append(slot)
+    return found
+
+
+def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[Slot]) -> list[Call]:
+    """The calls behind a graph: those that made its nodes, and whose results went into them."""
+    wanted = set(roots)
+    found = []
+    for call in reversed(calls):
+        makes = any(slot in wanted for slot in (*call.results, call.changed))
+        if makes or not sequences.isdisjoint(range(call.first, call.end)):
+            found.append(call)
+            wanted.update(call.slots)
+    return found[::-1]

@@ -1,0 +1,24 @@
+"""What a check is asked; plain data, so that it exists before torch is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gradscope.model.request import Study
+
+
+@dataclass(frozen=True)
+class Check(Study):
+    """Compare derivatives with finite differences.
+
+    ``node``: only the call that made this node of the graph.  ``everything``: every call, whatever
+    its size; by default custom Functions, and built-in operations once a place.
+    """
+
+    room: ClassVar[str] = "analyses.check.study"
+    field: ClassVar[str] = "checks"
+    recorder: ClassVar[str] = "analyses.check.tape"
+
+    node: int | None = None
+    everything: bool = False

@@ -1,0 +1,91 @@
+"""The node that a custom Function left in the graph beside a fresh run of it: they differ where the
+node uses what another call has left, such as a tensor kept on the class instead of on ``ctx``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.analyses.check.alone import Alone, Gradients, cotangent, real
+from gradscope.analyses.check.call import Call
+from gradscope.autograd import saved
+from gradscope.autograd.isolation import own_pass
+from gradscope.autograd.nodes import outputs_of
+from gradscope.model.checks import Comparison
+from gradscope.model.plain import number
+
+STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
+"""How far the gradients of the program's own node may be from those in float64, relative."""
+
+Own = list[torch.Tensor | None]
+
+
+def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
+    """What the node that a custom Function left in the graph gives for fixed upstream gradients,
+    one gradient an argument; None when that cannot be asked."""
+    node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
+    if node is None or call.problem or saved.is_released(node):
+        return None
+    upstream = [_upstream(described) for described in outputs_of(node)]
+    try:
+        with torch.no_grad(), own_pass():
+            found = node.apply(*upstream)
+    except Exception:
+        return None
+    found = found if isinstance(found, tuple) else (found,)
+    still = [one.detach().clone() if isinstance(one, torch.Tensor) else None for one in found]
+    return still if len(still) == len(call.leaves) else None
+
+
+def _upstream(described: Any) -> torch.Tensor:
+    like = torch.empty(tuple(described.shape), dtype=described.dtype, device=described.device)
+    if not (like.is_floating_point() or like.is_complex()):
+        return torch.zeros_like(like)
+    return cotangent(like).to(like.dtype)
+
+
+def beside_own(
+    call: Call, alone: Alone, gradients: Gradients, own: Own, inputs: tuple[Comparison, ...]
+) -> tuple[Comparison, ...] | None:
+    """The inputs, where the gradients of the node that is in the graph differ from those of a fresh
+    run: the first such input is wrong; None where they agree."""
+    for comparison in inputs:
+        slot, fresh = alone.slots[comparison.input], gradients.of_inputs[comparison.input]
+        mine = [one for leaf, one in zip(call.leaves, own, strict=True) if leaf is slot]
+        if fresh is None or len(mine) != 1 or mine[0] is None:
+            continue
+        tolerance = STALE.get(mine[0].dtype)
+        if tolerance is None or not _fits(mine[0], fresh):
+            continue
+        left, right = real(mine[0]).double(), real(fresh)
+        left = left.sum_to_size(right.shape)
+        difference = (left - right).abs()
+        if float(difference.norm()) <= tolerance * float(right.norm()) + 1e-7:
+            continue
+        index = tuple(int(i) for i in torch.unravel_index(difference.argmax(), right.shape))
+        analytic, numeric = float(left[index]), float(right[index])
+        error = abs(analytic - numeric) / max(abs(analytic), abs(numeric))
+        told = Comparison(
+            comparison.input,
+            comparison.name,
+            "wrong",
+            number(analytic),
+            number(numeric),
+            number(error),
+            index,
+        )
+        return tuple(told if one is comparison else one for one in inputs)
+    return None
+
+
+def _fits(mine: torch.Tensor, fresh: torch.Tensor) -> bool:
+    """Whether torch would sum one gradient to the shape of the other, as it does by itself."""
+    try:
+        return fresh.expand(mine.shape).shape == mine.shape
+    except RuntimeError:
+        return False

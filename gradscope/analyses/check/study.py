@@ -1,0 +1,125 @@
+"""The check of one live graph: calls alone, then the whole program.
+
+Puts the parts together; the comparisons themselves are in the other rooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gradscope.analyses.check.call import Call
+from gradscope.analyses.check.calls import ONLY_ALONE, Examined, Selection, function_name
+from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
+from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
+from gradscope.analyses.check.placed import Placed
+from gradscope.analyses.check.replay import Replay, Unrepeatable
+from gradscope.analyses.check.request import Check
+from gradscope.analyses.check.stale import Own, own_gradients
+from gradscope.autograd.rerun import codes_of, preserved, unheard, warnings_ignored
+from gradscope.errors import SeedError
+from gradscope.graphing.study import Live
+from gradscope.model.checks import CallCheck, Checks, LeafCheck
+from gradscope.model.report import Node
+
+FORGOTTEN = "the tape was full, and its older half was forgotten"
+UNSEEN = "no call of the program was seen to make it"
+
+
+def study(live: Live, asked: Check) -> Checks:
+    """Compare the derivatives of a graph with finite differences.
+
+    Raises:
+        SeedError: when the node asked for does not exist, or is a leaf.
+    """
+    tape: Any = live.recorder
+    _refuse(asked.node, live.probe.graph.nodes)
+    customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
+    with unheard(), warnings_ignored(), preserved(customs):
+        return _checked(Placed(live, tape), asked)
+
+
+def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
+    if node is None:
+        return
+    if not 0 <= node < len(nodes):
+        raise SeedError(
+            f"there is no node {node}: the graph has {len(nodes)}",
+            f"give --node 0 to {len(nodes) - 1}; they are the numbers behind # in the table",
+        )
+    if nodes[node].kind == "leaf":
+        raise SeedError(
+            f"node {node} is a leaf, which has no backward of its own",
+            "the whole program checks the gradient of every leaf: leave --node out",
+        )
+
+
+def _checked(placed: Placed, asked: Check) -> Checks:
+    selection = Selection(asked)
+    selected = {call: nodes for call, nodes in placed.nodes.items() if selection.takes(call, nodes)}
+    # Asked before anything is run again, while the program's own state is as it left it.
+    own = {call: found for call in selected if (found := _own(placed, call)) is not None}
+    gradients: Gradients | None = None
+    try:
+        gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
+    except Unrepeatable as error:
+        reason = error.what
+    examined = Examined(selected, own, placed.name_of, selection)
+    replay = Replay(placed.calls, placed.roots)
+    values = replay.run(visit=examined.visit)
+    unseen = tuple(_unseen(placed, asked.node))
+    compared: Found = ((), reason)
+    if asked.node is None and not reason:
+        unsure = _unsure((*examined.found.values(), *unseen))
+        try:
+            doubts = Doubts(unsure, _half_read(placed, examined.half_readers))
+            compared = check_leaves(placed, replay, values, gradients, doubts)
+        except Unrepeatable as error:
+            compared = ((), error.what)
+    calls = tuple(_settled(placed, examined.found, compared[0]))
+    covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
+    return Checks((*calls, *unseen), compared[0], selection.repeats, covered, compared[1])
+
+
+def _half_read(placed: Placed, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
+    """All calls of these functions in the order of the program, also those not checked one by
+    one."""
+    named = ((function_name(call), placed.nodes[call]) for call in placed.calls)
+    return [(name, nodes) for name, nodes in named if name in functions]
+
+
+def _settled(
+    placed: Placed, found: Mapping[Call, CallCheck], leaves: Sequence[LeafCheck]
+) -> Iterator[CallCheck]:
+    """The calls; none of torch's own is wrong where every leaf behind it is right."""
+    good = {leaf for one in leaves if one.verdict in ("right", "rounding") for leaf in one.leaves}
+    good -= {leaf for one in leaves if one.verdict == "wrong" for leaf in one.leaves}
+    for call, told in found.items():
+        behind = placed.leaves_behind(told.nodes) if told.verdict == "wrong" else set()
+        if behind and behind <= good and call.is_torchs:
+            yield msgspec.structs.replace(told, verdict="unresolved", reason=ONLY_ALONE)
+        else:
+            yield told
+
+
+def _own(placed: Placed, call: Call) -> Own | None:
+    if call.custom is None or placed.has_hooks:
+        return None
+    return own_gradients(call, [placed.walked.nodes[node] for node in placed.nodes[call]])
+
+
+def _unseen(placed: Placed, asked: int | None) -> Iterable[CallCheck]:
+    reason = FORGOTTEN if placed.tape.has_forgotten else UNSEEN
+    for nodes in placed.unseen():
+        if asked is None or asked in nodes:
+            op = placed.graph.nodes[nodes[0]].op
+            yield CallCheck(nodes, op, "not checked", (), reason)
+
+
+def _unsure(calls: Iterable[CallCheck]) -> Iterable[int]:
+    """Nodes whose backward is made to differ, or that nothing on the tape stands for."""
+    for check in calls:
+        if check.verdict in ("meant", "random") or check.reason in (FORGOTTEN, UNSEEN):
+            yield from check.nodes

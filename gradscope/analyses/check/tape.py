@@ -1,0 +1,267 @@
+"""A recorder that also keeps every call that made history, so that it can be made again.
+
+The tape holds what came from outside (leaves, constants) and no result of a built-in call, so it
+costs little more memory than the graph itself.  Knows nothing of derivatives.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.autograd.graph import Node as LiveNode
+from torch.utils import _pytree as pytree
+
+from gradscope.analyses.check.call import HOOKED, Call, is_tensor, problem_of
+from gradscope.analyses.check.slots import Given, Slot, Slots, is_usable, memory_of
+from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.tensors import requires_grad
+from gradscope.autograd.walk import make_release_safe, walk
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.torch_call import Seen
+
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+
+MAX_BYTES = 2**31
+"""Memory of tensors from outside that the tape refers to; beyond it the older half is forgotten."""
+
+MAX_CALLS = 200_000
+"""Calls on the tape; beyond it the older half is forgotten."""
+
+
+class Tape(Recorder):
+    """Records as every recorder, and keeps the calls.
+
+    ``has_hooks``: a backward pass of ours would run code of the program: hooks on tensors, modules
+    or saved tensors.  ``has_forgotten``: the tape was full.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.taped: list[Call] = []
+        self.has_hooks = False
+        self.has_forgotten = False
+        self._slots = Slots()
+        self._bytes = 0
+        self._open: list[Call | None] = []
+        self._is_closed = False
+
+    def slot_of(self, tensor: Any) -> Slot | None:
+        """The slot of a tensor of the program, if it is on the tape as it is now."""
+        is_plain = isinstance(tensor, torch.Tensor) and is_usable(tensor)
+        return self._slots.find(tensor) if is_plain else None
+
+    def end(self) -> None:
+        """Keep nothing from now on, and let go of everything."""
+        self._is_closed = True
+        self.taped = []
+        self._slots.forget()
+
+    # ------------------------------------------------------------------ the calls
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """One torch call of the program."""
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
+        func = self._originals_of.called(func, sys._getframe(1))
+        with self._taping(func, args, kwargs or {}):
+            return super().__torch_function__(func, types, args, kwargs)
+
+    def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
+        original = self._originals["apply"].__get__(None, cls)
+        with self._taping(original, args, kwargs):
+            return super()._apply(cls, *args, **kwargs)
+
+    def _backward(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        before = _sequence()
+        out = super()._backward(func, args, kwargs, frame)
+        if func is torch.autograd.grad:
+            self._tape((before, _sequence()), args, kwargs, out)
+        return out
+
+    def let_run(
+        self,
+        call: BackwardCall,
+        retain_graph: bool | None = None,
+        nodes: Sequence[LiveNode] | None = None,
+    ) -> Any:
+        """Make a backward call; what it frees can never be checked any more."""
+        if not (retain_graph or call.retain_graph or self._is_closed):
+            walked = walk(edge_of(root)[0] for root in call.roots)
+            make_release_safe(walked)
+            freed = {node._sequence_nr() for node in walked.nodes}
+            self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
+            self._recount()
+        return super().let_run(call, retain_graph, nodes)
+
+    def _taping(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Opened:
+        return _Opened(self, func, args, kwargs)
+
+    def _note(self, seen: Seen) -> None:
+        super()._note(seen)
+        self.has_hooks |= getattr(seen.func, "__name__", "") == "register_hook"
+        self._tape(seen.made, seen.args, seen.kwargs, seen.out)
+
+    # ------------------------------------------------------------------ what is kept
+
+    def opened(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+        """The call that is about to be made, its operands as they are now; None when it cannot
+        make history."""
+        if self._is_closed or not (torch.is_grad_enabled() or func is torch.autograd.grad):
+            return None
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
+        if not any(map(requires_grad, tensors)):
+            return None
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return None
+        changes = self.events.changes(func, kwargs)
+        # Held until the operands are: nothing else holds a slot.
+        kept = self._about_to_change(tensors[0]) if changes and tensors else None
+        problem = problem_of(func, leaves)
+        # What cannot be made again needs no arguments, and they would keep the graph alive.
+        leaves = [] if problem else [self._operand(one) for one in leaves]
+        carrying = [one for one in leaves if isinstance(one, Slot) and one.carries]
+        call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem)
+        if kept is not None and leaves and leaves[0] is kept:
+            call.changed = kept
+        call.random = torch.get_rng_state()
+        for device in {one.device for one in tensors if one.device.type == "cuda"}:
+            call.random_on[device] = torch.cuda.get_rng_state(device)
+        return call
+
+    def _about_to_change(self, tensor: torch.Tensor) -> Slot | None:
+        if not is_usable(tensor):
+            return None
+        slot = self._slots.operand(tensor)
+        if slot.given is not None:
+            slot.given.keep()
+        return slot
+
+    def _operand(self, argument: Any) -> Any:
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        known = self._slots.find(argument)
+        self._bytes += argument.nbytes if known is None else 0
+        return known or self._slots.operand(argument)
+
+    def _tape(
+        self,
+        made: tuple[int, int],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        call = self._open[-1] if self._open else None
+        if call is None or made[0] == made[1]:
+            return
+        try:
+            with functions_off():
+                self._finish(call, made, args, kwargs, out)
+        except Exception as error:
+            # Whatever is wrong with our looking, the program's call itself has succeeded.
+            self.note_fault(error)
+
+    def _finish(
+        self,
+        call: Call,
+        made: tuple[int, int],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        operands = [one for one in pytree.tree_leaves((args, kwargs)) if is_tensor(one)]
+        call.first, call.end = made
+        span = self.span_of(made[1] - 1)
+        call.place = -1 if span is None else span.place
+        self._drop_unmoved(call)
+        if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
+            call.problem = "it changes an operand in place, which backward holds fixed"
+        memories = [
+            (memory_of(tensor), slot) for tensor, slot in zip(operands, call.slots, strict=False)
+        ]
+        if call.changed is not None:
+            self._slots.changed(operands[0], call.changed)
+        for tensor in pytree.tree_leaves(out):
+            call.results.append(self._result(call, tensor, memories))
+        self.has_hooks |= call.custom is HOOKED or _top_hooks(True) is not None
+        self.taped.append(call)
+        if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
+            self._forget_half()
+
+    def _is_rewritten(self, call: Call, tensor: torch.Tensor, slot: Slot) -> bool:
+        """Whether a call has changed a leaf without history, as an embedding with ``max_norm``."""
+        is_leaf = slot.given is not None and slot.given.leaf is not None
+        return is_leaf and slot is not call.changed and self._slots.find(tensor) is not slot
+
+    def _result(self, call: Call, tensor: Any, operands: list[tuple[int, Slot]]) -> Slot | None:
+        if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):
+            return None
+        known = self._slots.find(tensor)
+        if known is not None and known in call.slots:
+            return known
+        slot = self._slots.result(tensor, operands)
+        if call.custom is not None or call.problem:
+            slot.result = Given.of(tensor)
+        return slot
+
+    def _drop_unmoved(self, call: Call) -> None:
+        """Random states that the call has left alone tell nothing."""
+        if call.random is not None and torch.equal(call.random, torch.get_rng_state()):
+            call.random = None
+        for device, state in list(call.random_on.items()):
+            if torch.equal(state, torch.cuda.get_rng_state(device)):
+                del call.random_on[device]
+
+    def _forget_half(self) -> None:
+        self.has_forgotten = True
+        del self.taped[: max(len(self.taped) // 2, 1)]
+        self._recount()
+
+    def _recount(self) -> None:
+        """Calls have left the tape, and with them what only they held."""
+        self._slots.sweep()
+        held = {slot.given for call in self.taped for slot in call.slots if slot.given}
+        self._bytes = sum(given.value.nbytes for given in held)
+
+
+class _Opened:
+    """Around one call of the program: what it may put on the tape is ready before it is made."""
+
+    def __init__(
+        self, tape: Tape, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._tape, self._call = tape, (func, args, kwargs)
+
+    def __enter__(self) -> None:
+        opened = None
+        if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
+            with functions_off():
+                opened = self._ready()
+        self._tape._open.append(opened)
+
+    def _ready(self) -> Call | None:
+        try:
+            return self._tape.opened(*self._call)
+        except Exception as error:
+            self._tape.note_fault(error)
+            return None
+
+    def __exit__(self, *_: object) -> None:
+        self._tape._open.pop()
+
+
+RECORDER = Tape

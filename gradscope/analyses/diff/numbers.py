@@ -1,0 +1,146 @@
+"""How far the leaves and gradients of two matched reports lie apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gradscope.analyses.diff.comparison import Distance, EdgeDifference, LeafDifference
+from gradscope.analyses.diff.matching import Matching
+from gradscope.model.plain import Number
+from gradscope.model.report import GradientInfo, Leaf, Report
+
+
+class Gradients(NamedTuple):
+    """The pairs of edges whose gradients are not exactly equal, in the order of A's edges; how many
+    pairs there are, and of how many all values were compared."""
+
+    differences: list[EdgeDifference]
+    compared: int = 0
+    exact: int = 0
+
+
+def gradients(a: Report, b: Report, matching: Matching) -> Gradients:
+    """The gradients on all edges that correspond."""
+    if not (a.passes and b.passes):
+        return Gradients([])
+    found, compared, exact = list(_seeds(a, b, matching)), 0, 0
+    for left, right in _edge_pairs(a, b, matching):
+        one, other = a.passes[0].on_edge(left), b.passes[0].on_edge(right)
+        compared += 1
+        exact += _is_exact(one, other)
+        apart = distance(one, other)
+        if apart is not None:
+            ends = a.graph.edges[left]
+            places = matching.a.place(ends.source), matching.a.place(ends.target)
+            found.append(EdgeDifference(left, right, *places, apart))
+    return Gradients(found, compared, exact)
+
+
+def _edge_pairs(a: Report, b: Report, matching: Matching) -> Iterator[tuple[int, int]]:
+    """The numbers of edges that leave the same slot of the same node for the same target."""
+    known = {(edge.source, edge.slot): number for number, edge in enumerate(b.graph.edges)}
+    for number, edge in enumerate(a.graph.edges):
+        other = known.get((matching.pairs.get(edge.source, -1), edge.slot))
+        if other is not None and b.graph.edges[other].target == matching.pairs.get(edge.target):
+            yield number, other
+
+
+def leaf_differences(a: Report, b: Report, matching: Matching) -> list[LeafDifference]:
+    """Every pair of leaves whose values or gradients are not exactly equal."""
+    positions = {leaf.node: position for position, leaf in enumerate(b.graph.leaves)}
+    found = []
+    for left, leaf in enumerate(a.graph.leaves):
+        right = positions.get(matching.pairs.get(leaf.node, -1))
+        if right is None:
+            continue
+        values = _value_distance(leaf, b.graph.leaves[right])
+        gradient = None
+        if a.passes and b.passes:
+            gradient = distance(_arrived(a, left), _arrived(b, right))
+        if values or gradient:
+            name = next(iter(leaf.names), "")
+            found.append(LeafDifference(left, right, name, values, gradient))
+    return found
+
+
+def distance(a: GradientInfo, b: GradientInfo) -> Distance | None:
+    """How far two tensors lie apart; None when nothing that is known of them differs."""
+    states, norms = (a.state, b.state), (a.norm, b.norm)
+    if a.state != b.state and None in norms:
+        return Distance(states, norms, "Infinity", "Infinity")
+    if "non-finite" in states:
+        same = (a.values, a.nan, a.inf) == (b.values, b.nan, b.inf)
+        return None if same else Distance(states, norms, "NaN", "NaN")
+    if None in norms:
+        return None
+    return _apart(a, b)
+
+
+def _apart(a: GradientInfo, b: GradientInfo) -> Distance | None:
+    sizes = float(a.norm or 0), float(b.norm or 0)
+    cosine, by_norm = None, not _is_exact(a, b)
+    if not by_norm:
+        left, right = ([float(x) for x in info.values or ()] for info in (a, b))
+        absolute = math.dist(left, right)
+        if all(sizes):
+            product = math.fsum(x * y for x, y in zip(left, right, strict=True))
+            cosine = max(-1.0, min(1.0, product / sizes[0] / sizes[1]))
+    else:
+        absolute = abs(sizes[0] - sizes[1])
+    if not absolute:
+        return None
+    relative = absolute / max(sizes) if max(sizes) else math.inf
+    return Distance(
+        (a.state, b.state), (a.norm, b.norm), _number(absolute), _number(relative), cosine, by_norm
+    )
+
+
+def _is_exact(a: GradientInfo, b: GradientInfo) -> bool:
+    """Whether what is known of two tensors is all there is to know."""
+    if a.state == b.state and a.state in ("none", "not reached", "zero"):
+        return True
+    return a.values is not None and b.values is not None and len(a.values) == len(b.values)
+
+
+def _number(value: float) -> Number:
+    return "Infinity" if math.isinf(value) else value
+
+
+def _seeds(a: Report, b: Report, matching: Matching) -> Iterator[EdgeDifference]:
+    """The gradients that were given at the roots."""
+    roots = zip(a.graph.roots, b.graph.roots, strict=False)
+    for position, (left, right) in enumerate(roots):
+        if matching.pairs.get(left.node) != right.node:
+            continue
+        one, other = (report.passes[0] for report in (a, b))
+        given = one.gradients[one.seeds[position]], other.gradients[other.seeds[position]]
+        apart = distance(*given)
+        if apart is not None:
+            yield EdgeDifference(-1, -1, None, matching.a.place(left.node), apart)
+
+
+def _value_distance(a: Leaf, b: Leaf) -> Distance | None:
+    """How far the values of two leaves lie apart; None also where nothing is known of them."""
+    one, other = _values(a), _values(b)
+    return None if one is None or other is None else distance(one, other)
+
+
+def _values(leaf: Leaf) -> GradientInfo | None:
+    """The values of a leaf in the form of a gradient, so that they compare alike."""
+    info = leaf.tensor
+    if info.values is not None:
+        numbers = [float(value) for value in info.values]
+        finite = all(map(math.isfinite, numbers))
+        norm: Number | None = math.hypot(*numbers) if finite else None
+        return GradientInfo("finite" if finite else "non-finite", norm, values=info.values)
+    if leaf.norm is None:
+        return None
+    finite = math.isfinite(float(leaf.norm))
+    return GradientInfo("finite" if finite else "non-finite", leaf.norm)
+
+
+def _arrived(report: Report, position: int) -> GradientInfo:
+    backward = report.passes[0]
+    return backward.gradients[backward.accumulations[position].new]

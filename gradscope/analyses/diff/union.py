@@ -1,0 +1,135 @@
+"""Both graphs in one, for a picture: what is in both once, and what is in B alone beside it.
+
+Has no gradients.  Knows nothing of how it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from gradscope.analyses.diff.comparison import Comparison
+from gradscope.model.report import Edge, Graph, Node, Report, Root
+
+
+@dataclass(frozen=True)
+class Union:
+    """The report to draw, and for each of its nodes and edges where it comes from.
+
+    ``nodes`` holds (node of A or None, node of B or None), ``edges`` likewise.
+    """
+
+    report: Report
+    nodes: tuple[tuple[int | None, int | None], ...]
+    edges: tuple[tuple[int | None, int | None], ...]
+
+
+class _Way(NamedTuple):
+    """An edge between nodes of the union that have no final number yet."""
+
+    edge: Edge
+    a: int | None
+    b: int | None
+
+
+def union(a: Report, b: Report, comparison: Comparison) -> Union:
+    """Both graphs in one; A alone where B's extra edges would make a cycle."""
+    back = {right: left for left, right in comparison.pairs}
+    lone = [node.id for node in b.graph.nodes if node.id not in back]
+    place = {node: len(a.graph.nodes) + position for position, node in enumerate(lone)}
+    place |= back
+    ways = _ways(a.graph, b.graph, place)
+    total = len(a.graph.nodes) + len(lone)
+    order = _sorted(total, ways)
+    if order is None:
+        ways = [way for way in ways if way.a is not None]
+        order = _sorted(total, ways) or list(range(total))
+    number = {old: new for new, old in enumerate(order)}
+    pairs = dict(comparison.pairs)
+    origin: list[tuple[int | None, int | None]]
+    origin = [(node, pairs.get(node)) for node in range(len(a.graph.nodes))]
+    origin += [(None, node) for node in lone]
+    ways = [way._replace(edge=_moved(way.edge, number)) for way in ways]
+    ways.sort(key=lambda way: (way.edge.source, way.edge.slot, way.edge.target, way.edge.output))
+    sources = tuple(origin[old] for old in order)
+    return Union(_report(a, b, sources, ways), sources, tuple((way.a, way.b) for way in ways))
+
+
+def _ways(a: Graph, b: Graph, place: dict[int, int]) -> list[_Way]:
+    """All edges of A, and those of B that are not among them."""
+    ways = [_Way(edge, number, None) for number, edge in enumerate(a.edges)]
+    known = {edge: number for number, edge in enumerate(a.edges)}
+    for number, edge in enumerate(b.edges):
+        same = Edge(place[edge.source], edge.slot, place[edge.target], edge.output)
+        if same in known:
+            ways[known[same]] = ways[known[same]]._replace(b=number)
+        else:
+            ways.append(_Way(same, None, number))
+    return ways
+
+
+def _sorted(total: int, ways: list[_Way]) -> list[int] | None:
+    """The nodes so that every edge runs forward; None when that cannot be."""
+    below: list[list[int]] = [[] for _ in range(total)]
+    missing = [0] * total
+    for way in ways:
+        below[way.edge.source].append(way.edge.target)
+        missing[way.edge.target] += 1
+    ready = deque(node for node in range(total) if not missing[node])
+    order = []
+    while ready:
+        node = ready.popleft()
+        order.append(node)
+        for target in below[node]:
+            missing[target] -= 1
+            if not missing[target]:
+                ready.append(target)
+    return order if len(order) == total else None
+
+
+def _moved(edge: Edge, number: dict[int, int]) -> Edge:
+    return Edge(number[edge.source], edge.slot, number[edge.target], edge.output)
+
+
+def _report(
+    a: Report, b: Report, sources: tuple[tuple[int | None, int | None], ...], ways: list[_Way]
+) -> Report:
+    owner = [(0, left) if left is not None else (1, right or 0) for left, right in sources]
+    place = {known: new for new, known in enumerate(owner)}
+    leaves = {(side, leaf.node): leaf for side, r in enumerate((a, b)) for leaf in r.graph.leaves}
+    calls = len(a.graph.calls)
+    shifted = (
+        msgspec.structs.replace(call, parent=_plus(call.parent, calls)) for call in b.graph.calls
+    )
+    graph = Graph(
+        nodes=tuple(_node(a, b, known, new) for new, known in enumerate(owner)),
+        edges=tuple(way.edge for way in ways),
+        leaves=tuple(
+            msgspec.structs.replace(leaves[known], node=new, origin=None)
+            for new, known in enumerate(owner)
+            if known in leaves
+        ),
+        roots=tuple(Root(place[0, r.node], r.output, r.label) for r in a.graph.roots),
+        origins=(*a.graph.origins, *b.graph.origins),
+        calls=(*a.graph.calls, *shifted),
+    )
+    return Report(graph, a.meta)
+
+
+def _node(a: Report, b: Report, known: tuple[int, int], new: int) -> Node:
+    """A node under its new number; B's tables stand behind A's."""
+    side, old = known
+    if side == 0:
+        return msgspec.structs.replace(a.graph.nodes[old], id=new)
+    node = b.graph.nodes[old]
+    origin = _plus(node.origin, len(a.graph.origins))
+    return msgspec.structs.replace(
+        node, id=new, origin=origin, call=_plus(node.call, len(a.graph.calls))
+    )
+
+
+def _plus(index: int | None, offset: int) -> int | None:
+    return None if index is None else index + offset

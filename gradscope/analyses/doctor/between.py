@@ -1,0 +1,124 @@
+"""What happens from one backward call of a run to the next, as entries of the journal.
+
+Everything here is done at every call, however closely that is looked at, so it must be cheap.
+Knows nothing of which call is reported, nor of the Report.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from gradscope.analyses.doctor.collapse import Collapse
+from gradscope.analyses.doctor.journal import Journal
+from gradscope.analyses.doctor.loops import Accumulating
+from gradscope.analyses.doctor.made import MadeCall
+from gradscope.analyses.doctor.tap import Tap
+from gradscope.escaping import message
+from gradscope.model.observations import Step
+from gradscope.model.plain import Number, number
+from gradscope.recording.places import frames_from
+
+_NOT_REACHED = "appears to not have been used in the graph"
+
+_sequence = torch._C._autograd._get_sequence_nr
+
+
+class Between:
+    """Follows the leaves of the program from call to call."""
+
+    def __init__(self, tap: Tap, journal: Journal) -> None:
+        self._tap = tap
+        self._journal = journal
+        self._accumulating = Accumulating()
+        self._collapse = Collapse()
+        self._last_sequence = 0
+        self._reads = 0
+
+    def begin(self, made: MadeCall, loss: Number | None) -> None:
+        """A call is about to be made."""
+        tap, journal, call = self._tap, self._journal, made.call
+        edited = self._edited()
+        self._finish_last(edited)
+        updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
+        step = Step(
+            number=journal.calls,
+            accumulates=call.accumulates,
+            loss=loss,
+            nodes=len(made.nodes),
+            stepped=updates.changed > 0,
+            kept=updates.kept,
+            dropped=updates.dropped if tap.reads.of_leaves == self._reads else 0,
+        )
+        journal.add(step, tap.places.site_of(call.frame))
+        if updates.changed:
+            self._note_kept(made)
+        tap.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
+
+    def _note_kept(self, made: MadeCall) -> None:
+        """The parameters were changed after the call before: what is kept of such steps?"""
+        tap = self._tap
+        tap.kept.end_step(self._last_sequence)
+        if tap.kept.is_time():
+            tap.kept.look(frames_from(made.call.frame, tap.places), tap.sources)
+
+    def end(self, made: MadeCall, full: bool) -> tuple[Step, bool]:
+        """A call was made, and what it left has been measured.
+
+        Returns:
+            Its entry, and whether some leaf has lost the gradient that it got at first.
+        """
+        norms = list(made.leaf_norms())
+        whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
+        step = self._journal.amend(norm=whole)
+        learners = self._tap.learners
+        learners.note_reached(made.reached())
+        if made.call.accumulates:
+            if full:
+                learners.note_filled()
+            self._accumulating.after(made.leaves)
+        else:
+            self._note_gradients(made)
+        return step, self._collapse.note(norms)
+
+    def _note_gradients(self, made: MadeCall) -> None:
+        """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
+        tap = self._tap
+        if made.failure is None:
+            place = tap.places.number(made.call.frame)
+            tap.cuts.note_gradients(place, made.leaves, made.result)
+            if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
+                # A loss of gradients goes through all of that graph, also where a derivative is
+                # a constant, as by a bias.
+                tap.learners.note_reached(made.leaves)
+        elif _NOT_REACHED in message(made.failure):
+            tap.reads.note_wanted(made.outside())
+
+    def start_next(self, made: MadeCall) -> None:
+        """What comes now belongs to the next call."""
+        now = _sequence()
+        tap, backwards = self._tap, self._journal.backwards
+        tap.values_seen.start_step()
+        tap.cuts.start_step()
+        tap.alterations.start_step(self._last_sequence)
+        tap.forget_old()
+        accumulates = made.call.accumulates
+        if accumulates and backwards == 1:
+            tap.carries.known.clear()  # what torch.autograd.grad did before was a part of a step
+        if accumulates or not backwards:
+            tap.carries.start_step(now)
+        self._last_sequence = now
+        self._reads = tap.reads.of_leaves
+
+    def finish(self) -> None:
+        """The program has ended."""
+        self._finish_last(self._edited())
+
+    def _edited(self) -> set[int]:
+        return self._tap.changes.edited_since(self._last_sequence)
+
+    def _finish_last(self, edited: set[int]) -> None:
+        """What the program did after the last call tells whether it used a mixed gradient."""
+        if self._journal.latest is not None:
+            self._journal.amend(reused=self._accumulating.mixed_and_used(edited))

@@ -1,0 +1,173 @@
+"""The graph that a report will show, as plain data, and what is needed to tell more about it later.
+
+Holds no node, and of tensors only leaves: they are asked about when the program, and the function
+that knew them, has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from gradscope.autograd.tensors import TensorTable, is_learned_leaf
+from gradscope.model.observations import (
+    Activity,
+    Alteration,
+    Change,
+    Freed,
+    Intake,
+    Mismatch,
+    Saved,
+)
+from gradscope.model.report import BackwardPass, Graph, Origin
+from gradscope.recording.names import ModuleNames, Scopes
+from gradscope.recording.places import Places
+from gradscope.recording.source import Site, Sources
+
+MAX_NAMED = 1_000_000
+"""Leaves whose names are remembered."""
+
+
+class Origins:
+    """A table of places that continues the one of a graph."""
+
+    def __init__(self, known: Iterable[Origin], sources: Sources, places: Places) -> None:
+        self._numbers = {origin: number for number, origin in enumerate(known)}
+        self._sources = sources
+        self._places = places
+
+    def of_site(self, site: Site | None) -> int | None:
+        """The index of a place; None where none is known."""
+        if site is None:
+            return None
+        return self._numbers.setdefault(self._sources.origin(site), len(self._numbers))
+
+    def of_place(self, place: int) -> int | None:
+        """The same, by the number of the place."""
+        return self.of_site(self._places.site(place))
+
+    def table(self) -> tuple[Origin, ...]:
+        """All places so far."""
+        return tuple(self._numbers)
+
+
+class Names:
+    """What the program calls its leaves, looked up while its variables are in sight."""
+
+    def __init__(self, scopes: Scopes, modules: ModuleNames) -> None:
+        self._names: TensorTable[str] = TensorTable(MAX_NAMED)
+        for _, module in modules.owners:
+            for parameter in nn.Module.parameters(module):
+                self.add(parameter, next(iter(modules.parameters.get(id(parameter), ())), ""))
+        for tensor in scopes.held_tensors():
+            self.add(tensor, next(iter(scopes.names(tensor)), ""))
+
+    def add(self, tensor: torch.Tensor, name: str) -> None:
+        """Give a tensor a name, if it has none yet."""
+        if name and not self.of(tensor):
+            self._names[tensor] = name
+
+    def of(self, tensor: torch.Tensor | None) -> str:
+        """The name of a tensor, or ""."""
+        return self._names.get(tensor, "")
+
+
+@dataclass
+class Owner:
+    """The parameters of one module that the program holds, all of them or (``loose``) of one that
+    no other module knows; or (``plain``) a leaf that is a module's attribute and no Parameter."""
+
+    tensors: list[tuple[torch.Tensor, str]]
+    loose: bool = False
+    plain: bool = False
+
+
+@dataclass
+class Case:
+    """One graph, what flowed through it, and what was seen on it before its buffers were freed.
+
+    ``unfinished``: the program ended before its first backward call, so that what it had not used
+    by then says nothing.
+    """
+
+    graph: Graph
+    origins: Origins
+    names: Names
+    owners: list[Owner]
+    leaf_numbers: TensorTable[int]
+    passes: tuple[BackwardPass, ...] = ()
+    changes: tuple[Change, ...] = ()
+    activities: tuple[Activity, ...] = ()
+    saved: tuple[Saved, ...] = ()
+    intakes: tuple[Intake, ...] = ()
+    freed: tuple[Freed, ...] = ()
+    alterations: tuple[Alteration, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    held: list[torch.Tensor] = field(default_factory=list)
+    unfinished: bool = False
+
+    def leaf_number(self, tensor: torch.Tensor) -> int | None:
+        """The index of a leaf in the graph's table of leaves."""
+        return self.leaf_numbers.get(tensor)
+
+
+def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> list[Owner]:
+    """All modules in sight with their parameters, and those that only a plain list holds."""
+    found = []
+    for _, module in modules.owners:
+        named: list[tuple[torch.Tensor, str]] = [
+            (tensor, next(iter(modules.parameters.get(id(tensor), ())), ""))
+            for tensor in nn.Module.parameters(module)
+        ]
+        found.append(Owner(named))
+        found.extend(
+            Owner([leaf], loose=True, plain=True) for leaf in _plain_leaves(modules, module)
+        )
+    for module, path in loose:
+        parameters = nn.Module.named_parameters(module)
+        named = [(tensor, f"{path}.{name}") for name, tensor in parameters]
+        found.append(Owner(named, loose=True))
+    return found
+
+
+def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torch.Tensor, str]]:
+    """Tensors that modules keep as plain attributes, and that require grad."""
+    for child in nn.Module.modules(owner):
+        path = modules.paths.get(id(child), "")
+        for key, value in list(vars(child).items()):
+            if issubclass(type(value), torch.Tensor) and is_learned_leaf(value):
+                yield value, f"{path}.{key}" if path else key
+
+
+def loose_modules(
+    modules: ModuleNames, met: Iterable[tuple[nn.Module, str]]
+) -> list[tuple[nn.Module, str]]:
+    """Modules that were called, and that no module in sight holds; named by who keeps them."""
+    held = {id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)}
+    kept = _kept_plainly(modules)
+    return [(module, kept.get(id(module), path)) for module, path in met if id(module) not in held]
+
+
+def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
+    """Modules in plain lists and dicts that are attributes of modules, by name."""
+    found: dict[int, str] = {}
+    for _, owner in modules.owners:
+        for child in nn.Module.modules(owner):
+            path = modules.paths.get(id(child), "")
+            for inner, item in _plain_items(child):
+                found[id(item)] = f"{path}.{inner}" if path else inner
+    return found
+
+
+def _plain_items(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    for key, value in list(vars(module).items()):
+        if str(key).startswith("_") or not isinstance(value, (list, tuple, dict)):
+            continue
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for at, item in items:
+            if isinstance(item, nn.Module) and isinstance(at, (str, int)):
+                yield f"{key}[{at!r}]", item

@@ -1,0 +1,160 @@
+"""Tensors changed in place after a node had saved them, whether torch notices or not."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd import saved
+from gradscope.autograd.tensors import requires_grad
+from gradscope.autograd.walk import NO_SEQUENCE, Walked
+from gradscope.recording.events import storage_of
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
+from gradscope.recording.torch_call import Seen
+
+MAX_EDITS = 20_000
+"""Changes in place that are remembered."""
+
+_NOTICED = "modified by an inplace operation"
+
+
+class Edit(NamedTuple):
+    """Memory that one call changed: its storage, from and to which byte, and when."""
+
+    storage: int
+    start: int
+    end: int
+    sequence: int
+    function: str
+    place: int
+
+
+class KnownChange(NamedTuple):
+    """A slot of a node whose tensor was changed after it was saved."""
+
+    node: int
+    slot: str
+    function: str
+    site: Site | None
+    silent: bool
+
+
+class Changes:
+    """The changes in place of the program, and what they do to a graph."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._edits: deque[Edit] = deque(maxlen=MAX_EDITS)
+        self._statistics: set[int] = set()
+
+    def note(self, seen: Seen) -> None:
+        """A call that changes its first operand."""
+        for tensor in seen.operands[:1]:
+            storage = storage_of(tensor)
+            if storage:
+                start, end = _range_of(
+                    _part(tensor, seen.args) if seen.function == "setitem" else tensor
+                )
+                self._edits.append(
+                    Edit(storage, start, end, seen.made[1], seen.function, seen.place)
+                )
+
+    def note_statistics(self, seen: Seen) -> None:
+        """A batch norm that trains changes its running statistics, and torch does not count it."""
+        for tensor in seen.operands[1:3]:
+            storage = storage_of(tensor)
+            if storage and not requires_grad(tensor):
+                self._statistics.add(storage)
+                edit = Edit(storage, *_range_of(tensor), seen.made[1], seen.function, seen.place)
+                self._edits.append(edit)
+
+    def edited_since(self, sequence: int) -> set[int]:
+        """Storages changed since the node with this sequence number, by whatever call."""
+        found: set[int] = set()
+        for change in reversed(self._recorder.events.in_place):
+            if change.sequence < sequence:
+                break
+            found.add(change.storage)
+        return found
+
+    def in_graph(self, walked: Walked, thorough: bool = False) -> list[KnownChange]:
+        """The changes that backward through this graph would meet.
+
+        Args:
+            walked: the graph, before its buffers are freed.
+            thorough: look even where no change is known of.
+        """
+        made = [node._sequence_nr() for node in walked.nodes]
+        oldest = min((number for number in made if number < NO_SEQUENCE), default=0)
+        recent = self._recorder.events.in_place
+        changed = bool(recent and recent[-1].sequence > oldest)
+        if not (thorough or changed or self._statistics):
+            return []
+        storages = self.edited_since(oldest) | self._statistics
+        return [
+            change
+            for position, node in enumerate(walked.nodes)
+            if made[position] < NO_SEQUENCE
+            for change in self._of_node(position, node, made[position], storages)
+        ]
+
+    def _of_node(
+        self, position: int, node: LiveNode, made: int, storages: set[int]
+    ) -> Iterator[KnownChange]:
+        for slot, value in saved.values(node):
+            if isinstance(value, RuntimeError):
+                if _NOTICED in str(value):
+                    yield self._noticed(position, node, slot, made)
+            elif slot.startswith("running") and getattr(node, "_saved_training", False):
+                continue  # saved, but only a batch norm that does not train needs them
+            elif storage_of(value) in storages:
+                edit = self._silent(value, made)
+                if edit is not None:
+                    site = self._recorder.places.site(edit.place)
+                    yield KnownChange(position, slot, edit.function, site, silent=True)
+
+    def _noticed(self, position: int, node: LiveNode, slot: str, made: int) -> KnownChange:
+        memory = {storage_of(tensor) for tensor in saved.unchecked(node, slot)}
+        for change in self._recorder.events.in_place:
+            if change.sequence > made and change.storage in memory:
+                return KnownChange(position, slot, change.function, change.site, silent=False)
+        return KnownChange(position, slot, "", None, silent=False)
+
+    def _silent(self, saved: torch.Tensor, made: int) -> Edit | None:
+        storage = storage_of(saved)
+        start, end = _range_of(saved)
+        for edit in self._edits:
+            if edit.storage != storage or edit.sequence <= made:
+                continue
+            if edit.start < end and start < edit.end and not self._is_own(edit, made):
+                return edit
+        return None
+
+    def _is_own(self, edit: Edit, made: int) -> bool:
+        """Whether the change is what the node's own call did: ``relu_`` saves what it wrote."""
+        span = self._recorder.span_of(made)
+        return span is not None and span.end == edit.sequence and span.place == edit.place
+
+
+def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    """What ``tensor[index] = value`` writes to; all of it where the index is not a plain one."""
+    index = args[1] if len(args) > 1 else ...
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(part is ... or type(part) in (int, slice, type(None)) for part in parts):
+        return tensor.detach()[index]
+    return tensor
+
+
+def _range_of(tensor: torch.Tensor) -> tuple[int, int]:
+    start = tensor.data_ptr()
+    if not tensor.numel():
+        return start, start
+    reach = sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return start, start + (reach + 1) * tensor.element_size()

@@ -1,0 +1,224 @@
+"""One backward call of the program, looked at briefly.
+
+The graph is walked and the gradients of its leaves are read when the call has been made.  On the
+way only those operations are looked at that can make NaN or infinity of ordinary numbers, and what
+they had saved is noted when they do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+import torch
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.analyses.doctor.harmless import is_harmless
+from gradscope.analyses.doctor.made import MadeCall
+from gradscope.analyses.doctor.measured import MAX_BIRTHS, DoctorsMeter
+from gradscope.analyses.doctor.saved_values import summaries
+from gradscope.analyses.doctor.values import Values, count, read_counts
+from gradscope.analyses.doctor.watch import Watch
+from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.norms import MANY
+from gradscope.autograd.summary import is_ordinary, name_of
+from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk
+from gradscope.graphing.edge_gradients import Gradients
+from gradscope.graphing.gradient_table import NONE, NOT_REACHED
+from gradscope.model.observations import Saved
+from gradscope.recording.recorder import Recorder
+
+Entries = list[int]
+"""Indices into the table of a meter."""
+
+
+class Glance(MadeCall):
+    """A backward call that is about to be made.
+
+    Args:
+        call, recorder, number: as for :class:`MadeCall`.
+        values: what was seen of the forward pass.
+    """
+
+    def __init__(self, call: BackwardCall, recorder: Recorder, number: int, values: Values) -> None:
+        super().__init__(call, recorder, number)
+        # In float16 any operation may overflow.
+        infinite = {sequence for sequence, _ in values.counts}
+        roots = [node for node, _ in self.ends]
+        self._nodes = nearest(roots)
+        if len(self._nodes) >= CUT:
+            make_release_safe(walk(roots))
+        self._leaves: list[Any] = []
+        self._doubtful: list[LiveNode] = []
+        for node in self._nodes:
+            if is_leaf(node):
+                self._leaves.append(node)
+            elif values.half or node._sequence_nr() in infinite or not is_harmless(node):
+                self._doubtful.append(node)
+        self._meter = DoctorsMeter()
+        self._passed: dict[LiveNode, tuple[Entries, Entries]] = {}
+        self._added = {node for node in self._leaves if _has_gradient(node)}
+        self._arrived: dict[LiveNode, int] = {}
+        self._norms: dict[LiveNode, float] = {}
+        self._saved: list[tuple[LiveNode, Saved]] = []
+
+    @property
+    def nodes(self) -> list[LiveNode]:
+        """The nodes of the graph, nearest to the roots first."""
+        return self._nodes
+
+    @property
+    def leaves(self) -> list[torch.Tensor]:
+        """The leaves of the graph that still live."""
+        return [leaf for leaf in (node.variable for node in self._leaves) if leaf is not None]
+
+    def run(self) -> None:
+        """Make the call."""
+        handles = [node.register_hook(partial(self._sent, node)) for node in self._doubtful]
+        # What is added to a gradient that is there already can only be read on its way.
+        handles += [node.register_prehook(partial(self._received, node)) for node in self._added]
+        try:
+            self.make(self.nodes)
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    # ------------------------------------------------------------------ on the way
+
+    def _received(self, node: LiveNode, received: Gradients) -> None:
+        with self.recorder.aside():
+            self._arrived[node] = self._meter.add(received[0])
+
+    def _sent(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
+        with self.recorder.aside():
+            self._look(node, sent, received)
+
+    def _look(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
+        if all(gradient is None or _is_finite(gradient) for gradient in sent):
+            return
+        leaving = [self._meter.add(gradient) for gradient in sent]
+        arriving = [self._meter.add(gradient) for gradient in received]
+        self._passed[node] = leaving, arriving
+        bad = self._meter.bad
+        if bad.isdisjoint(leaving) or not bad.isdisjoint(arriving):
+            return
+        if len({born for born, _ in self._saved}) < MAX_BIRTHS:
+            self._saved += [(node, saved) for saved in summaries(0, node)]
+
+    # ------------------------------------------------------------------ what came of it
+
+    def measured(self) -> None:
+        """Read the gradients that the call left, all of a kind at once."""
+        kinds: dict[tuple[torch.dtype, torch.device], list[tuple[LiveNode, torch.Tensor]]] = {}
+        for node, gradient in self._left():
+            if _is_read_together(gradient):
+                kinds.setdefault((gradient.dtype, gradient.device), []).append((node, gradient))
+            else:
+                self._arrived[node] = self._meter.add(gradient)
+        for pairs in kinds.values():
+            self._measure(pairs)
+        self._meter.find_bad()
+
+    def _measure(self, pairs: list[tuple[LiveNode, torch.Tensor]]) -> None:
+        with torch.no_grad():
+            norms = torch.stack(torch._foreach_norm([gradient for _, gradient in pairs])).tolist()
+        for (node, gradient), norm in zip(pairs, norms, strict=True):
+            if 0 < norm < math.inf:
+                self._norms[node] = norm
+            else:
+                self._arrived[node] = self._meter.add(gradient)
+
+    def _left(self) -> Iterator[tuple[LiveNode, torch.Tensor]]:
+        """Each gradient that nobody has read yet, with the node where it arrived."""
+        if self.call.accumulates:
+            fresh = (node for node in self._leaves if node not in self._added)
+            yield from ((node, node.variable.grad) for node in fresh if _has_gradient(node))
+        elif self.failure is None:
+            for tensor, gradient in zip(self.call.inputs, self.result, strict=False):
+                if gradient is not None:
+                    yield edge_of(tensor)[0], gradient
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every gradient that was read was finite."""
+        return not self._meter.bad
+
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
+        table = self._meter.finish()
+        for node in self._leaves:
+            entry = self._arrived.get(node, NOT_REACHED)
+            norm = self._norms.get(node, table[entry].norm)
+            if norm is not None and node.variable is not None:
+                yield node.variable, float(norm)
+
+    def reached(self) -> list[torch.Tensor]:
+        """The leaves that the call brought a gradient."""
+        known = (node for node in self._leaves if self._reaches(node))
+        return [leaf for leaf in (node.variable for node in known) if leaf is not None]
+
+    def in_full(self) -> Watch:
+        """The same call as a full look would tell it; gradients that nobody read are unread."""
+        watch = Watch(self.call, self.recorder, self.number, self._meter)
+        watch.failure, watch.result = self.failure, self.result
+        flow, walked = watch.flow, watch.walked
+        unread = self._meter.unread()
+        # Where the call failed, some may have been sent to a leaf and never arrived.
+        unreached = {
+            position
+            for position in watch.leaf_positions
+            if self.failure is None and not self._reaches(walked.nodes[position])
+        }
+        flow.edges = [unread] * len(flow.edges)
+        flow.upstream = [[unread] * len(row) for row in flow.upstream]
+        for number, (source, slot, target, _) in enumerate(walked.edges):
+            leaving, _ = self._passed.get(walked.nodes[source], ((), ()))
+            if slot < len(leaving):
+                flow.edges[number] = leaving[slot]
+            elif target in unreached:
+                flow.edges[number] = NOT_REACHED
+        for node, (_, arriving) in self._passed.items():
+            row = flow.upstream[walked.index[node]]
+            row[: len(arriving)] = arriving[: len(row)]
+        for position in watch.leaf_positions:
+            flow.upstream[position] = [self._entry(walked.nodes[position])]
+        watch.note_seeds()
+        before = (walked.nodes[position] in self._added for position in watch.leaf_positions)
+        watch.before = [unread if had else None for had in before]
+        watch.note_grads()
+        flow.saved = [
+            msgspec.structs.replace(saved, node=walked.index[node]) for node, saved in self._saved
+        ]
+        return watch
+
+    def _reaches(self, node: LiveNode) -> bool:
+        return node in self._norms or self._arrived.get(node, NONE) not in (NONE, NOT_REACHED)
+
+    def _entry(self, node: Any) -> int:
+        """The entry of what arrived at a leaf."""
+        if node in self._norms:
+            return self._meter.finite(self._norms[node], name_of(node.variable.dtype))
+        return self._arrived.get(node, NOT_REACHED)
+
+
+def _has_gradient(node: Any) -> bool:
+    return node.variable is not None and node.variable.grad is not None
+
+
+def _is_finite(gradient: torch.Tensor) -> bool:
+    """Whether a gradient is known to be finite now, without waiting for a device."""
+    # Most are ordinary, and their storage is left alone: see `arrives_with_memory`.
+    counts = read_counts if is_ordinary(gradient) else count
+    return gradient.is_cpu and counts(gradient) is None
+
+
+def _is_read_together(gradient: torch.Tensor) -> bool:
+    """Whether one reduction reads many such gradients at once, and none of them wrongly."""
+    wide = gradient.dtype in (torch.float32, torch.float64)
+    # On the CPU a large one is read by parts.
+    is_large = gradient.is_cpu and gradient.numel() >= MANY
+    return wide and not is_large and is_ordinary(gradient)

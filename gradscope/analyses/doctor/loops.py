@@ -1,0 +1,185 @@
+"""What a training loop carries from one backward call to the next: gradients, and history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradscope.autograd.summary import readable
+from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_leaf_tensor, requires_grad
+from gradscope.recording.events import storage_of
+from gradscope.recording.names import name_in_frame
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.torch_call import Seen
+
+MAX_WALKED = 400
+"""Nodes behind an operand that are searched for the result of the same call."""
+
+MAX_PLACES = 1_000
+"""Places that are remembered."""
+
+MAX_HELD = 200_000
+"""Leaves that are followed from call to call."""
+
+MAX_FRESH = 200_000
+"""Results of the current step that are known to be of the current step."""
+
+
+@dataclass
+class KnownCarry:
+    """A call that took what it had made in the step before, in how many steps in a row."""
+
+    function: str
+    variable: str
+    times: int = 0
+    last_step: int = 0
+    looked_at: int = 0
+
+
+class Carries:
+    """Calls with an operand that still has the history of an earlier step."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.known: dict[int, KnownCarry] = {}
+        self._recorder = recorder
+        self._fresh: set[int] = set()
+        self._step = 0
+        self._before: tuple[int, int] = (0, 0)
+        """Sequence numbers at the last backward call and the one before that."""
+
+    def start_step(self, sequence: int) -> None:
+        """A backward call has been made, after the node with this sequence number."""
+        self._fresh.clear()
+        self._step += 1
+        self._before = (sequence, self._before[0])
+
+    def note(self, seen: Seen) -> None:
+        """Look at one call that made a node."""
+        if self._step:
+            self._note_old(seen)
+        if len(self._fresh) < MAX_FRESH:
+            self._fresh.update(map(id, seen.results))
+
+    def _note_old(self, seen: Seen) -> None:
+        fresh = self._fresh
+        for tensor in seen.operands:
+            if not requires_grad(tensor) or id(tensor) in fresh or is_leaf_tensor(tensor):
+                continue
+            known = self.known.get(seen.place)
+            if known is None:
+                if len(self.known) >= MAX_PLACES:
+                    return
+                known = self.known[seen.place] = KnownCarry(seen.function, "")
+            if known.looked_at == self._step:
+                return
+            known.looked_at = self._step
+            if self._is_own_result(tensor, seen):
+                known.times = known.times + 1 if known.last_step == self._step - 1 else 1
+                known.last_step = self._step
+                known.variable = known.variable or self._name(tensor, seen)
+                return
+
+    def _is_own_result(self, tensor: torch.Tensor, seen: Seen) -> bool:
+        """Whether the same call helped to make this operand, since the last backward but one."""
+        made = grad_fn_of(tensor)
+        stack: list[Any] = [made]
+        walked: set[Any] = set()
+        if made is not None and seen.made[0] <= made._sequence_nr() < seen.made[1]:
+            # Changed in place: its node is this call's; what it was lies behind it.
+            stack = [target for target, _ in made.next_functions]
+        while stack and len(walked) < MAX_WALKED:
+            node = stack.pop()
+            if node is None or node in walked or node._sequence_nr() < self._before[1]:
+                continue
+            walked.add(node)
+            span = self._recorder.span_of(node._sequence_nr())
+            if span is not None and span.place == seen.place:
+                return True
+            stack.extend(target for target, _ in node.next_functions)
+        return False
+
+    def _name(self, tensor: torch.Tensor, seen: Seen) -> str:
+        site, user = seen.places.site(seen.place), seen.user
+        if site is None or user is None:
+            return ""
+        return name_in_frame(tensor, self._recorder.sources.operands(site), user)
+
+
+@dataclass
+class _Held:
+    """A leaf after a backward call: its version, and whether its ``.grad`` then mixed a gradient
+    that had been used with a new one."""
+
+    version: int
+    mixed: bool = False
+
+
+@dataclass
+class Updates:
+    """What happened to the leaves of a graph since they last got a gradient."""
+
+    changed: int
+    """Leaves that were changed in place."""
+    kept: int
+    """Of those, how many still hold the gradient they were changed with."""
+    dropped: int
+    """Leaves that were not changed, and no longer hold their gradient."""
+
+
+class Accumulating:
+    """Gradients that are used, kept, and added to."""
+
+    def __init__(self) -> None:
+        self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
+
+    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
+        """Look at the leaves of a graph just before backward goes through it.
+
+        Args:
+            leaves: the leaves.
+            edited: storages that were changed in place since the last call, also through ``.data``.
+        """
+        changed = kept = dropped = 0
+        unchanged: list[torch.Tensor] = []
+        for leaf in leaves:
+            held = self._held.get(leaf)
+            if held is None:
+                continue
+            is_changed = _is_changed(leaf, held, edited)
+            if not is_changed:
+                unchanged.append(leaf)
+            held.mixed = is_changed and _is_there(leaf.grad)
+            changed += is_changed
+            kept += held.mixed
+        # One gradient that is still there means that they are being gathered.
+        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
+            dropped = len(unchanged)
+        return Updates(changed, kept, dropped)
+
+    def mixed_and_used(self, edited: set[int]) -> int:
+        """How many leaves were changed with a gradient that held one used before."""
+        return sum(
+            _is_changed(leaf, held, edited) for leaf, held in self._held.living() if held.mixed
+        )
+
+    def after(self, leaves: Iterable[torch.Tensor]) -> None:
+        """Remember how the call left the leaves."""
+        for leaf in leaves:
+            held = self._held.get(leaf)
+            if held is None:
+                self._held[leaf] = _Held(leaf._version)
+            else:
+                held.version = leaf._version
+
+
+def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
+    return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
+
+
+def _is_there(gradient: torch.Tensor | None) -> bool:
+    if gradient is None:
+        return False
+    return not readable(gradient) or bool(gradient.detach().any())

@@ -1,0 +1,255 @@
+"""From what the parts of the examination remember to the plain Observations of a Report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import torch
+
+from gradscope.analyses.doctor.case import Case, Names, Origins, Owner
+from gradscope.analyses.doctor.changes import KnownChange
+from gradscope.analyses.doctor.tap import Tap
+from gradscope.analyses.doctor.watch import Watch
+from gradscope.autograd.nodes import leaf_of
+from gradscope.autograd.summary import metadata
+from gradscope.model.observations import (
+    Alteration,
+    Broadcast,
+    Carried,
+    Change,
+    Cut,
+    EmptyStep,
+    Failure,
+    Freed,
+    Intake,
+    Learner,
+    Observations,
+    Step,
+)
+from gradscope.model.plain import TensorInfo, number
+from gradscope.model.report import BackwardPass, Graph, Node
+
+
+def observations(
+    tap: Tap, case: Case, steps: Iterable[Step], failure: Failure | None
+) -> Observations:
+    """Everything there is to say, as of now."""
+    return Observations(
+        learners=tuple(one for one in _learners(tap, case) if one.history or not case.unfinished),
+        cuts=tuple(_cuts(tap, case)),
+        changes=case.changes,
+        broadcasts=tuple(_broadcasts(tap, case.origins)),
+        activities=case.activities,
+        saved=case.saved,
+        intakes=case.intakes,
+        freed=case.freed,
+        carried=tuple(_carried(tap, case.origins)),
+        alterations=(*case.alterations, *_clips(tap, case.origins)),
+        steps=tuple(steps),
+        empty_steps=tuple(
+            EmptyStep(case.origins.of_place(place), times)
+            for place, times in tap.learners.optimizers.empty_steps.items()
+        ),
+        mismatches=case.mismatches,
+        zeroed=case.origins.of_place(tap.learners.optimizers.zeroed_at),
+        failure=failure,
+    )
+
+
+# ---------------------------------------------------------------- of the whole run
+
+
+def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
+    known = tap.learners
+    optimized = known.optimized()
+    told: set[int] = set()
+    for owner in case.owners:
+        if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
+            continue
+        for tensor, name in owner.tensors:
+            if id(tensor) not in told and not (owner.plain and not _is_kept(tap, tensor)):
+                told.add(id(tensor))
+                yield _learner(tap, case, tensor, name, optimized, owner)
+    others = [tensor for tensor, _ in optimized.values()]
+    for tensor in [*others, *known.used_leaves()]:
+        if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
+            told.add(id(tensor))
+            yield _learner(tap, case, tensor, case.names.of(tensor), optimized, None)
+    for read in tap.reads.vain.values():
+        living = read.tensor()
+        info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
+        yield Learner(
+            name=case.names.of(living) or read.name,
+            tensor=info,
+            requires_grad=True,
+            made=case.origins.of_place(read.made),
+            history=read.op,
+            wanted=read.wanted,
+        )
+
+
+def _is_kept(tap: Tap, leaf: torch.Tensor) -> bool:
+    """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
+    does nothing with its gradient."""
+    return tap.learners.is_reached_often(leaf) and not tap.reads.is_read(leaf)
+
+
+def _is_stray(tap: Tap, leaf: torch.Tensor) -> bool:
+    """Whether the program made this Parameter and gave it to no module."""
+    known = tap.learners
+    made = tap.parameters.made(leaf) >= 0 and known.born(leaf) < 0
+    return made and not tap.reads.is_read(leaf) and not leaf._version
+
+
+def _learner(
+    tap: Tap,
+    case: Case,
+    tensor: torch.Tensor,
+    name: str,
+    optimized: dict[int, tuple[torch.Tensor, bool]],
+    owner: Owner | None,
+) -> Learner:
+    known = tap.learners
+    held = optimized.get(id(tensor))
+    made = known.born(tensor)
+    made = made if made >= 0 else tap.parameters.made(tensor)
+    event = tap.events.made(tensor) if made < 0 else None
+    return Learner(
+        name=name or _used_name(tap, tensor),
+        tensor=metadata(tensor),
+        requires_grad=tensor.requires_grad,
+        in_module=owner is not None,
+        in_optimizer=(held is not None) if known.has_optimizer else None,
+        leaf=case.leaf_number(tensor),
+        used=case.origins.of_place(known.used(tensor)),
+        made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
+        reached=known.is_reached(tensor),
+        waiting=held is not None and not held[1] and known.optimizers.any_stepped,
+        loose=owner.loose if owner is not None else _is_stray(tap, tensor),
+        wanted=tap.reads.is_wanted(tensor),
+    )
+
+
+def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
+    for cut in tap.cuts.known.values():
+        names = [case.names.of(leaf) or _used_name(tap, leaf) for leaf in cut.leaves]
+        yield Cut(
+            origin=case.origins.of_place(cut.place),
+            function=cut.function,
+            reason=cut.reason,
+            leaves=tuple(dict.fromkeys(name for name in names if name)),
+            feeds_graph=cut.fed,
+            switched=case.origins.of_place(cut.switched_at),
+            then=cut.then,
+            summand=cut.summand,
+        )
+
+
+def _used_name(tap: Tap, leaf: torch.Tensor) -> str:
+    return next(iter(tap.leaf_names.of(leaf)), "") or tap.modules.parameter_name(leaf)
+
+
+def _broadcasts(tap: Tap, origins: Origins) -> Iterator[Broadcast]:
+    for place, (function, shapes, result) in tap.broadcasts.known.items():
+        yield Broadcast(origins.of_place(place), function, shapes, result)
+
+
+def _carried(tap: Tap, origins: Origins) -> Iterator[Carried]:
+    for place, known in tap.carries.known.items():
+        if known.times:
+            origin = origins.of_place(place)
+            yield Carried(origin, known.function, known.times, known.variable)
+    keeper = tap.kept.keeper
+    if keeper is not None:
+        yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
+
+
+def _clips(tap: Tap, origins: Origins) -> Iterator[Alteration]:
+    for place, clip in tap.alterations.clips.items():
+        before = None if clip.before is None else number(clip.before)
+        after = None if clip.after is None else number(clip.after)
+        yield Alteration(origins.of_place(place), clip.function, None, before, after)
+
+
+# ---------------------------------------------------------------- of one graph
+
+
+def with_counts(tap: Tap, graph: Graph, sequences: dict[int, int]) -> Graph:
+    """The graph, with the numbers of non-finite elements in the forward tensors."""
+    counts = tap.values_seen.counts
+    if not counts:
+        return graph
+    nodes = list(graph.nodes)
+    for (sequence, output), (nan, inf) in counts.items():
+        position = sequences.get(sequence)
+        if position is not None:
+            nodes[position] = _counted(nodes[position], output, nan, inf)
+    return msgspec.structs.replace(graph, nodes=tuple(nodes))
+
+
+def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
+    outputs = list(node.outputs)
+    info = outputs[output] if output < len(outputs) else None
+    if info is not None:
+        outputs[output] = msgspec.structs.replace(info, nan=nan, inf=inf)
+    return msgspec.structs.replace(node, outputs=tuple(outputs))
+
+
+def intakes(
+    tap: Tap, origins: Origins, names: Names, sequences: dict[int, int]
+) -> Iterator[Intake]:
+    """The operands without history that were not finite."""
+    for taken in tap.values_seen.taken:
+        position = sequences.get(taken.sequence)
+        if position is None:
+            continue
+        tensor = taken.tensor()
+        made = origins.of_place(taken.made)
+        if made is None and tensor is not None:
+            event = tap.events.made(tensor)
+            made = None if event is None else origins.of_site(event.site)
+        nan, inf = taken.counts
+        yield Intake(position, names.of(tensor), nan, inf, taken.size, made)
+
+
+def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:
+    """The tensors changed after they were saved."""
+    for change in known:
+        origin = origins.of_site(change.site)
+        yield Change(change.node, change.slot, origin, change.function, change.silent)
+
+
+def hooks(
+    tap: Tap, watch: Watch, graph: Graph, passed: BackwardPass, origins: Origins
+) -> Iterator[Alteration]:
+    """Hooks of the program that changed a gradient of this pass."""
+    for position in sorted({*passed.altered, *watch.flow.replaced, *watch.unfinished}):
+        live: Any = watch.walked.nodes[position]
+        leaf = leaf_of(live)
+        function, place = tap.alterations.hook_on(live._sequence_nr(), leaf)
+        # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
+        # that was seen, or a sum that does not add up, tells of the program's doing.
+        if place < 0 and (watch.failure is not None or position not in passed.altered):
+            continue
+        arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
+        yield Alteration(
+            origin=origins.of_place(place),
+            function=function,
+            node=position,
+            before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
+            after=None if position in watch.unfinished else passed.at(position).norm,
+        )
+
+
+def module_hooks(tap: Tap, origins: Origins) -> Iterator[Alteration]:
+    """Hooks that the program has hung on modules, to be named when one of them made a call fail."""
+    for place, function in tap.alterations.module_hooks.items():
+        yield Alteration(origins.of_place(place), function)
+
+
+def freed(tap: Tap, watch: Watch, position: int, origins: Origins) -> Freed:
+    """The node whose buffers were gone, and who freed them."""
+    site = tap.freed.by(watch.walked.nodes[position]._sequence_nr())
+    return Freed(position, origins.of_site(site))

@@ -1,0 +1,227 @@
+"""The optimizers of a program: what they hold, which of them step, and what a step changes.
+
+A step is not watched call by call, only by what it leaves changed; but the function that a program
+gives to it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import FrameType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim import optimizer as optimizer_hooks
+
+from gradscope.autograd.isolation import mode_removed, put_back, take_out
+from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.recorder import Recorder
+
+MAX_MEMBERS = 1_000_000
+"""Tensors in optimizers that are remembered."""
+
+_ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
+
+
+@dataclass(eq=False)
+class _Step:
+    """A step that is under way: whose, from where, its tensors with their versions, and the modes
+    that were above the recorder, which is off meanwhile; or it runs a function of the program
+    (``calls``), and the recorder is on."""
+
+    optimizer: Optimizer
+    frame: FrameType
+    above: list[Any] | None
+    versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    calls: bool = False
+
+
+class Optimizers:
+    """All optimizers that were met.
+
+    ``fresh`` are the ids of leaves that backward has brought a gradient since the last step;
+    ``empty_steps`` counts, by place, the steps for which none of these held one any more;
+    ``zeroed_at`` is the last place that called ``zero_grad``.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.fresh: set[int] = set()
+        self.empty_steps: dict[int, int] = {}
+        self.zeroed_at = -1
+        self._recorder = recorder
+        self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
+        self._sizes: dict[int, int] = {}
+        self._stepped: set[int] = set()
+        self._running: list[_Step] = []
+        self._handles: list[Any] = []
+        self._originals: dict[Any, Any] = {}
+
+    def start(self) -> None:
+        """Install the global hooks; zeroing gradients is not watched call by call either."""
+        for owner in _ZEROING:
+            original = self._originals[owner] = owner.zero_grad
+            owner.zero_grad = self._unwatched(original)
+        self._handles = [
+            optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
+            optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
+        ]
+
+    def stop(self) -> None:
+        """Remove them."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._running.clear()
+        for owner, original in self._originals.items():
+            owner.zero_grad = original
+        self._originals.clear()
+
+    def _unwatched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def zero_grad(*args: Any, **kwargs: Any) -> Any:
+            user = self._recorder.places.user_frame(sys._getframe(1))
+            if user is not None:
+                self.zeroed_at = self._recorder.places.number(user)
+            with mode_removed(self._recorder):
+                return original(*args, **kwargs)
+
+        return zero_grad
+
+    def find(self) -> None:
+        """Look for optimizers among all objects; they may have been made before anyone looked."""
+        for thing in gc.get_objects():
+            if issubclass(type(thing), Optimizer):
+                self._meet(thing)
+
+    @property
+    def any_stepped(self) -> bool:
+        """Whether any optimizer has made a step."""
+        return bool(self._stepped)
+
+    def of_the_program(self, is_met: Callable[[torch.Tensor], bool]) -> set[int]:
+        """Those that have stepped, or hold a leaf that was met: in one process with others, there
+        may be optimizers that are none of this program's."""
+        return self._stepped | {
+            optimizer for tensor, optimizer in self._members.living() if is_met(tensor)
+        }
+
+    def held(self, optimizers: set[int]) -> dict[int, tuple[torch.Tensor, bool]]:
+        """The tensors in these optimizers, and whether one of theirs has stepped."""
+        return {
+            id(tensor): (tensor, optimizer in self._stepped)
+            for tensor, optimizer in self._members.living()
+            if optimizer in optimizers
+        }
+
+    # ------------------------------------------------------------------ hooks
+
+    def _before_step(
+        self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if torch.compiler.is_compiling():
+            return None
+        step: _Step | None = None
+        given = len(args) > 1 or bool(kwargs)
+        with self._recorder.aside():
+            step = self._begin(optimizer, sys._getframe(1), given)
+        if step is None or not given:
+            return None
+        shown = functools.partial(self._shown, step)
+        return tuple(map(shown, args)), {key: shown(value) for key, value in kwargs.items()}
+
+    def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
+        """A step is about to be made, with a function of the program if one is ``given``."""
+        if id(optimizer) not in self._stepped:
+            self._sizes.pop(id(optimizer), None)
+            self._stepped.add(id(optimizer))
+        self._meet(optimizer)
+        if not given:
+            self._note_empty(optimizer, frame)
+        self.fresh.clear()
+        versions = _versions_of(optimizer)
+        step = _Step(optimizer, frame, take_out(self._recorder), versions)
+        self._running.append(step)
+        return step
+
+    def _note_empty(self, optimizer: Any, frame: FrameType) -> None:
+        """The optimizer steps: does any of its parameters that backward reached hold a gradient?"""
+        if any(tensor.grad is not None for tensor in _parameters_of(optimizer)):
+            return
+        if any(id(tensor) in self.fresh for tensor in _parameters_of(optimizer)):
+            user = self._recorder.places.user_frame(frame)
+            if user is not None:
+                place = self._recorder.places.number(user)
+                self.empty_steps[place] = self.empty_steps.get(place, 0) + 1
+
+    def _shown(self, step: _Step, argument: Any) -> Any:
+        """A function that a step is given is the program's own: what it computes is watched."""
+        if not isinstance(argument, FunctionType | MethodType | functools.partial):
+            return argument
+
+        def closure(*args: Any, **kwargs: Any) -> Any:
+            if step not in self._running or step.calls:
+                return argument(*args, **kwargs)
+            self._note_changed(step)
+            put_back(self._recorder, step.above)
+            step.calls = True
+            try:
+                return argument(*args, **kwargs)
+            finally:
+                step.calls = False
+                step.above = take_out(self._recorder)
+                with self._recorder.aside():
+                    step.versions = _versions_of(step.optimizer)
+
+        return closure
+
+    def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
+        with self._recorder.aside():
+            self._finish(optimizer)
+
+    def _finish(self, optimizer: Any) -> None:
+        if any(step.optimizer is optimizer for step in self._running):
+            # A step inside this one that has failed is over, too.
+            while self._end(self._running.pop()) is not optimizer:
+                pass
+
+    def _end(self, step: _Step) -> Optimizer:
+        put_back(self._recorder, step.above)
+        self._note_changed(step)
+        return step.optimizer
+
+    def _note_changed(self, step: _Step) -> None:
+        with self._recorder.aside():
+            changed = [tensor for tensor, version in step.versions if tensor._version != version]
+            name = f"{type(step.optimizer).__name__}.step"
+            site = self._recorder.places.site_of(step.frame)
+            self._recorder.events.note_changed(changed, name, site)
+
+    def end_steps(self) -> None:
+        """The program calls backward: steps still under way have failed, or call it themselves."""
+        while self._running and not self._running[-1].calls:
+            self._end(self._running.pop())
+
+    def _meet(self, optimizer: Optimizer) -> None:
+        tensors = list(_parameters_of(optimizer))
+        if self._sizes.get(id(optimizer)) == len(tensors):
+            return
+        self._sizes[id(optimizer)] = len(tensors)
+        for tensor in tensors:
+            # Of several optimizers the one that steps is the one that counts.
+            if self._members.get(tensor) not in self._stepped:
+                self._members[tensor] = id(optimizer)
+
+
+def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
+    for group in getattr(optimizer, "param_groups", ()):
+        yield from (tensor for tensor in group["params"] if isinstance(tensor, torch.Tensor))
+
+
+def _versions_of(optimizer: Optimizer) -> list[tuple[torch.Tensor, int]]:
+    return [(one, one._version) for one in _parameters_of(optimizer) if not one.is_inference()]

@@ -1,0 +1,114 @@
+"""Which backward calls are looked at in full, and which only at a glance.
+
+Each line that calls backward is judged by itself: a program may train two networks.  Knows numbers
+only, nothing of torch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from gradscope.analyses.doctor.request import HANDFUL
+from gradscope.model.observations import Step
+
+FIRST = HANDFUL + 1
+"""The first calls of a line, which are all looked at in full: one more than are made unasked, so
+that such a run is followed to its end."""
+
+NEXT = 10
+"""The next one after those; then the 20th, the 40th and so on."""
+
+AGAIN = 4
+"""So many calls are looked at in full again after the program has come to a new place."""
+
+JUMP = 10.0
+"""A gradient this many times larger or smaller than in all full looks before it is odd."""
+
+HUGE = 1e15
+"""After gradients of this norm the next call is looked at in full: it may bring infinity."""
+
+GROWTHS = 3
+"""After a graph has grown so often in a row by the same number of nodes, too."""
+
+
+@dataclass
+class _Line:
+    """What is known of the calls made at one line."""
+
+    calls: int = 0
+    settled: int = FIRST
+    due: int = NEXT
+    low: float = math.inf
+    high: float = 0.0
+    alarmed: bool = False
+    nodes: deque[int] = field(default_factory=lambda: deque(maxlen=GROWTHS + 1))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next call is one of those that are always looked at in full."""
+        return self.calls < self.settled or self.calls + 1 >= self.due
+
+    def is_odd(self, norm: float) -> bool:
+        """Whether a norm lies far from all those that were looked at in full before."""
+        return self.high > 0 and (norm > JUMP * self.high or JUMP * norm < self.low)
+
+    def grows(self) -> bool:
+        """Whether the last graphs grew steadily."""
+        more = {after - before for before, after in itertools.pairwise(self.nodes)}
+        return len(self.nodes) > GROWTHS and len(more) == 1 and min(more) > 0
+
+
+class Pace:
+    """Decides, call by call.
+
+    Args:
+        thorough: every call is looked at in full.
+    """
+
+    def __init__(self, thorough: bool) -> None:
+        self._thorough = thorough
+        self._lines: dict[int, _Line] = {}
+
+    def is_full(self, place: int) -> bool:
+        """Whether the next call made at this place is to be looked at in full."""
+        line = self._line(place)
+        return self._thorough or line.is_due or line.alarmed
+
+    def note(self, place: int, step: Step, full: bool, new: bool) -> bool:
+        """A call was made.
+
+        Args:
+            place: where.
+            step: what came of it.
+            full: it was looked at in full.
+            new: the program has come to a new place before it.
+
+        Returns:
+            Whether the size of its gradients is odd.
+        """
+        line = self._line(place)
+        was_due = line.is_due
+        line.calls += 1
+        line.nodes.append(step.nodes)
+        if new:
+            line.settled = max(line.settled, line.calls + AGAIN)
+        norm = 0.0 if step.norm is None else float(step.norm)
+        odd = line.is_odd(norm)
+        line.alarmed = (odd and not full) or not norm < HUGE or line.grows()
+        # A look that was not due shifts the range only where it found something odd: what grows
+        # slowly is odd in the end, however many looks there are on the way.
+        if full and (was_due or odd) and math.isfinite(norm):
+            line.low, line.high = min(line.low, norm), max(line.high, norm)
+        while full and line.calls >= line.due:
+            line.due *= 2
+        return odd
+
+    def alarm(self, place: int) -> None:
+        """Something else is odd about the call that was just made here."""
+        self._line(place).alarmed = True
+
+    def _line(self, place: int) -> _Line:
+        return self._lines.setdefault(place, _Line())

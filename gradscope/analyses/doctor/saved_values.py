@@ -1,0 +1,200 @@
+"""What the nodes of a live graph saved: how active activations are, and what made a NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd import saved
+from gradscope.autograd.nodes import torch_name
+from gradscope.autograd.summary import is_small, readable, reducible
+from gradscope.autograd.walk import Walked
+from gradscope.model.observations import Activity, Saved
+from gradscope.model.plain import number
+
+FLAT = 0.01
+"""A local derivative below this passes next to nothing."""
+
+ONE_HOT = 0.99
+"""A softmax row of which one element has more than this passes next to nothing."""
+
+MIN_SAMPLES = 8
+"""Samples needed before a unit that never fired counts as dead."""
+
+MAX_ELEMENTS = 4_000_000
+"""Activations larger than this are not looked at."""
+
+
+# ---------------------------------------------------------------- what made a NaN
+
+
+def summaries(number_of_node: int, node: LiveNode) -> Iterable[Saved]:
+    """The range and the odd elements of each tensor that a node saved."""
+    for slot, tensor in saved.values(node):
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+            continue
+        if readable(tensor) and tensor.numel():
+            yield _summary(number_of_node, slot, reducible(tensor.detach()))
+
+
+def _summary(node: int, slot: str, tensor: torch.Tensor) -> Saved:
+    nan = tensor.isnan()
+    known = tensor[~nan] if bool(nan.any()) else tensor
+    lowest, highest = (known.min().item(), known.max().item()) if known.numel() else (0.0, 0.0)
+    return Saved(
+        node=node,
+        slot=slot,
+        minimum=number(lowest),
+        maximum=number(highest),
+        zeros=int((tensor == 0).sum()),
+        nan=int(nan.sum()),
+        inf=int(tensor.isinf().sum()),
+        count=tensor.numel(),
+    )
+
+
+# ---------------------------------------------------------------- activations
+
+
+def activities(walked: Walked) -> Iterator[Activity]:
+    """How active the activations of a graph are; to be read before its buffers are freed."""
+    for position, node in enumerate(walked.nodes):
+        look = _LOOKS.get(torch_name(node))
+        if look is None:
+            continue
+        try:
+            found = look(node)
+        except (RuntimeError, AttributeError, TypeError):
+            continue  # freed, changed in place, or of another torch: nothing to see
+        if found is not None:
+            yield Activity(position, dead=found.dead, saturated=found.saturated)
+
+
+class _Share(NamedTuple):
+    dead: float
+    saturated: float
+
+
+def _usable(node: LiveNode, slot: str) -> torch.Tensor | None:
+    tensor = saved.value(node, slot)
+    if tensor is None or not is_small(tensor, MAX_ELEMENTS) or not tensor.numel():
+        return None
+    return tensor.detach()
+
+
+def _sigmoid(node: Any) -> _Share | None:
+    result = _usable(node, "result")
+    return None if result is None else _Share(0.0, _mean(result * (1 - result) < FLAT))
+
+
+def _tanh(node: Any) -> _Share | None:
+    result = _usable(node, "result")
+    return None if result is None else _Share(0.0, _mean(1 - result * result < FLAT))
+
+
+def _softmax(node: Any) -> _Share | None:
+    result = _usable(node, "result")
+    if result is None or not result.dim():
+        return None
+    dim = node._saved_dim
+    dim = dim - 2**64 if dim >= 2**63 else dim
+    if result.size(dim) < 2:
+        return None
+    hot = result.amax(dim) > ONE_HOT
+    if _is_masked(node):
+        hot = hot[(result > 0).sum(dim) > 1]
+    return _Share(0.0, _mean(hot)) if hot.numel() else None
+
+
+def _is_masked(node: LiveNode) -> bool:
+    """Whether what a softmax takes went through a mask a moment before."""
+    level = [node]
+    for _ in range(4):
+        level = [t for one in level for t, _ in one.next_functions if t is not None][:8]
+        if any(torch_name(one).startswith(("MaskedFill", "Where", "Add")) for one in level):
+            return True
+    return False
+
+
+def _relu(node: Any) -> _Share | None:
+    result = _usable(node, "result")
+    return None if result is None else _units(result > 0)
+
+
+def _threshold(node: Any) -> _Share | None:
+    taken = _usable(node, "self")
+    return None if taken is None else _units(taken > node._saved_threshold)
+
+
+def _hardtanh(node: Any) -> _Share | None:
+    taken = _usable(node, "self")
+    if taken is None:
+        return None
+    return _units((taken > node._saved_min_val) & (taken < node._saved_max_val))
+
+
+def _clamp(node: Any) -> _Share | None:
+    taken = _usable(node, "self")
+    if taken is None:
+        return None
+    low, high = _bound(node, "min"), _bound(node, "max")
+    inside = torch.ones_like(taken, dtype=torch.bool)
+    if low is not None:
+        inside &= taken >= low
+    if high is not None:
+        inside &= taken <= high
+    return _Share(0.0, 1 - _mean(inside))
+
+
+def _bound(node: Any, slot: str) -> Any:
+    """A bound of clamp: a number, or a tensor that the node saved."""
+    is_tensor = hasattr(type(node), f"_raw_saved_{slot}")
+    return saved.value(node, slot) if is_tensor else getattr(node, f"_saved_{slot}", None)
+
+
+def _units(active: torch.Tensor) -> _Share:
+    saturated = 1 - _mean(active)
+    if active.dim() < 2:
+        return _Share(0.0, saturated)
+    channel = 1 if active.dim() >= 4 else active.dim() - 1
+    others = [dim for dim in range(active.dim()) if dim != channel]
+    if active.numel() // active.size(channel) < MIN_SAMPLES:
+        return _Share(0.0, saturated)
+    return _Share(1 - _mean(active.sum(others) > 0), saturated)
+
+
+def _mean(flags: torch.Tensor) -> float:
+    return float(flags.float().mean())
+
+
+_LOOKS = {
+    "SigmoidBackward0": _sigmoid,
+    "TanhBackward0": _tanh,
+    "SoftmaxBackward0": _softmax,
+    "ReluBackward0": _relu,
+    "ThresholdBackward0": _threshold,
+    "HardtanhBackward0": _hardtanh,
+    "ClampBackward0": _clamp,
+    "ClampBackward1": _clamp,
+    "ClampMinBackward0": _clamp,
+    "ClampMaxBackward0": _clamp,
+}
+
+
+def freed_slots(walked: Walked, freed_before: set[int]) -> int | None:
+    """The first node in backward order whose saved tensors an earlier call freed; None where none
+    was.
+
+    Args:
+        freed_before: sequence numbers of nodes that earlier calls went through.
+    """
+    for position, node in enumerate(walked.nodes):
+        if node._sequence_nr() not in freed_before:
+            continue
+        for _, value in saved.values(node):
+            if isinstance(value, RuntimeError) and "freed" in str(value):
+                return position
+    return None

@@ -1,0 +1,134 @@
+"""Puts a case and what is known of the whole run into one Report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from gradscope.analyses.doctor import observed
+from gradscope.analyses.doctor.case import Case
+from gradscope.analyses.doctor.journal import Journal
+from gradscope.analyses.doctor.tap import Tap
+from gradscope.autograd.isolation import fault_of
+from gradscope.errors import Fault
+from gradscope.escaping import message
+from gradscope.graphing.probe import checked, meta
+from gradscope.model.observations import Failure
+from gradscope.model.report import Report
+from gradscope.recording.source import Site
+
+
+class Teller:
+    """Makes the report of a case, as of now.
+
+    ``fault`` is the first fault of our own, if any; ``unseen`` are the backward calls that could
+    not be looked at.
+    """
+
+    def __init__(self, tap: Tap, journal: Journal) -> None:
+        self.fault: Fault | None = None
+        self.unseen: list[int] = []
+        self._tap = tap
+        self._journal = journal
+        self._failure: tuple[int, Failure, Site | None] | None = None
+
+    def note_unseen(self, error: Exception | None = None) -> None:
+        """The call under way cannot be looked at, for a fault of our own."""
+        if error is not None:
+            fault = fault_of(error)
+            self.fault = self.fault or fault
+        self.unseen.append(self._journal.calls)
+
+    def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
+        """A backward call raised; torch may not even have begun."""
+        self._tap.cuts.feeds(args)
+        if not self._is_known(error):
+            self.failed(error, frame)
+
+    def failed(self, error: BaseException, frame: FrameType) -> None:
+        """A backward call that was looked at raised."""
+        told = Failure(type(error).__name__, message(error), in_backward=True)
+        self._failure = (id(error), told, self._tap.places.site_of(frame))
+
+    def _is_known(self, error: BaseException) -> bool:
+        # The exception itself is not kept: its frames hold tensors of the program.
+        known = self._failure
+        return known is not None and (known[0], known[1].type, known[1].message) == (
+            id(error),
+            type(error).__name__,
+            message(error),
+        )
+
+    @property
+    def has_failure(self) -> bool:
+        """Whether any backward call raised."""
+        return self._failure is not None
+
+    def report(self, case: Case, error: BaseException | None = None) -> Report:
+        """The report; ``error`` is what ended the program.
+
+        Raises:
+            Fault: it would break an invariant.
+        """
+        journal = self._journal
+        failure = self._told_failure(case, error)
+        seen = msgspec.structs.replace(
+            observed.observations(self._tap, case, journal.steps(case.origins), failure),
+            watched=journal.calls - journal.batched - len(self.unseen),
+            unseen=len(self.unseen),
+            faults=tuple(self._told_faults()),
+            glanced=journal.glanced,
+        )
+        graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
+        notes = (*case.notes, *journal.notes(error), *_unread(case), *self._faults())
+        return checked(Report(graph, meta(), case.passes, notes, seen))
+
+    def _faults(self) -> Iterator[str]:
+        """What could not be seen."""
+        if self._tap.elsewhere:
+            yield (
+                "backward calls made in other threads, which are not watched: "
+                f"{self._tap.elsewhere}"
+            )
+        yield from self._told_faults()
+
+    def _told_faults(self) -> Iterator[str]:
+        """What our own mistakes kept us from seeing."""
+        if self.fault is not None:
+            first, more = self.unseen[0] if self.unseen else 0, len(self.unseen) - 1
+            calls = f"backward call {first}" if first else "all of the run"
+            calls += f" and {more} more" if more > 0 else ""
+            yield f"could not look at {calls}: {self.fault.what}"
+        if self._tap.fault is not None:
+            yield f"not every call could be followed: {self._tap.fault.what}"
+
+    def _told_failure(self, case: Case, error: BaseException | None) -> Failure | None:
+        if isinstance(error, KeyboardInterrupt):
+            return None
+        if error is not None and not self._is_known(error):
+            site = self._tap.places.site_of_error(error)
+            told = Failure(type(error).__name__, message(error))
+        elif self._failure is not None:
+            _, told, site = self._failure
+        else:
+            return None
+        return msgspec.structs.replace(told, origin=case.origins.of_site(site))
+
+
+def _unread(case: Case) -> Iterator[str]:
+    """What was not examined because there was nothing to read."""
+    if not case.passes:
+        return
+    passed = case.passes[0]
+    arrived = [passed.gradients[one.new] for one in passed.accumulations]
+    reached = [one for one in arrived if one.state not in ("none", "not reached")]
+    unread = sum(one.norm is None for one in reached)
+    if unread:
+        which = "no gradient of a leaf" if unread == len(reached) else "not every gradient"
+        yield (
+            f"{which} could be read: there are no elements behind meta and fake tensors; rules "
+            "about values and sizes were not applied there"
+        )

@@ -1,0 +1,117 @@
+"""A case from a program that never came to a backward call: the graph of its last result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gradscope.analyses.doctor.case import Case, Names, Origins, owners_of
+from gradscope.analyses.doctor.observed import with_counts
+from gradscope.analyses.doctor.tap import Tap
+from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.tensors import TensorTable, requires_grad
+from gradscope.errors import CaptureError, NoGraph, SeedError
+from gradscope.graphing.initial_gradient import implicit_gradient
+from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.roots import (
+    last_made,
+    no_graph,
+    nothing_requires_grad,
+    only_result,
+    result_root,
+)
+from gradscope.model.report import BackwardPass, Graph
+from gradscope.recording.names import ModuleNames, Scopes
+
+
+def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> Case:
+    """The case of a program that ended without one.
+
+    Raises:
+        GradscopeError: when it left nothing to say.
+    """
+    root, note = _root(tap, scopes, value, error)
+    if root is None:
+        return _empty_case(tap, scopes, note)
+    probe = Probe([root], tap, scopes, Detail())
+    passes: list[BackwardPass] = []
+    try:
+        passes.append(probe.own_pass(implicit_gradient(root)))
+    except (SeedError, CaptureError) as problem:
+        note = f"{note}; no gradient was sent through it: {problem.what}"
+    report = probe.report(passes)
+    walked = probe.walked
+    sequences = {
+        node._sequence_nr(): position
+        for position, node in enumerate(walked.nodes)
+        if not is_leaf(node)
+    }
+    tap.cuts.mark(sequences, [root])
+    leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
+    modules = ModuleNames(scopes, tap.modules)
+    return Case(
+        graph=with_counts(tap, report.graph, sequences),
+        origins=Origins(report.graph.origins, tap.sources, tap.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, ()),
+        leaf_numbers=_numbered(leaves),
+        passes=report.passes,
+        notes=[note],
+        held=[*(leaf for leaf in leaves if leaf is not None), *tap.learners.used_leaves()],
+    )
+
+
+def _numbered(leaves: list[torch.Tensor | None]) -> TensorTable[int]:
+    numbers: TensorTable[int] = TensorTable(len(leaves))
+    for number, leaf in enumerate(leaves):
+        if leaf is not None:
+            numbers[leaf] = number
+    return numbers
+
+
+def _root(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> tuple[Any, str]:
+    if error is not None:
+        last = last_made(tap)
+        note = f"the program ended with {type(error).__name__} before any backward call"
+        if last is not None:
+            return last, f"{note}; this is the graph of the last result it had made by then"
+        return None, note
+    if isinstance(value, torch.Tensor):
+        root: Any = value if requires_grad(value) else None
+    else:
+        root = result_root(value, "the target")
+    root = only_result(tap, scopes) if root is None else root
+    if root is None:
+        raise _nothing(tap)
+    who = "the main thread" if tap.elsewhere else "the program"
+    return root, f"{who} never called backward; this is the graph of the result that it left"
+
+
+def _nothing(tap: Tap) -> NoGraph:
+    """Why there is nothing to examine, and what to do."""
+    if tap.elsewhere:
+        return NoGraph(
+            "nothing to examine: backward was called in other threads only, and just the main "
+            "thread is watched",
+            "call the training from the main thread, or name its function: FILE.py::FUNCTION",
+        )
+    if nothing_requires_grad(tap):
+        return no_graph(tap)
+    return NoGraph(
+        "nothing to examine: the program never called backward in this process, and kept no "
+        "result that requires grad",
+        "name a function that returns its loss: FILE.py::FUNCTION",
+    )
+
+
+def _empty_case(tap: Tap, scopes: Scopes, note: str) -> Case:
+    modules = ModuleNames(scopes, tap.modules)
+    return Case(
+        graph=Graph((), (), (), ()),
+        origins=Origins((), tap.sources, tap.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, ()),
+        leaf_numbers=TensorTable(0),
+        notes=[note],
+    )

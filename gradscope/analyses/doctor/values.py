@@ -1,0 +1,234 @@
+"""NaN and infinity in forward: which results hold them, and where they came in from outside.
+
+On the CPU a result is summed as soon as it is there, and counted only where the sum is not finite;
+on other devices the sums wait until the backward call.  Knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradscope.autograd.nodes import is_leaf, leaf_of
+from gradscope.autograd.summary import readable, reducible
+from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
+from gradscope.recording.torch_call import Seen
+
+MAX_PLAIN = 2_000
+"""Results without history that are checked between two backward calls."""
+
+MAX_KEPT = 20_000
+"""Results that are remembered."""
+
+MAX_FINE = 200_000
+"""Nodes that are remembered for having a finite result."""
+
+MAX_TENSORS = 16
+"""Results of one call that are checked, and operands that are looked at for where a NaN came
+from."""
+
+_MOVING = """cat concat stack gather index_select index getitem embedding pad repeat expand clone
+    contiguous detach flip roll chunk split unbind transpose permute reshape view unsqueeze squeeze
+    flatten tril triu T float double where masked_fill masked_fill_"""
+_BOUNDED = """relu relu6 leaky_relu elu gelu silu mish softplus sigmoid logsigmoid tanh hardtanh
+    hardsigmoid hardswish clamp clamp_min clamp_max maximum minimum max min neg abs dropout"""
+PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
+"""Functions whose results are finite where their operands are, but for infinities put in on
+purpose; they are looked at only on the way of a NaN."""
+
+_WIDE = (torch.float32, torch.float64)
+
+_DIVISIONS = ("div", "truediv")
+_PRODUCTS = ("mul", "rmul")
+
+MAX_BEHIND = 1_000
+"""Nodes behind an operand that are searched for where its NaN came from."""
+
+Counts = tuple[int, int]
+
+
+@dataclass
+class Taken:
+    """An operand without history that held NaN or infinity when a call in the graph took it."""
+
+    sequence: int
+    place: int
+    tensor: TensorRef
+    made: int
+    counts: Counts
+    size: int
+
+
+@dataclass
+class Values:
+    """What is known of non-finite values since the last backward call.
+
+    ``half``: some result was float16.
+    """
+
+    counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
+    taken: list[Taken] = field(default_factory=list)
+    half: bool = False
+    _plain: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_KEPT))
+    _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
+    _fine: set[int] = field(default_factory=set)
+    _left: int = MAX_PLAIN
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is known that is not finite."""
+        return not self.counts and not self._plain
+
+    def is_fine(self, out: Any, sequence: int) -> bool:
+        """Whether the result of this node is known to be finite at once: an ordinary tensor on the
+        CPU.  Nothing else is noted here."""
+        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
+            return False
+        if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
+            return False
+        if len(self._fine) < MAX_FINE:
+            self._fine.add(sequence)
+        return True
+
+    def note(self, seen: Seen) -> None:
+        """Check the results of a call."""
+        if self.is_clean and _passes(seen):
+            return
+        for out in seen.results[:MAX_TENSORS]:
+            dtype = out.dtype
+            if not (dtype.is_floating_point or dtype.is_complex):
+                continue
+            if not requires_grad(out):
+                if self._left > 0:
+                    self._note_plain(seen, out)
+            elif seen.in_graph:
+                self.half |= dtype is torch.float16
+                self._note_made(seen, out)
+
+    def resolve(self) -> None:
+        """Read what waits on other devices; one wait in all."""
+        if not self._waiting:
+            return
+        sums = torch.stack([total.detach().double().cpu() for _, _, total in self._waiting])
+        for (sequence, output, _), total in zip(self._waiting, sums.tolist(), strict=True):
+            if not math.isfinite(total):
+                self.counts[sequence, output] = (int(math.isnan(total)), int(math.isinf(total)))
+        self._waiting.clear()
+
+    def start_step(self) -> None:
+        """A backward call has been made: forget the step, keep what the data held before it."""
+        self.counts.clear()
+        self.taken.clear()
+        self._fine.clear()
+        self.half = False
+        self._waiting.clear()
+        self._left = MAX_PLAIN
+        self._plain.forget_dead()
+
+    def _note_made(self, seen: Seen, out: torch.Tensor) -> None:
+        # A view holds what was checked when it was made; it matters only on the way of a NaN.
+        if out._is_view() and not self.counts:
+            return
+        if not out.is_cpu:
+            self._wait(out)
+            return
+        counts = count(out)
+        if counts is None and len(self._fine) < MAX_FINE:
+            self._fine.add(seen.made[1] - 1)
+        node = grad_fn_of(out)
+        if counts is None or node is None or len(self.counts) >= MAX_KEPT:
+            return
+        sequence = node._sequence_nr()
+        self.counts[sequence, out.output_nr] = counts
+        self._note_operands(seen, sequence)
+
+    def _wait(self, out: torch.Tensor) -> None:
+        made = grad_fn_of(out) if readable(out) else None
+        if made is not None and len(self._waiting) < MAX_KEPT:
+            sequence = made._sequence_nr()
+            total = reducible(out.detach()).sum().abs()
+            self._waiting.append((sequence, out.output_nr, total))
+
+    def _note_operands(self, seen: Seen, sequence: int) -> None:
+        for tensor in seen.operands:
+            counts = count(tensor) if tensor.is_floating_point() else None
+            if counts is not None and grad_fn_of(tensor) is None:
+                self._take(tensor, counts, sequence, seen.place)
+            elif counts is not None:
+                self._look_behind(tensor, counts, seen.place)
+
+    def _take(self, tensor: torch.Tensor, counts: Counts, sequence: int, place: int) -> None:
+        if len(self.taken) < MAX_KEPT:
+            source = self._source(tensor)
+            made = -1 if source is None else source
+            reference = TensorRef(tensor)
+            self.taken.append(Taken(sequence, place, reference, made, counts, tensor.numel()))
+
+    def _look_behind(self, tensor: torch.Tensor, counts: Counts, place: int) -> None:
+        """An operand may have come through functions that only pass things on: from where?"""
+        node: Any = grad_fn_of(tensor)
+        output = tensor.output_nr
+        for _ in range(MAX_BEHIND):
+            sequence = node._sequence_nr()
+            if sequence in self._fine or (sequence, output) in self.counts:
+                return
+            self.counts[sequence, output] = counts
+            behind = [target for target in node.next_functions if target[0] is not None]
+            for leaf in (leaf_of(target) for target, _ in behind):
+                bad = None if leaf is None else count(leaf)
+                if leaf is not None and bad is not None:
+                    self._take(leaf, bad, sequence, place)
+            # Infinity may have been put in right here, on purpose.
+            if len(behind) != 1 or is_leaf(behind[0][0]) or not counts[0]:
+                return
+            node, output = behind[0]
+
+    def _note_plain(self, seen: Seen, out: torch.Tensor) -> None:
+        source = self._first_source(seen.operands[:MAX_TENSORS]) if self._plain else None
+        if source is None and out._is_view():
+            return
+        self._left -= 1
+        if count(out) is not None:
+            self._plain[out] = seen.place if source is None else source
+
+    def _first_source(self, operands: list[torch.Tensor]) -> int | None:
+        return next((found for found in map(self._source, operands) if found is not None), None)
+
+    def _source(self, tensor: torch.Tensor) -> int | None:
+        """The place where the first non-finite value in a tensor without history was made."""
+        for candidate in (tensor, tensor._base):
+            known = self._plain.get(candidate)
+            if known is not None:
+                return known
+        return None
+
+
+def _passes(seen: Seen) -> bool:
+    """Whether the result of a call is finite where its operands are."""
+    if seen.function in PASSING:
+        return True
+    factor = seen.args[1] if len(seen.args) == 2 else None
+    if not isinstance(factor, (int, float)):
+        return False
+    divides = seen.function in _DIVISIONS and abs(factor) >= 1
+    return divides or (seen.function in _PRODUCTS and abs(factor) <= 1)
+
+
+def count(tensor: torch.Tensor) -> Counts | None:
+    """How many elements are NaN and infinite; None where all are finite or cannot be read."""
+    return read_counts(tensor) if readable(tensor) else None
+
+
+def read_counts(tensor: torch.Tensor) -> Counts | None:
+    """As :func:`count`, of a tensor that can be read."""
+    still = reducible(tensor.detach())
+    total = still.sum().item()
+    if isinstance(total, complex):
+        total = abs(total)
+    if math.isfinite(total):
+        return None
+    nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
+    return (nan, inf) if nan or inf else None  # the sum alone may overflow

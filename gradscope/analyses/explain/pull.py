@@ -1,0 +1,239 @@
+"""Gradients pulled back through nodes by calling them one by one, without torch's engine.
+
+A live node is its derivative: called with upstream gradients it returns what it sends on, and keeps
+what it saved.  No hook of the program runs and no ``.grad`` is touched, so this may be done as
+often as an explanation needs it.  Nodes whose call could change the program are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd import saved
+from gradscope.autograd.isolation import own_pass
+from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
+from gradscope.autograd.summary import name_of, readable
+from gradscope.autograd.walk import Walked
+from gradscope.escaping import first_line
+
+Gradient = torch.Tensor | None
+
+Place = tuple[int, int]
+"""A node and one of its outputs."""
+
+_WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
+_CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write", "put"}
+"""What code does, or calls, that something outside of it would notice."""
+
+_HIDING = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
+
+
+class CannotCall(Exception):
+    """A node cannot be called on its own; the text says why, and of which node."""
+
+
+class Puller:
+    """Calls the nodes of one walked graph.
+
+    Args:
+        walked: the graph.
+        roots: the places where backward starts.
+    """
+
+    def __init__(self, walked: Walked, roots: Iterable[Place]) -> None:
+        self.walked = walked
+        self.leaving: list[list[int]] = [[] for _ in walked.nodes]
+        for number, (source, *_) in enumerate(walked.edges):
+            self.leaving[source].append(number)
+        self._reached = {(target, output) for _, _, target, output in walked.edges} | {*roots}
+        self._refusals: dict[int, str] = {}
+
+    def call(self, number: int, gradients: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+        """What a node sends along each of its edges for the gradients at its outputs.
+
+        Args:
+            number: the node's position.
+            gradients: for its outputs, by number, in the shape and dtype of each; others are
+                undefined.
+
+        Returns:
+            For each edge that a gradient is sent along, that gradient as it arrives.
+
+        Raises:
+            CannotCall: saying why.
+        """
+        node = self.walked.nodes[number]
+        reason = self._refusal(number)
+        if reason:
+            raise CannotCall(reason)
+        try:
+            sent = _run(node, self._arranged(number, gradients))
+            return {
+                edge: _fitted(sent[self.walked.edges[edge][1]], self.target(edge))
+                for edge in self.leaving[number]
+                if sent[self.walked.edges[edge][1]] is not None
+            }
+        except CannotCall:
+            raise
+        except Exception as error:
+            # Torch's messages go on with advice that is not for somebody who only looks.
+            said = first_line(error).partition(". ")[0].rstrip(".")
+            text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
+            raise CannotCall(text) from error
+
+    def sweep(
+        self, seeds: Mapping[Place, torch.Tensor], through: Iterable[int]
+    ) -> dict[int, torch.Tensor]:
+        """Pull gradients back through a part of the graph; what arrives at its leaves.
+
+        Args:
+            seeds: the gradients to start with.
+            through: the nodes to go through, in order; those that are leaves answer.
+
+        Raises:
+            CannotCall: at the first node that cannot be called.
+        """
+        waiting: dict[Place, torch.Tensor] = dict(seeds)
+        found: dict[int, torch.Tensor] = {}
+        for number in through:
+            node = self.walked.nodes[number]
+            arrived = {
+                output: waiting.pop((number, output))
+                for output in range(max(len(outputs_of(node)), 1))
+                if (number, output) in waiting
+            }
+            if is_leaf(node):
+                if arrived:
+                    found[number] = arrived[0]
+            elif arrived:
+                for edge, gradient in self.call(number, arrived).items():
+                    _, _, target, output = self.walked.edges[edge]
+                    known = waiting.get((target, output))
+                    waiting[target, output] = gradient if known is None else known + gradient
+        return found
+
+    def shape(self, number: int, output: int) -> Any:
+        """Shape, dtype and device of the gradient that a node takes for an output; None where torch
+        does not say."""
+        node: Any = self.walked.nodes[number]
+        if is_leaf(node):
+            return node.variable
+        described = outputs_of(node)
+        return described[output] if output < len(described) else None
+
+    def target(self, edge: int) -> Any:
+        """As :meth:`shape`, of the gradient that flows along an edge."""
+        _, _, target, output = self.walked.edges[edge]
+        return self.shape(target, output)
+
+    def _arranged(self, number: int, gradients: Mapping[int, torch.Tensor]) -> list[Gradient]:
+        """The arguments of the call: zeros for an output that backward brings a gradient to, but
+        that gets none now.
+
+        Torch's own nodes may compute with another formula, and another result, where a gradient is
+        undefined, as that of group_norm does; so what is defined here is what is defined in
+        backward. A custom Function gets zeros for all others, as torch makes them.
+        """
+        node = self.walked.nodes[number]
+        described = outputs_of(node)
+        size = max(len(described), max(gradients, default=0) + 1)
+        given: list[Gradient] = [gradients.get(output) for output in range(size)]
+        is_custom = isinstance(node, BackwardCFunction)
+        for output, like in enumerate(described):
+            one = given[output]
+            if one is None and (is_custom or (number, output) in self._reached):
+                given[output] = torch.zeros(tuple(like.shape), dtype=like.dtype, device=like.device)
+            elif one is not None and is_custom:
+                given[output] = one.clone()  # a function of the program may overwrite it
+        return given
+
+    def _refusal(self, number: int) -> str:
+        if number not in self._refusals:
+            self._refusals[number] = _refusal(self.walked.nodes[number])
+        return self._refusals[number]
+
+
+def _refusal(node: LiveNode) -> str:
+    """Why a node must not be called, or ""."""
+    name = op_name(node)
+    if any(part in torch_name(node) for part in _HIDING):
+        return f"{name} hides operations, and running it again would run them again"
+    if saved.is_packed(node):
+        return (
+            f"what {name} saved was packed by saved_tensors_hooks (as checkpoint does), and "
+            "unpacking it would run that code again"
+        )
+    if saved.is_released(node):
+        return f"the memory of what {name} saved has been given back"
+    if isinstance(node, BackwardCFunction):
+        code = backward_code(node)
+        if code is None or _is_noticed(code):
+            return f"running the backward of {name} once more could change the program"
+    return ""
+
+
+def backward_code(node: Any) -> CodeType | None:
+    """The code of a custom Function's own backward; None where it is not python."""
+    forward = getattr(node, "_forward_cls", None)
+    method = getattr(forward, "backward", None)
+    if getattr(method, "__func__", method) is torch.autograd.Function.backward:
+        method = getattr(forward, "vjp", None)  # the other name under which it may be written
+    method = getattr(method, "__wrapped__", method)
+    return getattr(method, "__code__", None)
+
+
+def _is_noticed(code: CodeType) -> bool:
+    written = any(step.opname in _WRITES for step in dis.get_instructions(code))
+    return written or bool(_CHANGES & set(code.co_names))
+
+
+def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
+    with torch.no_grad():
+        if not isinstance(node, BackwardCFunction):
+            sent = node(*gradients)
+        else:
+            # A custom backward may print; that belongs to the program's own pass.
+            apply: Any = node.apply
+            with contextlib.redirect_stdout(io.StringIO()), own_pass():
+                sent = apply(*gradients)
+    return sent if isinstance(sent, tuple) else (sent,)
+
+
+def _fitted(gradient: Any, like: Any) -> torch.Tensor:
+    """A gradient as the engine delivers it: summed over broadcast dimensions, in the operand's
+    dtype; dense."""
+    if gradient.layout is torch.sparse_coo:
+        gradient = gradient.to_dense()
+    elif gradient.layout is torch.strided and gradient._is_zerotensor():
+        gradient = gradient.clone()  # zeros that are written out
+    check_numbers(gradient)
+    if like is None:
+        return gradient  # type: ignore[no-any-return]
+    shape = tuple(like.shape)
+    if tuple(gradient.shape) != shape:
+        gradient = gradient.sum_to_size(shape)
+    return gradient.to(like.dtype)  # type: ignore[no-any-return]
+
+
+def check_numbers(gradient: torch.Tensor) -> None:
+    """Refuse a gradient that has no numbers to follow, or that a class of the program computes.
+
+    Raises:
+        CannotCall: always then.
+    """
+    if not readable(gradient):
+        kind = "meta" if gradient.device.type == "meta" else name_of(gradient.layout)
+        if gradient.is_nested:
+            kind = "nested"
+        elif type(gradient) is not torch.Tensor:
+            kind = type(gradient).__name__
+        raise CannotCall(f"a gradient on the way is a tensor of another kind ({kind})")

@@ -1,0 +1,126 @@
+"""An explanation of a live graph, put together; see :mod:`gradscope.model.explanation` for what it
+holds.
+
+Runs before the program's own backward, while everything that was saved for it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import torch
+
+from gradscope.analyses.explain.asked import SMALL_GRAPH, between, check_node, chosen_leaves
+from gradscope.analyses.explain.formulas import formulas
+from gradscope.analyses.explain.locals import local_derivatives
+from gradscope.analyses.explain.paths import ways
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers
+from gradscope.analyses.explain.request import Explain
+from gradscope.analyses.explain.rules import Rules, constants
+from gradscope.analyses.explain.weights import Wanted, weights
+from gradscope.autograd.calls import edge_of
+from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.nodes import is_leaf
+from gradscope.graphing.probe import given
+from gradscope.graphing.study import Live
+from gradscope.model.explanation import Explanation, Step, Ways
+from gradscope.model.report import Graph
+
+MOST_STEPS = 2_000
+"""Steps explained at most."""
+
+
+def study(live: Live, asked: Explain) -> Explanation:
+    """Explain what was asked for.
+
+    Raises:
+        NoSuchLeaf: when the leaf or node is not there.
+        TooLarge: when a whole Jacobian was asked for and is too large to read.
+    """
+    with functions_off():
+        return _Study(live, asked).explain()
+
+
+@dataclass
+class _Study:
+    live: Live
+    asked: Explain
+
+    def __post_init__(self) -> None:
+        self.graph: Graph = self.live.probe.graph
+        walked = self.live.probe.walked
+        roots = map(edge_of, self.live.roots)
+        self.puller = Puller(walked, [(walked.index[node], output) for node, output in roots])
+        self.rules = Rules(formulas(self.asked.cache), self.live.recorder.sources)
+
+    def explain(self) -> Explanation:
+        """The whole of it."""
+        asked = self.asked
+        if asked.node is not None:
+            check_node(self.graph, asked.node)
+            at_leaf = self.graph.nodes[asked.node].kind == "leaf"
+            steps = [] if at_leaf else [self._step(asked.node)]
+            return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
+        leaves = chosen_leaves(self.live, asked)
+        through = between(self.graph, leaves)
+        seeds = []
+        try:
+            seeds = self._seeds()
+            found = ways(self.puller, self.graph, seeds, through, leaves)
+        except CannotCall as error:
+            found = tuple(Ways(leaf, "0", why=str(error)) for leaf in leaves)
+        steps = [self._step(node) for node in self._nodes(through, found)]
+        wanted = Wanted(leaves, through, asked.jacobian)
+        return Explanation(
+            steps=tuple(steps),
+            rules=tuple(self.rules.rules),
+            leaves=tuple(leaves),
+            ways=found,
+            weights=weights(self.puller, self.graph, seeds, wanted) if seeds else None,
+            asked=asked.leaf is not None,
+            jacobian=asked.jacobian,
+            everything=asked.everything,
+        )
+
+    def _seeds(self) -> list[tuple[Place, torch.Tensor]]:
+        """Where backward starts and with what; empty where torch would refuse to start.
+
+        Raises:
+            CannotCall: when such a gradient has no numbers.
+        """
+        index = self.live.probe.walked.index
+        found = []
+        for root, gradient in zip(self.live.roots, self.live.gradients, strict=True):
+            node, output = edge_of(root)
+            seed = given(root, gradient)
+            if seed is None:
+                return []
+            check_numbers(seed)
+            found.append(((index[node], output), seed.detach()))
+        return found
+
+    def _nodes(self, through: Sequence[int], found: Sequence[Ways]) -> list[int]:
+        """The nodes that get a step: all of a small graph, else those on the strongest path."""
+        nodes = [node for node in through if not is_leaf(self.live.probe.walked.nodes[node])]
+        if len(self.graph.nodes) <= SMALL_GRAPH or self.asked.everything:
+            return nodes[:MOST_STEPS]
+        edges = {edge for one in found for path in one.paths[:1] for edge in path.edges}
+        on_path = {self.graph.edges[edge].source for edge in edges}
+        return [node for node in nodes if node in on_path][:MOST_STEPS] or nodes[:SMALL_GRAPH]
+
+    def _step(self, number: int) -> Step:
+        node = self.live.probe.walked.nodes[number]
+        step = Step(
+            node=number,
+            rule=self.rules.number(node),
+            arguments=self.rules.arguments(node),
+            constants=constants(node),
+            listing=self.rules.listing(node),
+        )
+        try:
+            found = local_derivatives(self.puller, number)
+        except CannotCall as error:
+            return msgspec.structs.replace(step, why=str(error))
+        return msgspec.structs.replace(step, locals=found)

@@ -1,0 +1,151 @@
+"""Counts what a graph keeps alive for backward, and changes none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import torch
+
+from gradscope.analyses.memory.ledger import Entry, Ledger, key_of
+from gradscope.analyses.memory.owners import leaf_tensors, owners
+from gradscope.analyses.memory.peak import Peaks, awaited
+from gradscope.analyses.memory.request import MemoryStudy
+from gradscope.analyses.memory.twins import Candidate, twins
+from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.saved import (
+    Slot,
+    attributes,
+    checkpoint_inputs,
+    is_closed,
+    require_readable_slots,
+    slots,
+    tensors_in,
+)
+from gradscope.autograd.summary import name_of, shape_of
+from gradscope.errors import CaptureError
+from gradscope.graphing.blame import where
+from gradscope.graphing.study import Live
+from gradscope.model.memory import Hidden, Holding, Kept, Memory, Twin
+
+
+def study(live: Live, _asked: MemoryStudy) -> Memory:
+    """What autograd keeps alive for the graph, counted by unique storage.
+
+    Raises:
+        CaptureError: when an earlier backward call has freed all of it, or this torch cannot tell.
+    """
+    require_readable_slots()
+    # Tensors of a class of the program, and those of lazy modules, answer what is asked of them
+    # by code of their own; no code of the program is run here.
+    with functions_off():
+        return _counted(live)
+
+
+def _counted(live: Live) -> Memory:
+    count = _Count(live)
+    count.take_all()
+    if count.freed and not count.entries():
+        raise _freed(live, count.freed[0])
+    entries = count.entries()
+    known = owners(live)
+    kept = tuple(_kept(entry, *known.get(key_of(entry.storage), (None, ""))) for entry in entries)
+    return Memory(
+        kept=kept,
+        twins=_twins(live, entries),
+        hidden=tuple(count.hidden),
+        freed=tuple(count.freed),
+        peaks=awaited({one.device for one in kept}),
+    )
+
+
+def follow(answer: Memory) -> Callable[[], Memory] | None:
+    """Look at the peak while the program's own call runs; None where no device keeps one."""
+    peaks = Peaks(answer.peaks)
+    return (lambda: msgspec.structs.replace(answer, peaks=peaks.read())) if peaks else None
+
+
+class _Count:
+    """One pass over the nodes of a graph."""
+
+    def __init__(self, live: Live) -> None:
+        self._nodes = live.probe.walked.nodes
+        self._ledger = Ledger()
+        self.hidden: list[Hidden] = []
+        self.freed: list[int] = []
+
+    def entries(self) -> list[Entry]:
+        return self._ledger.entries()
+
+    def take_all(self) -> None:
+        # In the order in which they were made, so that a storage goes to who saved it first.
+        order = sorted(range(len(self._nodes)), key=lambda n: self._nodes[n]._sequence_nr())
+        for number in order:
+            found = list(slots(self._nodes[number]))
+            if any(slot.freed for slot in found):
+                self.freed.append(number)
+            for slot in found:
+                self._take(number, slot)
+            if is_closed(self._nodes[number]):
+                self.hidden.append(Hidden(number, "", "in-place changes of views"))
+        # Last, so that what a ctx saved properly does not count as its attribute.
+        for number in order:
+            for name, tensor in attributes(self._nodes[number]):
+                self._add(tensor, "attribute", (number, name))
+
+    def _take(self, number: int, slot: Slot) -> None:
+        if slot.freed:
+            return
+        if slot.hook is None:
+            self._add(slot.content, "activation", (number, slot.name))
+            return
+        inputs = checkpoint_inputs(slot.hook)
+        hook = getattr(slot.hook, "__qualname__", type(slot.hook).__name__)
+        self.hidden.append(Hidden(number, slot.name, hook, recomputed=inputs is not None))
+        for one in inputs or ():
+            if one.hook is None:
+                self._add(one.content, "activation", (number, one.name))
+        for tensor in tensors_in(slot.content):
+            self._add(tensor, "packed", (number, slot.name))
+
+    def _add(self, tensor: torch.Tensor, holding: Holding, holder: tuple[int, str]) -> None:
+        reason = self._ledger.add(tensor, holding, holder)
+        if reason:
+            self.hidden.append(Hidden(*holder, reason))
+
+
+def _kept(entry: Entry, owned: Holding | None, name: str) -> Kept:
+    return Kept(
+        bytes=entry.bytes,
+        used=entry.used,
+        shape=shape_of(entry.tensor),
+        dtype=name_of(entry.tensor.dtype),
+        device=str(entry.tensor.device),
+        holding=owned or entry.holding,
+        holders=tuple(dict.fromkeys(entry.holders)),
+        name=name,
+    )
+
+
+def _twins(live: Live, entries: list[Entry]) -> tuple[Twin, ...]:
+    """Copies among what is kept, and of leaves: the cast of a weight is kept, the weight is not."""
+    candidates = [Candidate(number, entry.tensor) for number, entry in enumerate(entries)]
+    known = {key_of(entry.storage) for entry in entries}
+    for position, leaf in leaf_tensors(live):
+        if key_of(leaf.untyped_storage()) not in known:
+            candidates.append(Candidate(-1 - position, leaf))
+    return tuple(
+        Twin(copy, of=original) if original >= 0 else Twin(copy, leaf=-1 - original)
+        for copy, original in twins(candidates)
+        if copy >= 0
+    )
+
+
+def _freed(live: Live, number: int) -> CaptureError:
+    node = live.probe.walked.nodes[number]
+    site = live.recorder.freed.by(node._sequence_nr())
+    by = where(site, live.recorder) if site else "an earlier backward call"
+    return CaptureError(
+        f"nothing is kept any more: {by} has freed this graph",
+        "look at that call instead (--call N), or pass retain_graph=True to it",
+    )

@@ -1,0 +1,141 @@
+"""The program's own backward calls, in one form whichever way they were made.
+
+``Tensor.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad`` take the same things
+under different names.  Knows nothing of graphs or Reports.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd.isolation import functions_off, own_pass
+from gradscope.autograd.tensors import is_functorch_wrapped, requires_grad
+
+
+@dataclass
+class BackwardCall:
+    """One call, not yet made.
+
+    ``roots`` and ``gradients`` are as the program gave them, one gradient (or None) a root.
+    ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch
+    and cannot be read on the way.  ``frame`` is the program's frame that made the call.
+    """
+
+    roots: list[torch.Tensor | GradientEdge]
+    gradients: list[torch.Tensor | None]
+    inputs: list[torch.Tensor | GradientEdge]
+    accumulates: bool
+    retain_graph: bool
+    create_graph: bool
+    batched: bool
+    frame: FrameType
+    _bound: inspect.BoundArguments
+    _function: Callable[..., Any]
+
+    @classmethod
+    def parse(
+        cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> BackwardCall | None:
+        """Read the arguments of a call; None when torch itself would refuse them, or when it is a
+        detail of ``torch.func``."""
+        try:
+            bound = inspect.signature(function).bind(*args, **kwargs)
+        except TypeError:
+            return None
+        bound.apply_defaults()
+        given = bound.arguments
+        # Only ``torch.autograd.grad`` names its roots "outputs".
+        accumulates = "outputs" not in given
+        # The same three things, as the three functions name them.
+        roots = _as_list(given.get("self", given.get("tensors", given.get("outputs"))))
+        gradients = given.get("gradient", given.get("grad_tensors", given.get("grad_outputs")))
+        create_graph = bool(given.get("create_graph"))
+        retain = given.get("retain_graph")
+        # No gradient at all is allowed for every root of one element.
+        seeds = _as_list(gradients) or [None] * len(roots)
+        inputs = _as_list(given.get("inputs"))
+        if len(seeds) != len(roots) or not all(map(_differentiable, roots)):
+            return None
+        if _is_of_a_transform([*roots, *inputs]):
+            return None
+        return cls(
+            roots=roots,
+            gradients=seeds,
+            inputs=inputs,
+            accumulates=accumulates,
+            retain_graph=create_graph if retain is None else bool(retain),
+            create_graph=create_graph,
+            batched=bool(given.get("is_grads_batched")),
+            frame=frame,
+            _bound=bound,
+            _function=function,
+        )
+
+    def run(self, retain_graph: bool | None = None) -> Any:
+        """Make the call as the program meant it, except that the graph may be kept for later."""
+        if retain_graph is not None:
+            self._bound.arguments["retain_graph"] = retain_graph
+        return self._function(*self._bound.args, **self._bound.kwargs)
+
+
+def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
+    """The node and output number where the gradient of a tensor arrives (also of a leaf)."""
+    if isinstance(root, GradientEdge):
+        return root.node, root.output_nr
+    with functions_off():
+        try:
+            edge = get_gradient_edge(root)
+        except RuntimeError:  # torch makes a view of a leaf, and sparse and nested ones have none
+            with torch.enable_grad():
+                copy: Any = root.clone()
+            return copy.grad_fn.next_functions[0]  # type: ignore[no-any-return]
+    return edge.node, edge.output_nr
+
+
+def own_grad(
+    roots: Iterable[torch.Tensor | GradientEdge],
+    inputs: Iterable[torch.Tensor],
+    gradients: Iterable[torch.Tensor | None],
+    retain_graph: bool = True,
+    create_graph: bool = False,
+) -> tuple[torch.Tensor | None, ...]:
+    """``torch.autograd.grad`` for a pass of ours: what the program put into the graph runs as it
+    would in a pass of its own, but classes of its tensors do not hear of the call."""
+    # Of a gradient from edge to edge torch tells no class.
+    starts, ends = ([GradientEdge(*edge_of(one)) for one in of] for of in (roots, inputs))
+    with own_pass():
+        return torch.autograd.grad(
+            starts, ends, list(gradients), retain_graph, create_graph, allow_unused=True
+        )
+
+
+def _differentiable(root: object) -> bool:
+    return isinstance(root, GradientEdge) or (
+        isinstance(root, torch.Tensor) and requires_grad(root)
+    )
+
+
+def _is_of_a_transform(tensors: list[Any]) -> bool:
+    """Whether a pass is a detail of ``torch.func``, over tensors that nobody can walk.
+
+    What a transform wraps may outlive it: ``vjp`` returns a function that starts from such a shell.
+    """
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return True
+    return any(isinstance(one, torch.Tensor) and is_functorch_wrapped(one) for one in tensors)
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, (torch.Tensor, GradientEdge)):
+        return [value]
+    return list(value) if isinstance(value, Sequence) else [*value]

@@ -1,0 +1,263 @@
+"""Looking without being seen: no mode, no random number, no ``.grad`` of the program is touched.
+
+Knows nothing of graphs or of the Report.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.autograd import profiler
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+
+from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
+from gradscope.errors import Fault
+
+_cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
+mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
+push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+
+_record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
+
+_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+_pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
+
+
+def functions_off() -> AbstractContextManager[Any]:
+    """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
+    nor a profiler that the program has started."""
+    # Nearly always there is nobody else.
+    is_heard = profiler._is_profiler_enabled or _dispatch_modes()
+    return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
+
+
+functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
+"""While it is active, tensor classes of the program hear of torch calls again."""
+
+
+@contextmanager
+def own_pass() -> Iterator[None]:
+    """Around a backward pass of ours, or a part of one: the program's own backward functions run in
+    it as they do in the program's, and may do so again afterwards.
+
+    A backward function may go through a graph of its own, which its forward has left for it.  That
+    graph is there for one pass, unless torch is told to retain it.
+    """
+    autograd: Any = torch.autograd
+    original = autograd._engine_run_backward
+
+    def run(roots: Any, gradients: Any, _retain: Any, *rest: Any, **options: Any) -> Any:
+        return original(roots, gradients, True, *rest, **options)
+
+    autograd._engine_run_backward = run
+    try:
+        with functions_on():
+            yield
+    finally:
+        autograd._engine_run_backward = original
+
+
+def fault_of(error: Exception) -> Fault:
+    """The fault behind an exception that came while our code ran in the middle of the program.
+
+    Raises:
+        Exception: that very exception, where a signal handler of the program has raised it: python
+            runs handlers wherever it happens to be, and the program waits for it, as for a timeout.
+    """
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code in handlers:
+            raise error
+        step = step.tb_next
+    return Fault.of(error)
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+class Aside:
+    """Around what we do in the middle of the program: nobody sees it, and nothing of it is raised.
+
+    Args:
+        note_fault: told of what would have been.
+    """
+
+    def __init__(self, note_fault: Callable[[Exception], None]) -> None:
+        self._note_fault = note_fault
+
+    def __enter__(self) -> None:
+        self._off = functions_off()
+        self._off.__enter__()
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        self._off.__exit__(None, None, None)
+        if not isinstance(error, Exception):
+            return False
+        self._note_fault(error)  # which may raise what is the program's own
+        return True
+
+
+class _Depth(threading.local):
+    depth = 0
+
+
+_unprofiled = _Depth()
+"""How many blocks of this thread are in no profile."""
+
+
+class _Unnoticed:
+    """As ``DisableTorchFunction``, and what is computed inside is in no profile, and reaches no
+    dispatch mode."""
+
+    def __enter__(self) -> None:
+        self._off = torch._C.DisableTorchFunction()
+        self._dispatch = _disable_current_modes() if _dispatch_modes() else nullcontext()
+        self._off.__enter__()
+        self._dispatch.__enter__()
+        self._is_profiled = profiler._is_profiler_enabled
+        if self._is_profiled:
+            _unprofiled.depth += 1
+            _record_functions(False)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_profiled:
+            _unprofiled.depth -= 1
+            # Torch does not tell whether it records already, and these blocks stand in one another.
+            _record_functions(not _unprofiled.depth)
+        self._dispatch.__exit__(None, None, None)
+        self._off.__exit__(None, None, None)
+
+
+def take_out(mode: TorchFunctionMode) -> list[TorchFunctionMode] | None:
+    """Take one mode off the stack, wherever it is; returns those above it, None if it is not on.
+
+    The program may have entered modes of its own since, and not left them: they stay.
+    """
+    stack = mode_stack()
+    if mode not in stack:
+        return None
+    above = stack[stack.index(mode) + 1 :]
+    _pop(len(above) + 1)
+    _push(above)
+    return above
+
+
+def put_back(mode: TorchFunctionMode, above: list[TorchFunctionMode] | None) -> None:
+    """Undo :func:`take_out`, which returned ``above``."""
+    if above is not None:
+        _pop(len(above))
+        _push([mode, *above])
+
+
+@contextmanager
+def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
+    """While the block runs, this mode does not see torch calls; others still do."""
+    above = take_out(mode)
+    try:
+        yield
+    finally:
+        put_back(mode, above)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Torch calls in the block reach no mode or tensor class of the program, are made in no
+    inference mode, and leave its random state alone.  Code of the program that is to run as it
+    would by itself, as its hooks do, needs :func:`functions_on` inside."""
+    states = _random_states()
+    modes = mode_stack()
+    _pop(len(modes))
+    try:
+        with torch.inference_mode(False), functions_off():
+            yield
+    finally:
+        _push(modes)
+        _restore(states)
+
+
+def _pop(count: int) -> None:
+    for _ in range(count):
+        _pop_mode()
+
+
+def _push(modes: list[TorchFunctionMode]) -> None:
+    for mode in modes:
+        push_mode(mode)
+
+
+@contextmanager
+def grads_preserved() -> Iterator[None]:
+    """Whatever backward does to ``.grad`` of any tensor in the block is undone."""
+    with functions_off():
+        kept = [_put_away(tensor) for tensor in _with_grad()]
+    try:
+        yield
+    finally:
+        with functions_off():
+            for one in kept:
+                _put_back(*one)
+
+
+def living_tensors() -> list[Any]:
+    """Every tensor that python knows of, found among all objects."""
+    # Comparing types with a set is what makes it quick to look at some 100,000 objects.
+    kinds: list[type] = [torch.Tensor]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    known = frozenset(kinds)
+    return [thing for thing in gc.get_objects() if type(thing) in known]
+
+
+def _with_grad() -> list[Any]:
+    """Every living tensor whose ``.grad`` a backward pass may set."""
+    # A checkpointed function reaches leaves that are in no graph, so it has to be all of them.
+    return [
+        tensor
+        for tensor in living_tensors()
+        if not is_functorch_wrapped(tensor)
+        and requires_grad(tensor)
+        and (is_leaf_tensor(tensor) or tensor.retains_grad)
+    ]
+
+
+def _put_away(tensor: Any) -> tuple[Any, torch.Tensor | None, dict[int, Any]]:
+    """Take ``.grad`` and the hooks that run when it is set off a tensor, and return them."""
+    grad, tensor.grad = tensor.grad, None
+    hooks = dict(tensor._post_accumulate_grad_hooks or ())
+    if hooks:
+        # An optimizer may live in such a hook; it would step on a gradient that nobody asked for.
+        tensor._post_accumulate_grad_hooks.clear()
+    return tensor, grad, hooks
+
+
+def _put_back(tensor: Any, grad: torch.Tensor | None, hooks: dict[int, Any]) -> None:
+    tensor.grad = grad
+    if hooks:
+        tensor._post_accumulate_grad_hooks.update(hooks)
+
+
+def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
+    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
+    cuda = torch.cuda.get_rng_state_all() if _cuda_is_used() else []
+    return torch.get_rng_state(), cuda
+
+
+def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
+    cpu, cuda = states
+    torch.set_rng_state(cpu)
+    if cuda:
+        torch.cuda.set_rng_state_all(cuda)

@@ -1,0 +1,216 @@
+"""What one live node holds for backward, slot by slot, without running a hook of the program.
+
+Reading ``node._saved_self`` unpacks it, which would run the program's saved-tensor hooks and
+compute a checkpoint again; torch's ``SavedTensor`` objects tell what is behind a slot without that.
+So a slot is unpacked only where no hook stands before it.  Before torch 2.13 nothing tells, and
+there slots are unpacked as they are.  Knows nothing of storages or graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd.nodes import slots_of
+from gradscope.autograd.tensors import dense_parts, has_memory
+from gradscope.errors import CaptureError
+
+_CHECKPOINT = "_checkpoint_hook."
+"""How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""
+
+
+class Slot(NamedTuple):
+    """One saved tensor: what lies there, and the hook that would turn it into the tensor, if any.
+
+    ``freed``: a backward call has been here.
+    """
+
+    name: str
+    content: Any = None
+    hook: Any = None
+    freed: bool = False
+
+
+def values(node: LiveNode) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
+    """The saved tensors of a node, by slot, as backward would read them; for those that it could
+    not read, torch's reason.  What a hook of the program has packed is left out."""
+    if isinstance(node, BackwardCFunction):
+        yield from _values_of_custom(node)
+        return
+    for name in slots_of(type(node)):
+        raw = getattr(node, _raw_name(name), None)
+        if raw is None or _is_packed(raw):
+            continue
+        label = name.removeprefix("_saved_")
+        try:
+            value = getattr(node, name)
+        except RuntimeError as error:
+            yield label, error
+            continue
+        for part, one in _numbered(label, value):
+            if isinstance(one, torch.Tensor):
+                yield part, one
+
+
+def value(node: LiveNode, slot: str) -> torch.Tensor | None:
+    """The tensor that a built-in node saved in a slot; None where there is none to be read."""
+    raw = getattr(node, f"_raw_saved_{slot}", None)
+    if raw is None or _is_packed(raw):
+        return None
+    try:
+        found = getattr(node, f"_saved_{slot}")
+    except RuntimeError:
+        return None
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def unchecked(node: LiveNode, slot: str) -> list[torch.Tensor]:
+    """The tensors behind a slot as they are now, also where torch no longer hands them out because
+    they were changed; all of a custom Function's, for torch does not say which one it means."""
+    if isinstance(node, BackwardCFunction):
+        saved = list(_raw_of_custom(node) or ())
+    else:
+        saved = [getattr(node, f"_raw_saved_{slot}", None)]
+    tensors = [getattr(raw, "data", None) for raw in saved]
+    return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
+
+
+def is_released(node: LiveNode) -> bool:
+    """Whether the memory of anything that a node saved was given back, so that to call the node
+    would end the process; what a hook will bring back does not count."""
+    contents = (slot.content for slot in slots(node) if slot.hook is None)
+    tensors = (one for one in contents if isinstance(one, torch.Tensor))
+    return not all(has_memory(part) for one in tensors for part in dense_parts(one)[0])
+
+
+def is_packed(node: LiveNode) -> bool:
+    """Whether a hook of the program stands before anything that a node saved."""
+    saved = [getattr(node, _raw_name(name), None) for name in slots_of(type(node))]
+    saved.append(_raw_of_custom(node) or ())
+    return any(_is_packed(raw) for raw in saved)
+
+
+def require_readable_slots() -> None:
+    """Make sure that this torch tells what is behind a slot.
+
+    Raises:
+        CaptureError: naming the version that does.
+    """
+    if not hasattr(torch._C._autograd.SavedTensor, "unpack_hook"):
+        raise CaptureError(
+            f"torch {torch.__version__} cannot show saved tensors without running the program's "
+            "saved-tensor hooks",
+            "gradscope memory needs torch 2.13 or newer",
+        )
+
+
+def slots(node: LiveNode) -> Iterator[Slot]:
+    """Every slot of a node in which something was saved, or had been before it was freed."""
+    if isinstance(node, BackwardCFunction):
+        yield from _custom(node)
+        return
+    for name in slots_of(type(node)):
+        raw = getattr(node, _raw_name(name), None)
+        for label, one in _numbered(name.removeprefix("_saved_"), raw):
+            slot = _read(label, one)
+            if slot.content is not None:
+                yield slot
+            # Without content there is no hook either, so that asking torch itself runs nothing.
+            elif _is_freed(node, name):
+                yield slot._replace(freed=True)
+
+
+def is_closed(node: LiveNode) -> bool:
+    """Whether it is an in-place change of a view.  Its node holds that of the operation, and torch
+    tells nobody what this one saved."""
+    return type(node).__name__ == "CopySlices"
+
+
+def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors that a custom Function put on its ``ctx`` itself, also in a list, tuple or dict."""
+    if not isinstance(node, BackwardCFunction):
+        return
+    for name, value in vars(node).items():
+        for inner in tensors_in(value):
+            yield f"ctx.{name}", inner
+
+
+def checkpoint_inputs(hook: Any) -> list[Slot] | None:
+    """What a checkpoint keeps to compute its part again; None if the hook is not a checkpoint's."""
+    if not getattr(hook, "__qualname__", "").startswith(_CHECKPOINT):
+        return None
+    cells = dict(zip(hook.__code__.co_freevars, hook.__closure__ or (), strict=True))
+    frame = cells["frame"].cell_contents if "frame" in cells else None
+    found = (_read("checkpoint input", raw) for raw in getattr(frame, "saved_args", None) or ())
+    return [slot for slot in found if slot.content is not None]
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors that something is or directly contains."""
+    inside = list(value.values()) if isinstance(value, dict) else value
+    for one in inside if isinstance(inside, (list, tuple)) else (inside,):
+        if isinstance(one, torch.Tensor):
+            yield one
+
+
+def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
+    raw = _raw_of_custom(node)
+    if raw is not None and _is_packed(raw):
+        return
+    try:
+        for position, tensor in enumerate(node.saved_tensors):
+            if isinstance(tensor, torch.Tensor):
+                yield f"saved_tensors[{position}]", tensor
+    except RuntimeError as error:
+        yield "saved_tensors", error
+
+
+def _custom(node: Any) -> Iterator[Slot]:
+    saved = _raw_of_custom(node)
+    if saved is None:
+        yield Slot("saved_tensors", freed=True)
+        return
+    for position, raw in enumerate(saved):
+        slot = _read(f"saved_tensors[{position}]", raw)
+        if slot.content is not None:
+            yield slot
+
+
+def _raw_of_custom(node: Any) -> tuple[Any, ...] | None:
+    """The SavedTensors of a custom Function's node; None once they are freed."""
+    try:
+        return tuple(getattr(node, "_raw_saved_tensors", None) or ())
+    except RuntimeError:  # raised for nothing but this
+        return None
+
+
+def _raw_name(name: str) -> str:
+    return f"_raw{name}"
+
+
+def _is_packed(raw: Any) -> bool:
+    parts = raw if isinstance(raw, (list, tuple)) else (raw,)
+    return any(getattr(part, "unpack_hook", None) is not None for part in parts)
+
+
+def _numbered(name: str, raw: Any) -> list[tuple[str, Any]]:
+    """A slot may hold one saved tensor, or a list of them; others hold numbers and shapes."""
+    if isinstance(raw, (list, tuple)):
+        return [(f"{name}[{position}]", one) for position, one in enumerate(raw)]
+    return [] if raw is None else [(name, raw)]
+
+
+def _read(name: str, raw: Any) -> Slot:
+    return Slot(name, getattr(raw, "data", None), getattr(raw, "unpack_hook", None))
+
+
+def _is_freed(node: LiveNode, name: str) -> bool:
+    try:
+        getattr(node, name)
+    except RuntimeError as error:
+        return "freed" in str(error)
+    return False

@@ -1,0 +1,319 @@
+"""From tensors to plain numbers: :class:`TensorInfo` and :class:`GradientInfo`.
+
+Reads tensors, never changes them, never touches the random state and never builds graph.  Knows
+nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from array import array
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cache
+from itertools import chain, islice
+
+import msgspec
+import torch
+
+from gradscope.autograd.norms import norm as norm_of
+from gradscope.autograd.tensors import (
+    arrives_with_memory,
+    dense_parts,
+    has_memory,
+    is_functorch_wrapped,
+    requires_grad,
+)
+from gradscope.model.plain import RAGGED, Number, TensorInfo, number
+from gradscope.model.report import GradientInfo, State
+
+SMALL = 16
+"""A tensor of at most this many elements has its values kept."""
+
+
+def shortest(value: float, single: bool) -> Number:
+    """The same number with the fewest digits that still name it: 0.1 rather than 0.10000000149.
+
+    ``single``: the value came from a float32 tensor, so any decimal that rounds to the same float32
+    is exact.
+    """
+    if not single or not math.isfinite(value):
+        return number(value)
+    # Written out because it runs for every value that is kept; 6 digits are as a rule 7 with a 0.
+    short = float(f"{value:.7g}")
+    if _as_single(short).value == value:
+        return short
+    short = float(f"{value:.8g}")
+    return short if _as_single(short).value == value else float(f"{value:.9g}")
+
+
+_as_single = ctypes.c_float
+_POWERS = array("d", [10**power for power in range(23)])
+"""The powers of ten that a float64 holds exactly."""
+
+
+def _all_shortest(values: Sequence[float]) -> list[Number]:
+    """:func:`shortest` for many float32 values at once, at a tenth of the cost."""
+    exact = torch.frombuffer(array("d", values), dtype=torch.float64)
+    size = exact.abs()
+    # Within these bounds all powers of ten are exact, so that the quotient is the nearest float64.
+    ordinary = (size == 0) | ((size > 1e-13) & (size < 1e22))
+    exact = torch.where(ordinary, exact, 1.0)
+    single, found = exact.float(), exact
+    place = torch.where(exact == 0, 1.0, exact.abs()).log10().floor().long()
+    powers = torch.frombuffer(_POWERS, dtype=torch.float64)
+    for digits in (9, 8, 7):
+        power = digits - 1 - place
+        scale, up = powers[power.abs()], power >= 0
+        whole = torch.where(up, exact * scale, exact / scale).round()
+        short = torch.where(up, whole / scale, whole * scale)
+        found = torch.where(short.float() == single, short, found)
+    numbers: list[Number] = found.tolist()
+    for position in (~ordinary).nonzero().flatten().tolist():
+        numbers[position] = shortest(values[position], True)
+    return numbers
+
+
+@cache
+def name_of(kind: Hashable) -> str:
+    """A dtype or layout as torch names it, without the ``torch.`` prefix."""
+    return str(kind).removeprefix("torch.")
+
+
+def metadata(tensor: torch.Tensor, values: tuple[Number, ...] | None = None) -> TensorInfo:
+    """Shape, dtype, device and layout of a tensor; works on meta, sparse and nested tensors."""
+    return TensorInfo(
+        shape=shape_of(tensor),
+        dtype=name_of(tensor.dtype),
+        device=str(tensor.device),
+        layout=name_of(tensor.layout),
+        values=values,
+    )
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape in elements; :data:`RAGGED` where a nested tensor has no one size."""
+    if tensor.is_nested:
+        return (tensor.size(0), *(RAGGED for _ in range(tensor.dim() - 1)))
+    # Of a lazy module's parameter that is not initialised torch tells the size, but not the shape.
+    return tuple(int(size) for size in tensor.size())
+
+
+def shown_shape(tensor: torch.Tensor) -> str:
+    """A shape as torch writes it, with ``?`` where a nested tensor has no one size."""
+    sizes = ("?" if size == RAGGED else str(size) for size in shape_of(tensor))
+    return f"[{', '.join(sizes)}]"
+
+
+def readable(tensor: torch.Tensor) -> bool:
+    """Whether the elements can be read at all: dense, in memory that is there, not wrapped by a
+    transform, and not computed by a class or mode of the program."""
+    return (
+        not torch._C._len_torch_dispatch_stack()
+        and not is_functorch_wrapped(tensor)
+        and (
+            (is_ordinary(tensor) and has_memory(tensor)) or (is_plain(tensor) and has_data(tensor))
+        )
+    )
+
+
+def is_small(tensor: torch.Tensor, most: int) -> bool:
+    """Whether a tensor has at most so many elements, and they can be read."""
+    # A class of the program may answer even the first by code of its own.
+    return _has_no_code(tensor) and tensor.numel() <= most and readable(tensor)
+
+
+def _has_no_code(tensor: torch.Tensor) -> bool:
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is dense and computed by torch itself, not by a class of the program."""
+    return _has_no_code(tensor) and tensor.layout is torch.strided and not tensor.is_nested
+
+
+def values_of(tensor: torch.Tensor) -> tuple[Number, ...]:
+    """All elements in row-major order; complex ones as real, imaginary."""
+    return plain(flat_values(tensor), tensor.dtype is torch.float32)
+
+
+def plain(flat: Sequence[float], single: bool) -> tuple[Number, ...]:
+    """Floats as the Report stores them; ``single`` as in :func:`shortest`."""
+    if single and len(flat) > SMALL:
+        return tuple(_all_shortest(flat))
+    return tuple(shortest(value, single) for value in flat)
+
+
+def all_plain(rows: Sequence[Sequence[float]], single: bool) -> Iterator[tuple[Number, ...]]:
+    """:func:`plain` for many short rows, one after the other."""
+    numbers = iter(plain(list(chain.from_iterable(rows)), single))
+    for row in rows:
+        yield tuple(islice(numbers, len(row)))
+
+
+def flat_values(tensor: torch.Tensor) -> list[float]:
+    """All elements in row-major order as python floats; complex ones as real, imaginary."""
+    if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
+        return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
+    if tensor.dtype in _FLOATS and tensor.dim() == 1:  # nearly all
+        return tensor.tolist()
+    still = tensor.detach() if requires_grad(tensor) else tensor
+    if still.is_complex():
+        still = torch.view_as_real(still.resolve_conj())
+    flat = still.reshape(-1).tolist()
+    return flat if still.is_floating_point() else [float(value) for value in flat]
+
+
+_FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+
+
+def reducible(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers in a dtype that torch can sum: complex32 and the kinds of float8 are not."""
+    if tensor.dtype in _REDUCED or not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
+    return tensor.to(torch.complex64 if tensor.is_complex() else torch.float32)
+
+
+def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
+    """The state and size of one gradient, read now.
+
+    Args:
+        gradient: any real or complex tensor, on any device, dense or sparse.
+        keep: the values of tensors with at most this many elements are kept.
+
+    The 2-norm is exact also where squares underflow or overflow.  A meta tensor has no data, so it
+    counts as finite with no norm; of a distributed tensor the local part is read.
+    """
+    info, values = read(gradient, keep)
+    if values is None:
+        return info
+    return msgspec.structs.replace(info, values=plain(values, info.dtype == "float32"))
+
+
+def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Sequence[float] | None]:
+    """As :func:`measure`, but the values that are kept are still floats, for :func:`plain`."""
+    if is_ordinary(gradient):
+        return read_ordinary(gradient, keep)
+    layout = name_of(gradient.layout)
+    still = gradient.detach() if requires_grad(gradient) else gradient
+    if still.layout is torch.strided and still._is_zerotensor():
+        still = still.clone()  # zeros that are written out
+    if not has_data(still):
+        return unreadable(gradient), None
+    still = dense(still)
+    if layout == "strided":
+        return read_ordinary(still, keep)
+    return size_of_many(still, name_of(gradient.dtype), layout), None
+
+
+def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequence[float] | None]:
+    """:func:`read` for what :func:`is_ordinary`."""
+    still = gradient.detach() if requires_grad(gradient) else gradient
+    dtype = name_of(still.dtype)
+    if still.numel() > keep:
+        return size_of_many(still, dtype), None
+    flat = flat_values(still)
+    return _size_of_few(flat, 2 if still.is_complex() else 1, dtype), flat
+
+
+def is_ordinary(tensor: torch.Tensor) -> bool:
+    """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
+    return (
+        type(tensor) is torch.Tensor
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not tensor.is_meta
+        and arrives_with_memory(tensor)
+    )
+
+
+def unreadable(gradient: torch.Tensor) -> GradientInfo:
+    """What there is to say of a gradient that arrived, but whose elements cannot be read."""
+    return GradientInfo("finite", dtype=name_of(gradient.dtype), layout=name_of(gradient.layout))
+
+
+def has_data(still: torch.Tensor) -> bool:
+    """Whether there are elements behind the metadata of a tensor."""
+    if still.device.type == "meta" or type(still).__name__ == "FakeTensor":
+        return False
+    return all(map(has_memory, dense_parts(still)[0]))
+
+
+def dense(still: torch.Tensor) -> torch.Tensor:
+    """The elements that are stored, without the zeros that a sparse tensor leaves out."""
+    if hasattr(still, "to_local"):
+        local: torch.Tensor = still.to_local()
+        return local  # asking for the whole would talk to the other processes
+    if still.is_nested:
+        if still.layout is torch.jagged:
+            return still.values()
+        return torch.cat([part.reshape(-1) for part in still.unbind()])
+    if still.layout is torch.sparse_coo:
+        return still.coalesce().values()
+    return still if still.layout is torch.strided else still.to_dense()
+
+
+def _size_of_few(flat: Sequence[float], step: int, dtype: str) -> GradientInfo:
+    # Sixteen numbers are faster to look at in python than by five calls of torch.  The largest of
+    # them is not looked for: the values tell.
+    norm = math.hypot(*flat)
+    if math.isfinite(norm):
+        return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
+    nan = len({i // step for i, value in enumerate(flat) if math.isnan(value)})
+    infinite = len({i // step for i, value in enumerate(flat) if math.isinf(value)})
+    return GradientInfo(
+        "non-finite" if nan or infinite else "finite",
+        norm="NaN" if nan else number(norm),
+        nan=nan,
+        inf=infinite,
+        dtype=dtype,
+    )
+
+
+def size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> GradientInfo:
+    """The state and size of a tensor, by reductions of torch; ``dtype`` and ``layout`` are those of
+    the gradient that it stands for."""
+    if still.dtype not in _WIDE:
+        # The square of 300 is infinite in float16, and float8 has no norm at all.
+        still = still.to(torch.complex64 if still.is_complex() else torch.float32)
+    norm = norm_of(still)
+    if 0 < norm < math.inf:
+        return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
+    if still.dtype in _WIDER and not math.isnan(norm):
+        # The squares of float32 underflow and overflow long before those of float64, which have
+        # room for all of them.
+        norm = torch.linalg.vector_norm(still, dtype=_WIDER[still.dtype]).item()
+        if math.isfinite(norm):
+            return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype, layout=layout)
+    return _size_by_elements(still.abs(), dtype, layout)
+
+
+_WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+_WIDE = frozenset([*_WIDER, *_WIDER.values()])
+_REDUCED = _WIDE | {torch.float16, torch.bfloat16}
+
+
+def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientInfo:
+    # Zero may be underflow of the squares, and infinity their overflow.
+    nan = int(size.isnan().sum())
+    infinite = int(size.isinf().sum())
+    absmax = float(size.max()) if size.numel() else 0.0
+    norm = absmax
+    if 0 < absmax < math.inf:
+        norm *= float(torch.linalg.vector_norm(size.double() / absmax))
+    return GradientInfo(
+        state_of(absmax),
+        norm=number(norm),
+        absmax=number(absmax),
+        nan=nan,
+        inf=infinite,
+        dtype=dtype,
+        layout=layout,
+    )
+
+
+def state_of(absmax: float) -> State:
+    """The state of a gradient that arrived, from its largest absolute value."""
+    if not math.isfinite(absmax):
+        return "non-finite"
+    return "finite" if absmax else "zero"

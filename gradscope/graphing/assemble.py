@@ -1,0 +1,292 @@
+"""From live nodes and what was recorded about them to the plain Graph and BackwardPass of the
+Report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd import saved
+from gradscope.autograd.calls import edge_of
+from gradscope.autograd.nodes import (
+    is_leaf,
+    is_nested,
+    op_name,
+    outputs_of,
+    torch_name,
+    without_namespace,
+)
+from gradscope.autograd.summary import SMALL, is_small, metadata, name_of, values_of
+from gradscope.autograd.tensors import grad_fn_of
+from gradscope.autograd.walk import NO_SEQUENCE, Walked
+from gradscope.graphing.edge_gradients import Flow
+from gradscope.graphing.forward import ForwardValues
+from gradscope.model.plain import RAGGED, TensorInfo
+from gradscope.model.report import (
+    Accumulation,
+    BackwardPass,
+    Edge,
+    Graph,
+    Kind,
+    Leaf,
+    ModuleCall,
+    Node,
+    Origin,
+    Root,
+)
+from gradscope.model.sums import differences
+from gradscope.recording.modules import OUTSIDE
+from gradscope.recording.names import ModuleNames, Scopes
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
+from gradscope.recording.spans import Span
+
+_OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
+"""Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
+
+
+@dataclass
+class Assembler:
+    """Builds the Graph of one walk.
+
+    ``keep``: values of forward tensors with at most this many elements are kept; ``saved``:
+    describe the tensors that each node saved for backward.
+    """
+
+    walked: Walked
+    recorder: Recorder
+    scopes: Scopes
+    keep: int = SMALL
+    saved: bool = False
+    _origins: dict[Origin, int] = field(default_factory=dict)
+    _variables: list[str] = field(default_factory=list)
+    _statements: set[int] = field(default_factory=set)
+    _sites: dict[Site, int] = field(default_factory=dict)
+    _by_place: dict[int, int | None] = field(default_factory=dict)
+    _calls: list[ModuleCall] = field(default_factory=list)
+    _call_numbers: dict[int, int] = field(default_factory=dict)
+    _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._values = ForwardValues(self.walked, self.recorder.values, self.keep)
+        self.module_names = ModuleNames(self.scopes, self.recorder.modules)
+        self._live_names = self._names_of_results()
+
+    def graph(self, roots: Iterable[Any]) -> Graph:
+        """The whole graph, with these live roots."""
+        nodes = [self._node(number, node) for number, node in enumerate(self.walked.nodes)]
+        for number in self._inner_results(nodes):
+            name = self._live_names.get(number, "")
+            nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
+        leaves = tuple(
+            self._leaf(node, live)
+            for node, live in zip(nodes, self.walked.nodes, strict=True)
+            if node.kind == "leaf"
+        )
+        return Graph(
+            nodes=tuple(nodes),
+            edges=tuple(Edge(*edge) for edge in self.walked.edges),
+            leaves=leaves,
+            roots=tuple(self._root(root) for root in roots),
+            calls=tuple(self._calls),
+        )
+
+    def origins(self) -> tuple[Origin, ...]:
+        """The table that all indices given out so far point into."""
+        return tuple(self._origins)
+
+    def origin(self, site: Site | None) -> int | None:
+        """The index of a place in the graph's table of origins."""
+        if site is None:
+            return None
+        known = self._sites.get(site)
+        if known is None:
+            place = self.recorder.sources.origin(site)
+            known = self._sites[site] = self._origins.setdefault(place, len(self._origins))
+            if known == len(self._variables):
+                self._variables.append(place.variable)
+            if self.recorder.sources.is_statement(site):
+                self._statements.add(known)
+        return known
+
+    # ------------------------------------------------------------------ nodes
+
+    def _node(self, number: int, live: LiveNode) -> Node:
+        sequence = live._sequence_nr()
+        if is_leaf(live):
+            return Node(number, op_name(live), "leaf", self._leaf_outputs(number, live))
+        if sequence >= NO_SEQUENCE:
+            # No call made it, so no expression and no module is its own.
+            return Node(number, op_name(live), "op", self._outputs(number, live))
+        span = self.recorder.span_of(sequence)
+        origin = self._origin_at(self.recorder.place_of(span))
+        op, kind = _op_and_kind(live)
+        return Node(
+            id=number,
+            op=op,
+            kind=kind,
+            outputs=self._outputs(number, live),
+            origin=origin,
+            call=self._call(self.recorder.modules.call_of(sequence)),
+            variable=self._variable(number, span, sequence, origin),
+            backward_made=span is not None and span.is_backward,
+            saved=tuple(self._saved(live)) if self.saved else (),
+        )
+
+    def _origin_at(self, place: int) -> int | None:
+        if place not in self._by_place:
+            self._by_place[place] = self.origin(self.recorder.places.site(place))
+        return self._by_place[place]
+
+    def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
+        if origin in self._statements:
+            return ""  # `y[0] = 3` says itself what it changes
+        if span is not None and (span.forward >= 0 or span.is_backward):
+            # Its expression is that of a forward node, whose result has that variable, or that of
+            # the backward call, which made all the sums on the way as well.
+            return self._live_names.get(number, "")
+        is_result = span is not None and sequence == span.end - 1
+        assigned = self._variables[origin] if is_result and origin is not None else ""
+        return assigned or self._live_names.get(number, "")
+
+    def _inner_results(self, nodes: Sequence[Node]) -> Iterator[int]:
+        """Nodes that look like the value of `y = model(x)`, but went into another layer of it."""
+        modules = self.recorder.modules
+        outermost: dict[int | None, int] = {None: OUTSIDE}
+        for call, number in self._call_numbers.items():
+            outermost[number] = modules.library_call(call)
+        for source, _, target, _ in self.walked.edges:
+            origin = nodes[target].origin
+            if not nodes[target].variable or origin is None or origin != nodes[source].origin:
+                continue
+            if outermost[nodes[source].call] == outermost[nodes[target].call] != OUTSIDE:
+                yield target
+
+    def _outputs(self, number: int, live: LiveNode) -> tuple[TensorInfo | None, ...]:
+        described = outputs_of(live)
+        if len(described) == 1:  # nearly all
+            return (self._output(number, 0, described[0]),)
+        return tuple([self._output(number, output, one) for output, one in enumerate(described)])
+
+    def _leaf_outputs(self, number: int, live: Any) -> tuple[TensorInfo | None, ...]:
+        # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
+        if live.variable is None:
+            return self._outputs(number, live)
+        info = metadata(live.variable)
+        values = self._values.of(number, 0, info.shape, info.dtype)
+        return (msgspec.structs.replace(info, values=values),)
+
+    def _output(self, number: int, output: int, described: Any) -> TensorInfo:
+        shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
+        key = (shape, described.dtype, described.device)
+        # Most nodes of a large graph share a few shapes, and the saved report shares them too.
+        info = self._infos.get(key)
+        if info is None:
+            info = TensorInfo(shape, name_of(described.dtype), str(described.device))
+            self._infos[key] = info
+        values = self._values.of(number, output, info.shape, info.dtype)
+        if values is None:
+            return info
+        return TensorInfo(info.shape, info.dtype, info.device, info.layout, values)
+
+    def _call(self, call: int) -> int | None:
+        if call == OUTSIDE:
+            return None
+        if call not in self._call_numbers:
+            self._add_calls(call)
+        return self._call_numbers[call]
+
+    def _add_calls(self, call: int) -> None:
+        modules = self.recorder.modules
+        # Outer calls get their numbers first; the chain replaces a recursion over nested modules.
+        chain = []
+        while call != OUTSIDE and call not in self._call_numbers:
+            chain.append(call)
+            call = modules.parent(call)
+        for inner in reversed(chain):
+            place = modules.place(inner)
+            path, kind = (
+                ("?", "?") if place is None else (self.module_names.path(place), place.type)
+            )
+            parent = self._call_numbers.get(modules.parent(inner))
+            self._call_numbers[inner] = len(self._calls)
+            self._calls.append(ModuleCall(path, kind, parent))
+
+    def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
+        for name, tensor in saved.values(live):
+            if isinstance(tensor, torch.Tensor):
+                small = is_small(tensor, self.keep)
+                yield name, metadata(tensor, values_of(tensor) if small else None)
+
+    # ------------------------------------------------------------------ leaves and roots
+
+    def _leaf(self, node: Node, live: Any) -> Leaf:
+        tensor, info = live.variable, node.outputs[0]
+        if tensor is None or info is None:
+            return Leaf(node.id, (), TensorInfo((), "?"))
+        names = [
+            *self.module_names.parameters.get(id(tensor), ()),
+            *self.scopes.names(tensor),
+            *self.recorder.leaf_names.of(tensor),
+        ]
+        names = names or [self.recorder.modules.parameter_name(tensor)]
+        site = self.recorder.events.leaf_site(tensor)
+        # The line that made it may have made a whole module, so it is asked last.
+        if site is not None and not any(names):
+            names.append(self.recorder.sources.origin(site).variable)
+        unique = tuple(dict.fromkeys(name for name in names if name))
+        return Leaf(node.id, unique, info, self.origin(site))
+
+    def _root(self, root: Any) -> Root:
+        node, output = edge_of(root)
+        names = self.scopes.names(root) if isinstance(root, torch.Tensor) else []
+        return Root(self.walked.index[node], output, names[0] if names else "")
+
+    def _names_of_results(self) -> dict[int, str]:
+        """Variables of the program that hold a node's result now, for nodes that were not
+        recorded."""
+        names: dict[int, str] = {}
+        for tensor in self.scopes.held_tensors():
+            # Asking a view for its grad_fn may make a new node; one that is not walked is of no
+            # use.
+            made = grad_fn_of(tensor)
+            position = None if made is None else self.walked.index.get(made)
+            if position is not None and tensor.output_nr == 0:
+                names.setdefault(position, self.scopes.names(tensor)[0])
+        return names
+
+
+def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
+    """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
+    flowed = BackwardPass(
+        gradients=flow.meter.finish(),
+        edges=tuple(flow.edges),
+        upstream=tuple(tuple(outputs) for outputs in flow.upstream),
+        seeds=tuple(seeds),
+        accumulations=tuple(Accumulation(flow.upstream[leaf.node][0]) for leaf in graph.leaves),
+    )
+    # What arrived is not what the node received: only a hook of the program can do that.
+    altered = sorted({node for node, _, _ in differences(graph, flowed)})
+    return msgspec.structs.replace(flowed, altered=tuple(altered))
+
+
+def _op_and_kind(live: LiveNode) -> tuple[str, Kind]:
+    if isinstance(live, BackwardCFunction):
+        return op_name(live), _kind(torch_name(live), "custom")
+    return _built_in(torch_name(live))
+
+
+@lru_cache(maxsize=4_096)
+def _built_in(name: str) -> tuple[str, Kind]:
+    return without_namespace(name), _kind(name, "op")
+
+
+def _kind(name: str, otherwise: Kind) -> Kind:
+    return "opaque" if any(part in name for part in _OPAQUE) else otherwise

@@ -1,0 +1,102 @@
+"""Why a backward failed: buffers freed, tensors changed after they were saved, a gradient that does
+not fit.
+
+Reads what nodes saved and what the recorder remembers; knows nothing of the Report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd import saved
+from gradscope.autograd.nodes import op_name
+from gradscope.autograd.walk import Walked
+from gradscope.escaping import message
+from gradscope.recording.events import InPlace, storage_of
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
+
+_FREED = "Trying to backward through the graph a second time"
+_CHANGED = "modified by an inplace operation"
+
+
+class _Broken(NamedTuple):
+    """A node that can no longer read some of what it saved."""
+
+    node: LiveNode
+    slots: list[str]
+
+
+def explain_failure(failure: BaseException, walked: Walked, recorder: Recorder) -> list[str]:
+    """Sentences on the lines behind a RuntimeError of backward; empty for other errors."""
+    text = message(failure)
+    if _FREED in text:
+        return _freed(walked, recorder)
+    if _CHANGED in text:
+        return [_changed(broken, recorder) for broken in _broken(walked, _CHANGED)]
+    return []
+
+
+def _freed(walked: Walked, recorder: Recorder) -> list[str]:
+    # What the failing call went through before it failed, it has freed itself.
+    shared = [broken.node for broken in _broken(walked, "freed")]
+    shared = [node for node in shared if recorder.freed.by(node._sequence_nr())] or shared
+    if not shared:
+        return []
+    call = recorder.freed.by(shared[0]._sequence_nr())
+    by = where(call, recorder) if call else "an earlier backward call"
+    return [
+        f"the saved tensors of this graph were freed by {by}; the first node that both calls share "
+        f"is {op_name(shared[0])} ({_made_at(shared[0], recorder)}). Pass retain_graph=True to "
+        "the earlier call, or compute that part again."
+    ]
+
+
+def _changed(broken: _Broken, recorder: Recorder) -> str:
+    stale = (one for slot in broken.slots for one in saved.unchecked(broken.node, slot))
+    memory = {storage_of(tensor) for tensor in stale}
+    changes = _changes_of(broken, memory, recorder.events.in_place)
+    # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
+    surely = "" if memory else "probably "
+    told = [f"{surely}{where(change.site, recorder)} changed it in place" for change in changes]
+    changed = told[0] if told else "it was changed in place by a call that was not seen"
+    return (
+        f"{op_name(broken.node)} saved {' and '.join(broken.slots)} for backward "
+        f"({_made_at(broken.node, recorder)}), then {changed}. Use an operation there that makes a "
+        "new tensor, or clone the tensor before it is changed."
+    )
+
+
+def _broken(walked: Walked, reason: str) -> Iterator[_Broken]:
+    for node in walked.nodes:
+        slots = [
+            slot
+            for slot, value in saved.values(node)
+            if isinstance(value, RuntimeError) and reason in str(value)
+        ]
+        if slots:
+            yield _Broken(node, slots)
+
+
+def _changes_of(broken: _Broken, memory: set[int], changes: Iterable[InPlace]) -> Iterator[InPlace]:
+    """The changes of this memory (of any, if none is known) after the node was made, in order."""
+    # A view shares its base's memory, so a change of either is a change of both.
+    made = broken.node._sequence_nr()
+    later = (one for one in changes if one.sequence > made)
+    return (one for one in later if not memory or one.storage in memory)
+
+
+def _made_at(node: LiveNode, recorder: Recorder) -> str:
+    site = recorder.site_of(node._sequence_nr())
+    return where(site, recorder) if site else "at a place that was not seen"
+
+
+def where(site: Site | None, recorder: Recorder) -> str:
+    """A place in a sentence: `` `x.mul_(2)` at demo.py:7``."""
+    if site is None:
+        return "a place outside the program's source"
+    origin = recorder.sources.origin(site)
+    return f"`{' '.join(origin.expression.split())}` at {origin.file}:{origin.line}"

@@ -1,0 +1,200 @@
+"""The gradients of one backward pass: hooks on live nodes fill in what flowed along each edge.
+
+A node's post-hook sees both the gradients it sends (one an edge) and the sum it received; an
+AccumulateGrad shows its sum to a pre-hook only.  The hooks return None, so nothing they see is
+changed, and they are removed whatever happens.  Knows nothing of names or of the program.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import msgspec
+import torch
+from torch.autograd.function import BackwardCFunction
+
+from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.nodes import is_leaf, outputs_of
+from gradscope.autograd.walk import Walked
+from gradscope.graphing.gradient_table import NONE, NOT_REACHED, Meter
+
+Gradients = tuple[torch.Tensor | None, ...]
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """A gradient tensor that was measured: weakly, at which version, and its entry in the table.
+
+    ``version`` is -1 where torch counts none.
+    """
+
+    tensor: weakref.ref[torch.Tensor]
+    version: int
+    entry: int
+
+    def is_still(self, gradient: torch.Tensor) -> bool:
+        """Whether this is that very tensor, unchanged since."""
+        is_it = self.tensor() is gradient
+        return is_it and (self.version == -1 or self.version == gradient._version)
+
+
+class Place(msgspec.Struct, gc=False):
+    """One node: the numbers of the edges that arrive at each of its outputs, and (slot, edge) of
+    those that leave it.
+
+    ``upstream`` is its row of the table that a :class:`Flow` fills, ``seeded`` are the outputs that
+    the pass starts from, ``arrived`` is what was measured of the gradients that it received.
+    """
+
+    number: int
+    upstream: list[int]
+    arriving: list[list[int]]
+    leaving: list[tuple[int, int]]
+    seeded: list[int]
+    arrived: list[Seen]
+
+
+class Flow:
+    """Collects one pass over a walked graph.
+
+    Args:
+        walked: the graph.
+        meter: measures the gradients.
+        outputs: how many outputs each node has, where that is known; to ask torch takes as long as
+            the rest.
+
+    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
+    """
+
+    def __init__(self, walked: Walked, meter: Meter, outputs: Iterable[int] | None = None) -> None:
+        self.meter = meter
+        self.edges = [NOT_REACHED] * len(walked.edges)
+        self._walked = walked
+        self._sent: list[Seen | None] = [None] * len(walked.edges)
+        if outputs is None:
+            outputs = (len(outputs_of(node)) for node in walked.nodes)
+        self._places = [_place(number, count) for number, count in enumerate(outputs)]
+        self.upstream = [place.upstream for place in self._places]
+        for number, (source, slot, target, output) in enumerate(walked.edges):
+            self._places[source].leaving.append((slot, number))
+            self._places[target].arriving[output].append(number)
+
+    def seed(self, node: int, output: int, gradient: torch.Tensor) -> int:
+        """Note the gradient that a pass starts with; returns its index in the table."""
+        self._places[node].seeded.append(output)
+        return self.meter.add_held(gradient)
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        """Watch a backward pass that runs inside the block."""
+        handles = []
+        try:
+            for place, node in zip(self._places, self._walked.nodes, strict=True):
+                leaf = is_leaf(node)
+                if leaf or _needs_a_look_before(place, node):
+                    handles.append(node.register_prehook(partial(self._before, place)))
+                if not leaf:
+                    handles.append(node.register_hook(partial(self._after, place)))
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def arrived(self, node: int, output: int, gradient: torch.Tensor | None) -> None:
+        """Tell what a node received when the pass ended there and no hook could see it."""
+        with functions_off():
+            place = self._places[node]
+            place.upstream[output] = self._received(place, output, gradient)
+
+    def end(self) -> None:
+        """The pass went through: what was sent to nodes that were not asked to run reached
+        nobody."""
+        for edge, (_, _, target, output) in enumerate(self._walked.edges):
+            if self.upstream[target][output] == NOT_REACHED:
+                self.edges[edge] = NOT_REACHED
+
+    def fail(self) -> set[int]:
+        """The pass failed: what was sent to a node has arrived there, also where the node, or a
+        hook before it, then raised, or had not run yet; returns those nodes."""
+        waiting = set()
+        for place in self._places:
+            for output, arriving in enumerate(place.arriving):
+                # Of several edges some may still have been waited for.
+                if place.upstream[output] == NOT_REACHED and len(arriving) == 1:
+                    place.upstream[output] = self.edges[arriving[0]]
+                    waiting.add(place.number)
+        return waiting
+
+    # What runs inside the program's backward must not fail because of us.
+
+    def _before(self, place: Place, received: Gradients) -> None:
+        try:
+            with functions_off():
+                self._note(place, received)
+        except Exception as error:
+            self.meter.note_fault(error)
+
+    def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
+        try:
+            with functions_off():
+                if not place.arrived:
+                    self._note(place, received)
+                self._note_sent(place, sent)
+        except Exception as error:
+            self.meter.note_fault(error)
+
+    def _note_sent(self, place: Place, sent: Gradients) -> None:
+        for slot, edge in place.leaving:
+            gradient = sent[slot] if slot < len(sent) else None
+            if gradient is None:
+                self.edges[edge] = NONE
+                continue
+            for seen in place.arrived:
+                if seen.is_still(gradient):
+                    break  # passed through unchanged: it was measured when it arrived
+            else:
+                seen = self._measure(gradient)
+            self._sent[edge], self.edges[edge] = seen, seen.entry
+        place.arrived.clear()
+
+    def _note(self, place: Place, received: Gradients) -> None:
+        upstream = place.upstream
+        for output, gradient in enumerate(received[: len(upstream)]):
+            upstream[output] = self._received(place, output, gradient)
+
+    def _received(self, place: Place, output: int, gradient: torch.Tensor | None) -> int:
+        edges, reached = self.edges, place.arriving[output]
+        if len(reached) != 1 or not edges[reached[0]]:
+            reached = [edge for edge in reached if edges[edge]]
+        if gradient is None:
+            return NONE if reached or output in place.seeded else NOT_REACHED
+        # One gradient arrives as it was sent; otherwise it is a sum, or a hook of the program
+        # put another one there.
+        is_sum = len(reached) != 1 or output in place.seeded
+        seen = None if is_sum else self._sent[reached[0]]
+        if seen is None or not seen.is_still(gradient):
+            seen = self._measure(gradient)
+        place.arrived.append(seen)
+        return seen.entry
+
+    def _measure(self, gradient: torch.Tensor) -> Seen:
+        try:
+            version = gradient._version
+        except RuntimeError:  # an inference tensor has none
+            version = -1
+        return Seen(weakref.ref(gradient), version, self.meter.add_unseen(gradient))
+
+
+def _place(number: int, outputs: int) -> Place:
+    if outputs < 2:  # nearly all
+        return Place(number, [NOT_REACHED], [[]], [], [], [])
+    return Place(number, [NOT_REACHED] * outputs, [[] for _ in range(outputs)], [], [], [])
+
+
+def _needs_a_look_before(place: Place, node: object) -> bool:
+    # Where one gradient arrives it is the one that was sent, known already; a sum exists only
+    # on arrival, and a user's function may overwrite what it is given.
+    is_sum = len(place.arriving) > 1 or len(place.arriving[0]) > 1
+    return is_sum or bool(place.seeded) or isinstance(node, BackwardCFunction)

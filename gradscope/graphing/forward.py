@@ -1,0 +1,78 @@
+"""The values of small forward tensors, as the Report stores them.
+
+All at once, because writing a number with the fewest digits is slow when done one by one.  Knows
+nothing of the Report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+
+from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.summary import all_plain, flat_values, is_small, name_of
+from gradscope.autograd.walk import Walked
+from gradscope.model.plain import Number
+from gradscope.recording.remembered import Values
+
+MAX_VALUES = 32_768
+"""Elements of small forward tensors whose values are kept, in all."""
+
+Kind = tuple[tuple[int, ...], str]
+"""Shape and dtype."""
+
+
+class _Row(NamedTuple):
+    """The elements of one forward tensor, of the kind that it had."""
+
+    key: tuple[int, int]
+    kind: Kind
+    numbers: list[float]
+
+
+class ForwardValues:
+    """Values of results and leaves of a walked graph.
+
+    Args:
+        walked: the graph.
+        recorded: the results that a recorder has kept.
+        keep: values of leaves with at most this many elements are kept.
+    """
+
+    def __init__(self, walked: Walked, recorded: Values, keep: int) -> None:
+        self._found: dict[tuple[int, int], tuple[Kind, tuple[Number, ...]]] = {}
+        rows: list[_Row] = []
+        left = max(MAX_VALUES, keep)
+        for row in _rows(walked, recorded, keep):
+            left -= len(row.numbers)
+            if left < 0:
+                break
+            rows.append(row)
+        for single in (True, False):
+            of_kind = [row for row in rows if (row.kind[1] == "float32") is single]
+            values = all_plain([row.numbers for row in of_kind], single)
+            for row, numbers in zip(of_kind, values, strict=True):
+                self._found[row.key] = row.kind, numbers
+
+    def of(
+        self, node: int, output: int, shape: tuple[int, ...], dtype: str
+    ) -> tuple[Number, ...] | None:
+        """The values of one output of a node, if they are known."""
+        kind, values = self._found.get((node, output), (None, None))
+        # A result is filed under the last node of its call; one of another kind is not this node's.
+        return values if kind == (shape, dtype) else None
+
+
+def _rows(walked: Walked, recorded: Values, keep: int) -> Iterator[_Row]:
+    by_sequence = recorded.by_sequence()
+    for number, live in enumerate(walked.nodes):
+        if is_leaf(live):
+            tensor: torch.Tensor | None = live.variable  # type: ignore[attr-defined]
+            if tensor is not None and is_small(tensor, keep):
+                kind = tuple(tensor.shape), name_of(tensor.dtype)
+                yield _Row((number, 0), kind, flat_values(tensor))
+            continue
+        for value in by_sequence.get(live._sequence_nr(), ()):
+            yield _Row((number, value.output), (value.shape, name_of(value.dtype)), value.numbers())

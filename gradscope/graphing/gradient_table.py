@@ -1,0 +1,290 @@
+"""A growing table of measured gradients, each read once and none of them kept.
+
+On the CPU a gradient is reduced at once, while it is still in the cache.  On other devices the
+reductions are queued and read back together at the end, so that no node waits for the device.
+Knows nothing of nodes or edges.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+import torch
+
+from gradscope.autograd import histogram
+from gradscope.autograd.isolation import fault_of, functions_off
+from gradscope.autograd.summary import (
+    SMALL,
+    all_plain,
+    dense,
+    flat_values,
+    has_data,
+    is_ordinary,
+    is_plain,
+    name_of,
+    read,
+    read_ordinary,
+    size_of_many,
+    state_of,
+    unreadable,
+)
+from gradscope.autograd.tensors import TensorRef, has_memory
+from gradscope.errors import Fault
+from gradscope.model.plain import number
+from gradscope.model.report import GradientInfo
+
+NOT_REACHED, NONE = 0, 1
+"""Entries that every table begins with: backward never came here; it came without a gradient."""
+
+MAX_VALUES = 32_768
+"""Elements of small gradients whose values are kept, in all; the rest have their norms only."""
+
+WORTH_KNOWING = 65_536
+"""Of a gradient with so many elements it is remembered that it was read: reading one that is
+smaller takes no longer than finding it."""
+
+MAX_KNOWN = 1_024
+"""Gradients of which that is remembered; the oldest are forgotten first."""
+
+
+Reader = Callable[[torch.Tensor, int], tuple[GradientInfo, Sequence[float] | None]]
+"""Reads a gradient of a kind, and its values where they are at most so many."""
+
+
+class _Queued(NamedTuple):
+    """Reductions that a device has been asked for about the gradient of one entry, and the small
+    tensor whose values are kept."""
+
+    entry: int
+    statistics: torch.Tensor
+    values: torch.Tensor | None
+    bars: torch.Tensor | None
+    elements: int
+
+
+class _Known:
+    """What was read of some elements; it holds as long as a tensor that shows them lives.
+
+    The tensors are asked, not their storage, for which python would need an object
+    (:func:`arrives_with_memory`).
+    """
+
+    __slots__ = ("_first", "entry", "latest")
+
+    def __init__(self, entry: int, first: TensorRef) -> None:
+        self.entry = entry
+        self._first = self.latest = first
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the elements are still those: their memory cannot have been given to others."""
+        return self.latest() is not None or self._first() is not None
+
+
+class Meter:
+    """Measures gradients into a table.
+
+    Args:
+        keep: values of gradients with at most this many elements are kept.
+        limit: and at most so many values in all.
+        histograms: count the elements by size of each gradient whose values are not kept.
+
+    ``fault`` is the first reason for which a gradient could not be read, if any.
+    """
+
+    def __init__(
+        self, keep: int = SMALL, limit: int = MAX_VALUES, histograms: bool = False
+    ) -> None:
+        self._table: list[GradientInfo] = [GradientInfo("not reached"), GradientInfo("none")]
+        self._keep = keep
+        self._left = limit
+        self._histograms = histograms
+        self.fault: Fault | None = None
+        self._known: dict[Hashable, _Known] = {}
+        self._values: dict[int, Sequence[float]] = {}
+        self._pending: list[_Queued] = []
+        # Each device has its own backward thread, and they call hooks at the same time.
+        self._lock = threading.Lock()
+
+    def note_fault(self, error: Exception) -> None:
+        """Reading has raised: the first such exception is told."""
+        fault = fault_of(error)
+        self.fault = self.fault or fault
+
+    def add(self, gradient: torch.Tensor | None) -> int:
+        """Measure one gradient, unless that has been done, and return its index in the table."""
+        if gradient is None:
+            return NONE
+        with functions_off():
+            return self.add_unseen(gradient)
+
+    def add_held(self, tensor: torch.Tensor | None) -> int:
+        """As :meth:`add`, of a tensor that the program holds: it may have given its memory back."""
+        if tensor is None:
+            return NONE
+        with functions_off():
+            # Detached, a parameter is a tensor like any other, and quick to read.
+            still = tensor.detach()
+            if is_ordinary(still) and not has_memory(still):
+                with self._lock:
+                    return self._append(unreadable(still))
+            return self.add_unseen(still)
+
+    def add_unseen(self, gradient: torch.Tensor) -> int:
+        """As :meth:`add`, inside of :func:`functions_off`."""
+        with self._lock:
+            try:
+                if is_ordinary(gradient):
+                    return self._add_ordinary(gradient)
+                return self._read(gradient, read)
+            except Exception as error:
+                # This runs inside the program's backward, which must not fail because of us.
+                self.note_fault(error)
+                return self._append(unreadable(gradient))
+
+    def _add_ordinary(self, gradient: torch.Tensor) -> int:
+        size = gradient.numel()
+        if size <= self._keep:
+            return self._read(gradient, read_ordinary)
+        if size >= WORTH_KNOWING and not gradient.is_inference():
+            return self._add_once(gradient)
+        if self._histograms or gradient.requires_grad or not gradient.is_cpu:
+            return self._read(gradient, read_ordinary)
+        return self._append(size_of_many(gradient, name_of(gradient.dtype)))
+
+    def _add_once(self, gradient: torch.Tensor) -> int:
+        """One whose values are not kept; those are in the order of the shape, so that every shape
+        is read for itself.  An inference tensor has no version that would tell of a change."""
+        elements = _elements(gradient)
+        known = self._known.get(elements)
+        if known is None or not known.is_there:
+            known = _Known(self._read(gradient, read_ordinary), TensorRef(gradient))
+            self._remember(elements, known)
+        known.latest = TensorRef(gradient)
+        return known.entry
+
+    def _remember(self, elements: Hashable, known: _Known) -> None:
+        self._known[elements] = known
+        if len(self._known) > MAX_KNOWN:
+            # Dictionaries keep their order, so the first key is the oldest.
+            del self._known[next(iter(self._known))]
+
+    def _append(self, info: GradientInfo) -> int:
+        self._table.append(info)
+        return len(self._table) - 1
+
+    def _read(self, gradient: torch.Tensor, reader: Reader) -> int:
+        size = gradient.numel()
+        keep = self._keep if size <= self._left else min(self._keep, SMALL)
+        # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
+        if not (gradient.is_cpu or gradient.is_meta) and _is_dense(gradient):
+            return self._queue(gradient, keep)
+        info, values = reader(gradient, keep)
+        kept = values if size <= self._left else None
+        if kept is not None:
+            self._left -= len(kept)
+        elif self._histograms and info.norm is not None:  # values say more
+            still = dense(gradient.detach())
+            info = _counted(info, histogram.count(still).tolist(), still.numel())
+        entry = self._append(info)
+        if kept is not None:
+            self._values[entry] = kept
+        return entry
+
+    def finish(self) -> tuple[GradientInfo, ...]:
+        """The whole table; waits for the devices once each."""
+        self._read_back()
+        for single in (True, False):
+            entries = [at for at in self._values if (self._table[at].dtype == "float32") is single]
+            rows = all_plain([self._values[entry] for entry in entries], single)
+            for entry, values in zip(entries, rows, strict=True):
+                self._table[entry] = msgspec.structs.replace(self._table[entry], values=values)
+        self._values.clear()
+        return tuple(self._table)
+
+    def _read_back(self) -> None:
+        by_device: dict[torch.device, list[_Queued]] = {}
+        for queued in self._pending:
+            by_device.setdefault(queued.statistics.device, []).append(queued)
+        for waiting in by_device.values():
+            # One stack and one read a device, however many gradients it has; another for bars.
+            rows = torch.stack([queued.statistics for queued in waiting]).tolist()
+            counts = _read_together(queued.bars for queued in waiting)
+            for queued, row, bars in zip(waiting, rows, counts, strict=True):
+                info = _filled(self._table[queued.entry], row)
+                self._table[queued.entry] = _counted(info, bars, queued.elements)
+                if queued.values is not None:
+                    self._values[queued.entry] = flat_values(queued.values)
+        self._pending.clear()
+
+    def _queue(self, gradient: torch.Tensor, keep: int) -> int:
+        still = gradient.detach()
+        # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
+        size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
+        statistics = torch.stack(
+            [
+                torch.linalg.vector_norm(size).double(),
+                (size.amax() if size.numel() else size.sum()).double(),
+                size.isnan().sum().double(),
+                size.isinf().sum().double(),
+            ]
+        )
+        values = still.clone() if 0 < still.numel() <= min(keep, self._left) else None
+        self._left -= 0 if values is None else values.numel()
+        layout = name_of(still.layout)
+        entry = self._append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
+        bars = histogram.count(still) if self._histograms and values is None else None
+        self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
+        return entry
+
+
+def _read_together(counts: Iterable[torch.Tensor | None]) -> Iterator[list[int] | None]:
+    """Counts of one device as lists, read at once."""
+    kept = list(counts)
+    bars = [one for one in kept if one is not None]
+    numbers = iter(torch.cat(bars).tolist() if bars else ())
+    for one in kept:
+        yield None if one is None else list(islice(numbers, one.numel()))
+
+
+def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> GradientInfo:
+    if bars is None:
+        return info
+    double = info.dtype in ("float64", "complex128")
+    finite = elements - info.nan - info.inf
+    return msgspec.structs.replace(info, histogram=histogram.read(bars, double, finite))
+
+
+def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
+    norm, absmax, nan, infinite = row
+    return msgspec.structs.replace(
+        info,
+        state=state_of(absmax),
+        norm=number(norm),
+        absmax=number(absmax),
+        nan=int(nan),
+        inf=int(infinite),
+    )
+
+
+def _is_dense(gradient: torch.Tensor) -> bool:
+    return is_plain(gradient) and (is_ordinary(gradient) or has_data(gradient))
+
+
+def _elements(gradient: torch.Tensor) -> Hashable:
+    """Which elements in memory these are, and at which version.
+
+    Equal for tensors that show the same elements in another shape or order: a view, a transposed
+    tensor; also for one that was given the memory of another since.
+    """
+    runs: list[tuple[int, int]] = []
+    for stride, size in sorted(zip(gradient.stride(), gradient.shape, strict=True)):
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = runs[-1][0], runs[-1][1] * size
+        elif size != 1:
+            runs.append((stride, size))
+    return gradient.data_ptr(), gradient._version, gradient.dtype, tuple(runs)

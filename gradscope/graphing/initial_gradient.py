@@ -1,0 +1,191 @@
+"""Text to tensors: ``--gradient``, ``--root`` and ``--let``.
+
+A gradient is a literal, a word (``ones``, ``onehot:0,2``), a file (``@grad.npy``) or an expression
+in the program's namespace.  Every failure is a :class:`SeedError` that shows what would have
+fitted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gradscope.autograd.summary import shown_shape
+from gradscope.errors import SeedError, described
+from gradscope.graphing.literal import clip, evaluate, to_tensor
+
+
+def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
+    """The gradient that ``text`` describes, in the shape, dtype and device of ``root``.
+
+    Args:
+        text: see the module's docstring.  ``randn`` draws from a generator seeded with 0.
+        root: the tensor that backward starts from.
+        namespace: the program's variables, for expressions.
+
+    Raises:
+        SeedError: when the text is no tensor, or does not fit the root.
+    """
+    _refuse_nested(root)
+    text = text.strip()
+    if text in _WORDS:
+        return _WORDS[text](root)
+    if text.startswith("onehot:"):
+        return _onehot(text, root)
+    if text.startswith("@"):
+        return fit(_load(text[1:]), root)
+    value = evaluate(text, namespace, what="the gradient")
+    return fit(to_tensor(value, "the gradient"), root)
+
+
+def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
+    """The gradient 1 that torch supplies for a root of one element.
+
+    Raises:
+        SeedError: when the root has more elements, so that a gradient has to be chosen.
+    """
+    _refuse_nested(root)
+    if root.numel() == 1:
+        return torch.ones_like(root, memory_format=torch.preserve_format).detach()
+    raise SeedError(
+        f"the root has shape {shown_shape(root)}, so backward needs a gradient of that shape",
+        f"give one weight for each of its {root.numel()} elements: {_fitting(root.shape)}",
+    )
+
+
+def _refuse_nested(root: torch.Tensor) -> None:
+    if root.is_nested:
+        raise SeedError(
+            f"the root is a nested tensor of shape {shown_shape(root)}, "
+            "which can be given no gradient",
+            "start from something that is made of it, such as its sum: --root EXPR",
+        )
+
+
+def parse_leaf(name: str, text: str, namespace: Mapping[str, Any]) -> torch.Tensor:
+    """The float leaf that ``--let NAME=VALUE`` makes.
+
+    Raises:
+        SeedError: when the value is no tensor.
+    """
+    value = evaluate(text, namespace, what=f"--let {name}")
+    tensor = to_tensor(value, f"--let {name}").detach()
+    if not isinstance(value, torch.Tensor) or not (
+        tensor.is_floating_point() or tensor.is_complex()
+    ):
+        # As torch.tensor would have made it from the same literal.
+        default = torch.get_default_dtype()
+        tensor = tensor.to(default.to_complex() if tensor.is_complex() else default)
+    return tensor.clone().requires_grad_()
+
+
+def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
+    """The gradient with the root's dtype and device, if it has its shape.
+
+    Raises:
+        SeedError: naming both shapes, with the literal reshaped where that is all it lacks.
+    """
+    one = gradient.dim() == 0 and root.numel() == 1
+    if gradient.shape != root.shape and not one:
+        raise SeedError(
+            f"the gradient has shape {shown_shape(gradient)}, "
+            f"but the root has shape {shown_shape(root)}",
+            _suggestion(gradient, root),
+        )
+    if gradient.is_complex() and not root.is_complex():
+        raise SeedError(
+            f"the gradient is complex, but the root is {_name(root.dtype)}", "give real numbers"
+        )
+    seed = gradient.to(dtype=root.dtype, device=root.device).reshape(root.shape)
+    overflowed = torch.isinf(seed) & torch.isfinite(gradient.to(root.device).reshape(root.shape))
+    if bool(overflowed.any()):
+        raise SeedError(
+            f"a number in the gradient is too large for {_name(root.dtype)}",
+            "the root's dtype sets what its gradient can hold; "
+            "use a smaller number, or inf if it is meant",
+        )
+    return seed.contiguous()
+
+
+# ---------------------------------------------------------------------- the forms a gradient has
+
+
+def _randn(root: torch.Tensor) -> torch.Tensor:
+    own = torch.Generator().manual_seed(0)  # the program's random state must not move
+    drawn = torch.randn(root.shape, generator=own, dtype=torch.float32, device="cpu")
+    return drawn.to(dtype=root.dtype, device=root.device)
+
+
+_WORDS = {
+    "ones": lambda root: torch.ones(root.shape, dtype=root.dtype, device=root.device),
+    "zeros": lambda root: torch.zeros(root.shape, dtype=root.dtype, device=root.device),
+    "randn": _randn,
+}
+
+
+def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
+    if not re.fullmatch(r"onehot:\s*-?\d+(\s*,\s*-?\d+)*\s*", text):
+        raise SeedError(
+            f"{clip(text)} is not an index", "write onehot:0 or, for two dimensions, onehot:0,2"
+        )
+    index = tuple(int(part) for part in text.removeprefix("onehot:").split(","))
+    seed = torch.zeros(root.shape, dtype=root.dtype, device=root.device)
+    try:
+        if len(index) != root.dim():
+            raise IndexError
+        seed[index] = 1
+    except IndexError:
+        raise SeedError(
+            f"{text} does not name an element of the root, which has shape {shown_shape(root)}",
+            f"give {max(root.dim(), 1)} indices, each smaller than its size",
+        ) from None
+    return seed
+
+
+def _load(name: str) -> torch.Tensor:
+    path = Path(name).expanduser()
+    try:
+        match path.suffix.lower():
+            case ".npy":
+                import numpy
+
+                return torch.from_numpy(numpy.load(path, allow_pickle=False))
+            case ".pt" | ".pth":
+                return to_tensor(torch.load(path, weights_only=True, map_location="cpu"), name)
+            case ".json":
+                return to_tensor(json.loads(path.read_text("utf-8")), name)
+    except SeedError:
+        raise
+    except Exception as error:
+        raise SeedError(
+            f"cannot read a gradient from {name}: {described(error)}",
+            "it can be a .npy, .pt or .json file holding one tensor",
+        ) from None
+    raise SeedError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")
+
+
+def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:
+    if gradient.numel() == root.numel() <= 64:
+        reshaped = gradient.reshape(root.shape)
+        return f'it has the right number of elements: --gradient "{_text(reshaped.tolist())}"'
+    return f"one that fits: {_fitting(root.shape)}"
+
+
+def _fitting(shape: torch.Size) -> str:
+    """Options that give a gradient of this shape."""
+    if shape.numel() <= 16:
+        return f'--gradient ones, or --gradient "{_text(torch.ones(shape).tolist())}"'
+    return "--gradient ones, or --gradient @FILE.npy"
+
+
+def _text(value: Any) -> str:
+    return re.sub(r"\.0(?=[,\]]|$)", "", str(value))
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,267 @@
+"""Which tensor to start from: ``--root``, or the one result that nothing else was made from."""
+
+from __future__ import annotations
+
+import gc
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from torch.nn.parameter import is_lazy
+
+from gradscope.autograd.calls import edge_of
+from gradscope.autograd.isolation import living_tensors
+from gradscope.autograd.summary import shown_shape
+from gradscope.autograd.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
+from gradscope.autograd.walk import make_release_safe, walk
+from gradscope.errors import CaptureError, NoGraph, SeedError
+from gradscope.graphing.literal import evaluate
+from gradscope.recording.events import Made
+from gradscope.recording.names import Scopes, value_at
+from gradscope.recording.recorder import Recorder
+
+
+class Unusable(SeedError):
+    """The value that ``--root`` leads to carries no gradient history, as it is now."""
+
+
+MAX_LISTED = 8
+"""Candidates and names listed in one message."""
+
+
+def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | None:
+    """The tensor that ``--root`` names, or None when its names do not exist (yet).
+
+    Raises:
+        SeedError: when the expression is wrong; :class:`Unusable` when it gives something that
+            carries no gradient.
+    """
+    for namespace in _merged(scopes.namespaces):
+        try:
+            value = evaluate(text, namespace, what="--root")
+        except SeedError as error:
+            # A name that is missing in an inner function may be found further out, or later.
+            if "no variable is called" not in error.what:
+                raise
+            continue
+        return usable_root(value, f"--root {text}", text, recorder)
+    return None
+
+
+def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
+    """The tensor that a name leads to from some variables in sight, whether or not it requires
+    grad; None where there is none.  Runs nothing: who gives a name gives no code."""
+    found = (value_at(text, namespace) for namespace in _merged(scopes.namespaces))
+    return next((value for value in found if isinstance(value, torch.Tensor)), None)
+
+
+def unknown_root(text: str, names: Iterable[str]) -> SeedError:
+    """The error for a ``--root`` that never existed: the names that did, nearest first."""
+    names = list(dict.fromkeys(names))
+    # No cutoff: where nothing is near, all names are still the best help there is.
+    near = get_close_matches(text, names, MAX_LISTED, cutoff=0.0)
+    rest = [name for name in names if name not in near]
+    listed = ", ".join([*near, *rest][:MAX_LISTED])
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    hint = f"tensors in sight: {listed}{more}" if names else "the program has no tensor in sight"
+    return SeedError(f"--root {text}: no such variable in the program", hint)
+
+
+def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.Tensor:
+    """The value, if backward can start from it.
+
+    ``shown`` is how a message calls it, ``path`` the expression that leads to it.
+
+    Raises:
+        Unusable: saying what it is instead, and for a tensor which line left it without history.
+    """
+    if not isinstance(value, torch.Tensor):
+        inside = [inner for inner, _ in tensors_inside(value, path)][:MAX_LISTED]
+        raise Unusable(
+            f"{shown} is of type {type(value).__name__}, not a tensor",
+            f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
+        )
+    if is_lazy(value):
+        raise SeedError(
+            f"{shown} has no shape and no numbers yet: it is a parameter of a lazy module",
+            "call the module with data before, as training does",
+        )
+    if not requires_grad(value):
+        raise without_history(value, shown, recorder)
+    return value
+
+
+def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors with history in nested lists, tuples and dicts, with the expression that leads to
+    each."""
+    # A stack, last in first out, so children are pushed in reverse to come in order.
+    stack: list[tuple[str, Any, int]] = [(path, value, 0)]
+    while stack:
+        name, item, depth = stack.pop()
+        if isinstance(item, torch.Tensor):
+            if requires_grad(item):
+                yield name, item
+        elif depth < 4 and isinstance(item, Mapping):
+            stack.extend(
+                (f"{name}[{key!r}]", child, depth + 1)
+                for key, child in reversed(list(item.items()))
+                if isinstance(key, (str, int))
+            )
+        elif depth < 4 and isinstance(item, (list, tuple)):
+            children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]
+            stack.extend(reversed(children))
+
+
+def result_root(value: Any, what: str) -> torch.Tensor | None:
+    """The one tensor with history in what a function or an expression gave; None when there is
+    none.
+
+    Raises:
+        CaptureError: when there are several.
+    """
+    found = list(tensors_inside(value, "_"))
+    if len(found) > 1:
+        listed = ", ".join(f"{path} {shown_shape(tensor)}" for path, tensor in found[:MAX_LISTED])
+        raise CaptureError(
+            f"{what} gives {len(found)} tensors: {listed}",
+            f"choose one: --root {shlex.quote(found[0][0])}",
+        )
+    return found[0][1] if found else None
+
+
+def last_results(recorder: Recorder) -> list[torch.Tensor]:
+    """Living tensors with a grad_fn that no other living tensor was made from.
+
+    Finds them among all objects, which costs nothing while the program runs.
+    """
+    found = _tips(recorder)
+    if len(found) > 1:
+        # What only a reference cycle keeps alive is no result; to find out takes a while.
+        del found
+        gc.collect()
+        found = _tips(recorder)
+    return found
+
+
+def last_made(recorder: Recorder) -> torch.Tensor | None:
+    """The living result that was made last: of a program that has failed.
+
+    What went into the call that raised counts as living.
+    """
+    kept = (reference() for reference in recorder.failed_with)
+    found = [one for one in kept if one is not None and recorder.has_seen(grad_fn_of(one))]
+    found += _results(recorder)
+    return max(found, key=lambda tensor: edge_of(tensor)[0]._sequence_nr(), default=None)
+
+
+def _results(recorder: Recorder) -> list[torch.Tensor]:
+    """All living tensors that calls seen by this recorder have made."""
+    return [
+        tensor
+        for tensor in living_tensors()
+        # What a transform of torch.func has made belongs to the transform.
+        if not is_functorch_wrapped(tensor) and recorder.has_seen(grad_fn_of(tensor))
+    ]
+
+
+def _tips(recorder: Recorder) -> list[torch.Tensor]:
+    found = _results(recorder)
+    if not found:
+        return []
+    # One walk over everything that lives: whatever an edge leads to was used by something.
+    walked = walk(edge_of(tensor)[0] for tensor in found)
+    make_release_safe(walked)
+    used = {target for _, _, target, _ in walked.edges}
+    tips: dict[tuple[int, int], torch.Tensor] = {}
+    for tensor in found:
+        node, output = edge_of(tensor)
+        if walked.index[node] not in used:
+            tips.setdefault((walked.index[node], output), tensor)
+    return sorted(tips.values(), key=lambda tensor: edge_of(tensor)[0]._sequence_nr())
+
+
+def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
+    """The one last result, or None when the program made none.
+
+    Raises:
+        CaptureError: when there are several; lists them with their lines.
+    """
+    found = last_results(recorder)
+    if len(found) <= 1:
+        return found[0] if found else None
+    listed = [_describe(tensor, recorder, scopes) for tensor in found[:MAX_LISTED]]
+    if len(found) > MAX_LISTED:
+        listed.append(f"… and {len(found) - MAX_LISTED} more")
+    names = [scopes.names(tensor)[0] for tensor in found if scopes.names(tensor)]
+    raise CaptureError(
+        f"the program leaves {len(found)} results that nothing else was made from:",
+        *(f"  {line}" for line in listed),
+        f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
+    )
+
+
+def nothing_requires_grad(recorder: Recorder) -> bool:
+    """Whether the program made no leaf, no module and no result with history."""
+    # A program that trained inside a function leaves nothing, and yet nothing is wrong with it.
+    leaves = recorder.events.has_leaves()
+    return not (recorder.has_made_nodes or leaves or recorder.modules.roots)
+
+
+def no_graph(recorder: Recorder) -> NoGraph:
+    """The error for a program that left nothing to walk."""
+    if nothing_requires_grad(recorder):
+        return NoGraph(
+            "no autograd graph: no tensor of the program requires grad",
+            "make a leaf with requires_grad=True, or call a module with parameters",
+        )
+    return NoGraph(
+        "no autograd graph: the program kept no result that requires grad",
+        "name one that exists at a backward call with --root, or point at a function that "
+        "returns it: FILE.py::FUNCTION",
+    )
+
+
+def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
+    names = scopes.names(tensor)
+    site = recorder.site_of(edge_of(tensor)[0]._sequence_nr())
+    place = ""
+    if site is not None:
+        origin = recorder.sources.origin(site)
+        place = f"  {origin.file}:{origin.line}  {' '.join(origin.expression.split())}"
+    return f"{names[0] if names else '(no name)'}  {shown_shape(tensor)}{place}"
+
+
+def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unusable:
+    """Why backward cannot start from a tensor that does not require grad."""
+    made = recorder.events.made(tensor)
+    what = f"{shown} carries no gradient history"
+    if made is None:
+        hint = "nothing it was made from requires grad"
+        return Unusable(f"{what}: it does not require grad", hint)
+    place = ""
+    if made.site is not None:
+        origin = recorder.sources.origin(made.site)
+        place = f", made by `{' '.join(origin.expression.split())}` at {origin.file}:{origin.line},"
+    what = f"{what}: the tensor{place} does not require grad"
+    return Unusable(what, _reason(made, tensor))
+
+
+def _reason(made: Made, tensor: torch.Tensor) -> str:
+    if not made.grad_enabled:
+        return "that line ran under torch.no_grad() (or set_grad_enabled(False)); move it out"
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return f"{tensor.dtype} tensors cannot carry gradients"
+    if made.had_history:
+        return f"{made.function} cut it off from the tensors that require grad"
+    return "none of the tensors it was made from requires grad: set requires_grad=True on a leaf"
+
+
+def _merged(namespaces: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Locals with their globals, innermost first, as the code there would see them."""
+    for position in range(len(namespaces)):
+        merged = dict(namespaces[-1])
+        for outer in reversed(namespaces[position:]):
+            merged.update(outer)
+        yield merged

@@ -1,0 +1,150 @@
+"""The invariants of what a report holds beside its graph and gradients: what is kept in memory,
+what a check found, an explanation.
+
+Indices lead somewhere, and numbers are as many as they are said to be: whoever shows an answer
+relies on that.  Must not know of torch, or of how an answer was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.model.checks import Checks
+from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
+from gradscope.model.memory import Memory
+from gradscope.model.plain import Number, TensorInfo
+from gradscope.model.report import Graph, Report
+from gradscope.model.requirements import fail, in_range, unstorable
+
+LONGEST_COUNT = 50_000
+"""Digits of a number of paths, as 160,000 sums one after the other have."""
+
+
+def check_answers(report: Report) -> None:
+    """Check all answers that a report holds.
+
+    Raises:
+        ReportError: one line: the place, and the rule it breaks.
+    """
+    if report.memory is not None:
+        _check_memory(report.memory, report.graph)
+    if report.checks is not None:
+        _check_checks(report.checks, report.graph)
+    if report.explanation is not None:
+        _Explained(report.explanation, report.graph).check()
+
+
+def _check_memory(memory: Memory, graph: Graph) -> None:
+    """What is kept points to nodes and leaves of the graph, what is there twice to what is kept."""
+    for position, one in enumerate(memory.kept):
+        if not one.holders:
+            fail(f"memory.kept[{position}].holders", "is empty; some node saved it")
+        if not 0 <= one.used <= one.bytes < 2**63:
+            fail(f"memory.kept[{position}]", f"{one.used} of {one.bytes} bytes are used")
+    holders = [node for one in memory.kept for node, _ in one.holders]
+    hidden = [one.node for one in memory.hidden]
+    in_range([*holders, *hidden, *memory.freed], len(graph.nodes), "memory", "graph.nodes")
+    for position, twin in enumerate(memory.twins):
+        place = f"memory.twins[{position}]"
+        if (twin.of is None) == (twin.leaf is None):
+            fail(place, "is of a storage or of a leaf, and of one of them only")
+        in_range([twin.copy, twin.of], len(memory.kept), place, "memory.kept")
+        in_range([twin.leaf], len(graph.leaves), place, "graph.leaves")
+    for position, peak in enumerate(memory.peaks):
+        if max(peak.bytes or 0, peak.before) >= 2**63:
+            fail(f"memory.peaks[{position}]", "is more than any memory")
+
+
+def _check_checks(checks: Checks, graph: Graph) -> None:
+    """What was compared with finite differences points into the graph's tables."""
+    for position, call in enumerate(checks.calls):
+        place = f"checks.calls[{position}]"
+        if not call.nodes:
+            fail(f"{place}.nodes", "is empty; a call made a node")
+        in_range(call.nodes, len(graph.nodes), f"{place}.nodes", "graph.nodes")
+        _check_errors((one.error for one in call.inputs), f"{place}.inputs")
+    for position, leaf in enumerate(checks.leaves):
+        place = f"checks.leaves[{position}]"
+        if not leaf.leaves:
+            fail(f"{place}.leaves", "is empty; a gradient was compared")
+        in_range(leaf.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
+        _check_errors([leaf.error], place)
+
+
+def _check_errors(errors: Iterable[Number | None], place: str) -> None:
+    for error in errors:
+        if error is not None and float(error) < 0:
+            fail(place, f"a relative error of {error}, which is negative")
+
+
+class _Explained:
+    """An explanation beside the graph whose tables it points into."""
+
+    def __init__(self, told: Explanation, graph: Graph) -> None:
+        self.told = told
+        self.graph = graph
+
+    def check(self) -> None:
+        """All of it."""
+        told, graph = self.told, self.graph
+        place = "explanation"
+        in_range([told.node], len(graph.nodes), f"{place}.node", "graph.nodes")
+        in_range(told.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
+        for position, step in enumerate(told.steps):
+            here = f"{place}.steps[{position}]"
+            in_range([step.node], len(graph.nodes), f"{here}.node", "graph.nodes")
+            in_range([step.rule], len(told.rules), f"{here}.rule", "explanation.rules")
+            for local in step.locals:
+                self._check_local(local, step.node, f"{here}.locals")
+        for position, ways in enumerate(told.ways):
+            self._check_ways(ways, f"{place}.ways[{position}]")
+        if told.weights is not None:
+            self._check_weights(told.weights, f"{place}.weights")
+
+    def _check_local(self, local: Local, node: int, place: str) -> None:
+        in_range([local.edge], len(self.graph.edges), place, "graph.edges")
+        edge = self.graph.edges[local.edge]
+        if edge.source != node:
+            fail(place, f"edge {local.edge} does not leave node {node}")
+        outputs = self.graph.nodes[node].outputs
+        in_range([local.output], len(outputs), place, "its node's outputs")
+        rows, columns = local.shape
+        if len(local.values) != (rows if local.diagonal else rows * columns):
+            fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
+
+    def _check_ways(self, ways: Ways, place: str) -> None:
+        graph = self.graph
+        in_range([ways.leaf], len(graph.leaves), f"{place}.leaf", "graph.leaves")
+        digits = ways.count
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_COUNT):
+            fail(f"{place}.count", "is no number of paths")
+        tensor = graph.leaves[ways.leaf].tensor
+        for number, path in enumerate(ways.paths):
+            here = f"{place}.paths[{number}]"
+            in_range([path.root], len(graph.roots), f"{here}.root", "graph.roots")
+            in_range(path.edges, len(graph.edges), f"{here}.edges", "graph.edges")
+            _check_amount(path.contribution, tensor, f"{here}.contribution")
+        if ways.rest is not None:
+            _check_amount(ways.rest, tensor, f"{place}.rest")
+
+    def _check_weights(self, weights: Weights, place: str) -> None:
+        graph = self.graph
+        in_range(weights.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
+        if not (weights.why or weights.terms or weights.total == 0):
+            fail(place, "has no terms, and does not say why")
+        if weights.total < len(weights.terms):
+            fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
+        rows = [term.derivatives for term in weights.terms] + [weights.rest] * bool(weights.rest)
+        for row in rows:
+            if len(row) != len(weights.leaves):
+                fail(place, "has a term that does not have one derivative for each leaf")
+            for amount, leaf in zip(row, weights.leaves, strict=True):
+                _check_amount(amount, graph.leaves[leaf].tensor, place)
+        in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")
+
+
+def _check_amount(amount: Amount, tensor: TensorInfo, place: str) -> None:
+    broken = unstorable((amount.norm, *(amount.values or ())))
+    if broken:
+        fail(place, broken)
+    if tensor.dtype.startswith("complex") and len(amount.values or ()) % 2:
+        fail(place, f"has {len(amount.values or ())} values, which are no pairs")

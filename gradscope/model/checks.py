@@ -1,0 +1,94 @@
+"""What a check found: the derivative of each call, and of the whole program, beside finite
+differences.
+
+Plain data like the rest of the Report.  Indices point into the tables of the Report's graph.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from gradscope.model.plain import Number, Struct
+
+MEANT = re.compile(
+    r"ste|straight|revers|quant|round|sign|binar|spike|surrogate|scalegrad|gradscale|grl", re.I
+)
+"""Names of custom Functions whose backward is made to differ from their derivative."""
+
+Verdict = Literal[
+    "wrong", "kink", "unresolved", "meant", "rounding", "random", "not checked", "right"
+]
+"""The two numbers differ; the function has no derivative here; the step sizes do not agree, or the
+call leaves something open, so that there is nothing to compare with; they differ, and the Function
+is made to (its forward is flat or the identity), or it is a sample; they differ only by what the
+program's own precision loses; forward gives another result each time; it could not be run again;
+they agree."""
+
+
+class Comparison(Struct, frozen=True):
+    """The derivative by one input of a call, where it differs most from finite differences.
+
+    ``input`` counts the call's tensors that carry a gradient.  ``element`` is the index of the
+    element that was moved, None where all were moved together in a random direction.  ``analytic``
+    is None where backward gives no gradient.  ``error`` is the difference relative to the larger
+    number, or to the size of the input's gradient where both are far below it.
+    """
+
+    input: int
+    name: str
+    verdict: Verdict
+    analytic: Number | None = None
+    numeric: Number | None = None
+    error: Number | None = None
+    element: tuple[int, ...] | None = None
+
+
+class CallCheck(Struct, frozen=True):
+    """One torch call of the program, run again alone.
+
+    ``nodes`` are those that it made in the graph, the one of its result first.  ``reason`` says why
+    where the verdict does not.
+    """
+
+    nodes: tuple[int, ...]
+    function: str
+    verdict: Verdict
+    inputs: tuple[Comparison, ...] = ()
+    reason: str = ""
+
+
+class LeafCheck(Struct, frozen=True):
+    """The gradient that the program's own graph gives some leaves, against differences of the whole
+    program in one random direction of those leaves.
+
+    ``leaves`` index ``graph.leaves``; the numbers are directional derivatives.
+    """
+
+    leaves: tuple[int, ...]
+    verdict: Verdict
+    analytic: Number | None = None
+    numeric: Number | None = None
+    error: Number | None = None
+    reason: str = ""
+
+
+class Checks(Struct, frozen=True):
+    """All that was compared.
+
+    ``repeats`` counts calls that were left out because one at the same place was checked,
+    ``covered`` nodes that a backward pass made and that only the whole program covers.  ``reason``
+    says why the whole program was not compared, where it was not.
+    """
+
+    calls: tuple[CallCheck, ...] = ()
+    leaves: tuple[LeafCheck, ...] = ()
+    repeats: int = 0
+    covered: int = 0
+    reason: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether any derivative is wrong."""
+        verdicts = {one.verdict for one in self.calls} | {one.verdict for one in self.leaves}
+        return "wrong" in verdicts

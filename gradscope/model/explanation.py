@@ -1,0 +1,159 @@
+"""The numbers behind a graph: derivatives of single nodes, paths and their contributions, and the
+weights of a vector-Jacobian product.
+
+Plain data like the rest of the Report, whose nodes, edges, leaves and roots it names by their
+indices; gradients that the Report's own pass holds are not repeated.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gradscope.model.plain import Number, Struct
+
+
+def digits(number: int) -> str:
+    """A number as text; str refuses numbers of many digits, and a chain of 15,000 sums has them."""
+    return format(Decimal(number), "f")
+
+
+class Amount(Struct, frozen=True):
+    """A tensor by its 2-norm and, where it is small, its values in row-major order."""
+
+    norm: Number
+    values: tuple[Number, ...] | None = None
+
+
+class Formula(Struct, frozen=True):
+    """One entry of torch's ``derivatives.yaml``: for these arguments of the function, this C++
+    expression, in which ``grad`` is the upstream gradient."""
+
+    arguments: tuple[str, ...]
+    text: str
+
+
+class Rule(Struct, frozen=True):
+    """How nodes of one class compute their gradients.
+
+    ``function`` is the schema of the forward function.  Without ``formulas``, ``why`` says where
+    the derivative is, or why it is not known.
+    """
+
+    op: str
+    function: str = ""
+    formulas: tuple[Formula, ...] = ()
+    why: str = ""
+
+
+class Listing(Struct, frozen=True):
+    """Source text of a custom Function's own backward: where it begins, and its lines."""
+
+    file: str
+    line: int
+    lines: tuple[str, ...]
+
+
+class Local(Struct, frozen=True):
+    """The Jacobian of one output of a node by the operand at one edge.
+
+    ``shape`` is (elements of the output, elements of the operand).  ``diagonal``: each element of
+    the output depends on its own element of the operand only, and ``values`` are these derivatives
+    in row-major order; otherwise ``values`` is the whole matrix, row by row.
+    """
+
+    edge: int
+    output: int
+    shape: tuple[int, int]
+    values: tuple[Number, ...]
+    diagonal: bool = False
+
+
+class Step(Struct, frozen=True):
+    """What one node does with the gradient it receives.
+
+    ``rule`` indexes the explanation's rules.  ``arguments`` names the forward function's argument
+    behind each input slot, "" where that is not known.  ``constants`` are the numbers among what
+    the node saved.  ``why`` says what prevented its local derivatives from being computed.
+    """
+
+    node: int
+    rule: int
+    arguments: tuple[str, ...] = ()
+    locals: tuple[Local, ...] = ()
+    constants: tuple[tuple[str, Number], ...] = ()
+    listing: Listing | None = None
+    why: str = ""
+
+
+class Path(Struct, frozen=True):
+    """One way from a root to a leaf, by its edges, and what arrives along it alone."""
+
+    root: int
+    edges: tuple[int, ...]
+    contribution: Amount
+
+
+class Ways(Struct, frozen=True):
+    """The paths to one leaf, those that bring most first.
+
+    ``count`` is the number of all paths as text, for it may have thousands of digits; ``rest`` is
+    what the paths that are not listed bring together, None where all are.  ``why`` says what
+    prevented them from being followed.
+    """
+
+    leaf: int
+    count: str
+    paths: tuple[Path, ...] = ()
+    rest: Amount | None = None
+    why: str = ""
+
+    @property
+    def total(self) -> int:
+        """The number of all paths."""
+        # By Decimal, because int refuses texts of many digits.
+        return int(Decimal(self.count))
+
+
+class Term(Struct, frozen=True):
+    """One element of a root, by its position in row-major order, the weight it was given, and its
+    derivatives by the chosen leaves, one each."""
+
+    root: int
+    element: int
+    weight: Number
+    derivatives: tuple[Amount, ...]
+
+
+class Weights(Struct, frozen=True):
+    """The vector-Jacobian product, written out: the gradient of a leaf is the sum over all terms of
+    weight times derivative.
+
+    ``leaves`` are those that the derivatives are by.  ``total`` counts the elements of all roots;
+    where not all of them are in ``terms``, these are the ones with the largest weights and ``rest``
+    holds, leaf by leaf, what the others add.  ``why`` says what prevented it.
+    """
+
+    leaves: tuple[int, ...]
+    total: int
+    terms: tuple[Term, ...] = ()
+    rest: tuple[Amount, ...] = ()
+    why: str = ""
+
+
+class Explanation(Struct, frozen=True):
+    """The answer of ``gradscope explain``.
+
+    ``leaves`` are the leaves it is about, ``asked`` whether the reader chose them; ``node`` is set
+    instead where a single node was asked for.  ``jacobian``: the whole matrices were asked for.
+    ``everything``: fold nothing.
+    """
+
+    steps: tuple[Step, ...]
+    rules: tuple[Rule, ...]
+    leaves: tuple[int, ...] = ()
+    ways: tuple[Ways, ...] = ()
+    weights: Weights | None = None
+    node: int | None = None
+    asked: bool = False
+    jacobian: bool = False
+    everything: bool = False

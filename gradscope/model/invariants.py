@@ -1,0 +1,208 @@
+"""The invariants of a Report, checked after capture, after loading, and in tests.
+
+One pass over the nodes and edges, without recursion; the first broken rule raises.  Must not know
+of torch, or of where a report comes from.  The sums of gradients are in
+:mod:`gradscope.model.sums`, what holds of the answers beside the graph is in
+:mod:`gradscope.model.answers`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import msgspec
+
+from gradscope.model.answers import check_answers
+from gradscope.model.plain import Number
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
+from gradscope.model.requirements import check_tensor, fail, in_range, unstorable
+from gradscope.model.sums import check_sums
+
+_SILENT = ("not reached", "none")
+
+
+def check(report: Report) -> None:
+    """Check every invariant that plain data can show.
+
+    Raises:
+        ReportError: one line: the place, and the rule it breaks.
+    """
+    graph = report.graph
+    _check_nodes(graph)
+    _check_calls(graph)
+    _check_edges(graph)
+    _check_leaves(graph)
+    _check_observations(report)
+    check_answers(report)
+    for index, backward in enumerate(report.passes):
+        place = f"passes[{index}]"
+        _check_tables(graph, backward, place)
+        for position, info in enumerate(backward.gradients):
+            broken = _broken_by(info)
+            if broken:
+                fail(f"{place}.gradients[{position}]", broken)
+        check_sums(graph, backward, place)
+
+
+def _check_nodes(graph: Graph) -> None:
+    origins, calls = len(graph.origins), len(graph.calls)
+    for position, node in enumerate(graph.nodes):
+        if node.id != position:
+            fail(f"graph.nodes[{position}].id", f"is {node.id}; ids count from 0 in order")
+        if node.origin is not None and not 0 <= node.origin < origins:
+            in_range([node.origin], origins, f"graph.nodes[{position}].origin", "graph.origins")
+        if node.call is not None and not 0 <= node.call < calls:
+            in_range([node.call], calls, f"graph.nodes[{position}].call", "graph.calls")
+        for tensor in node.outputs:
+            if tensor is not None and tensor.values is not None:
+                check_tensor(tensor, f"graph.nodes[{position}].outputs")
+        for name, tensor in node.saved:
+            check_tensor(tensor, f"graph.nodes[{position}].saved {name!r}")
+
+
+def _check_calls(graph: Graph) -> None:
+    for position, call in enumerate(graph.calls):
+        if call.parent is not None and not 0 <= call.parent < position:
+            fail(
+                f"graph.calls[{position}].parent",
+                f"is {call.parent}; a call comes after its parent",
+            )
+
+
+def _check_edges(graph: Graph) -> None:
+    widths = [len(node.outputs) for node in graph.nodes]
+    size = len(widths)
+    # An input slot leads to one place; what fans out is the output it leads to.
+    slots: set[tuple[int, int]] = set()
+    reached = [False] * size
+    for position, (source, slot, target, output) in enumerate(_edge_tuples(graph)):
+        if not 0 <= source < target < size:
+            rule = f"runs from {source} to {target}; edges run from a lower to a higher node id"
+            fail(f"graph.edges[{position}]", rule)
+        if slot < 0 or (source, slot) in slots:
+            fail(f"graph.edges[{position}]", f"input slot {slot} of node {source} is not its own")
+        if not 0 <= output < widths[target]:
+            rule = f"node {target} has {widths[target]} outputs, and no output {output}"
+            fail(f"graph.edges[{position}]", rule)
+        slots.add((source, slot))
+        reached[target] = True
+    for position, root in enumerate(graph.roots):
+        in_range([root.node], size, f"graph.roots[{position}].node", "graph.nodes")
+        in_range([root.output], widths[root.node], f"graph.roots[{position}]", "its node's outputs")
+        reached[root.node] = True
+    # Edges only go up, so a node that is a root or has a consumer hangs on some root.
+    if False in reached:
+        fail(f"graph.nodes[{reached.index(False)}]", "is no root, and no edge leads to it")
+
+
+def _edge_tuples(graph: Graph) -> Iterable[tuple[int, int, int, int]]:
+    return ((edge.source, edge.slot, edge.target, edge.output) for edge in graph.edges)
+
+
+def _check_leaves(graph: Graph) -> None:
+    expected = {node.id for node in graph.nodes if node.kind == "leaf"}
+    # Two leaves for one AccumulateGrad would count a shared parameter twice.
+    seen: set[int] = set()
+    for position, leaf in enumerate(graph.leaves):
+        place = f"graph.leaves[{position}]"
+        if leaf.node not in expected:
+            fail(f"{place}.node", f"{leaf.node} is not a node of kind leaf")
+        if leaf.node in seen:
+            fail(f"{place}.node", f"{leaf.node} is listed twice; a shared leaf is one leaf")
+        seen.add(leaf.node)
+        in_range([leaf.origin], len(graph.origins), f"{place}.origin", "graph.origins")
+        if leaf.norm is not None and float(leaf.norm) < 0:
+            fail(f"{place}.norm", f"is {leaf.norm}; a norm is not negative")
+        check_tensor(leaf.tensor, f"{place}.tensor")
+    if seen != expected:
+        fail("graph.leaves", f"node {min(expected - seen)} is of kind leaf, and is not listed")
+    for position, edge in enumerate(graph.edges):
+        if edge.source in expected:
+            fail(f"graph.edges[{position}]", f"starts at node {edge.source}, which is a leaf")
+
+
+def _check_observations(report: Report) -> None:
+    """What was seen, and the findings, point into the graph's tables."""
+    graph = report.graph
+    for position, finding in enumerate(report.findings):
+        if finding.node is not None:
+            place = f"findings[{position}].node.id"
+            in_range([finding.node.id], len(graph.nodes), place, "graph.nodes")
+    if report.observations is None:
+        return
+    tables = (
+        (("node",), len(graph.nodes), "graph.nodes"),
+        (("origin", "used", "made"), len(graph.origins), "graph.origins"),
+        (("leaf",), len(graph.leaves), "graph.leaves"),
+    )
+    for name, entries in msgspec.structs.asdict(report.observations).items():
+        for position, entry in enumerate(entries if isinstance(entries, tuple) else [entries]):
+            for fields, size, table in tables:
+                indices = [getattr(entry, field, None) for field in fields]
+                in_range(indices, size, f"observations.{name}[{position}]", table)
+
+
+def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
+    lengths = (
+        ("edges", backward.edges, graph.edges),
+        ("upstream", backward.upstream, graph.nodes),
+        ("seeds", backward.seeds, graph.roots),
+        ("accumulations", backward.accumulations, graph.leaves),
+    )
+    for name, mine, theirs in lengths:
+        if len(mine) != len(theirs):
+            fail(f"{place}.{name}", f"has {len(mine)} entries; the graph has {len(theirs)}")
+    size, table = len(backward.gradients), f"{place}.gradients"
+    in_range(backward.edges, size, f"{place}.edges", table)
+    in_range(backward.seeds, size, f"{place}.seeds", table)
+    for node, row in zip(graph.nodes, backward.upstream, strict=True):
+        if len(row) != len(node.outputs):
+            rule = f"has {len(row)} entries; the node has {len(node.outputs)} outputs"
+            fail(f"{place}.upstream[{node.id}]", rule)
+    in_range(chain.from_iterable(backward.upstream), size, f"{place}.upstream", table)
+    told = ((entry.new, entry.before, entry.after) for entry in backward.accumulations)
+    in_range(chain.from_iterable(told), size, f"{place}.accumulations", table)
+    in_range(backward.altered, len(graph.nodes), f"{place}.altered", "graph.nodes")
+    in_range([backward.origin], len(graph.origins), f"{place}.origin", "graph.origins")
+
+
+def _broken_by(info: GradientInfo) -> str:
+    """The rule that a gradient breaks, or "": state and numbers must tell the same story."""
+    if info.nan < 0 or info.inf < 0:
+        return "counts of nan and inf are not negative"
+    if (info.nan + info.inf > 0) != (info.state == "non-finite"):
+        return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
+    if info.state in _SILENT:
+        numbers = (info.norm, info.absmax, info.values, info.histogram)
+        return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"
+    broken = unstorable((info.norm, info.absmax, *(info.values or ())))
+    if broken:
+        return broken
+    # Meta tensors have a state and no norm.
+    norm = 1.0 if info.norm is None else float(info.norm)
+    if norm < 0 or (math.isnan(norm) and info.state != "non-finite"):
+        return f"is {info.state} with norm {info.norm}"
+    if info.state == "zero" and info.norm not in (None, 0):
+        return f"is zero with norm {info.norm}"
+    if info.values is not None and info.dtype.startswith("complex") and len(info.values) % 2:
+        return f"is {info.dtype} with {len(info.values)} values, which are no pairs"
+    if info.values is not None and _state_of(info.values) != info.state:
+        return f"is {info.state}, but its values are {_state_of(info.values)}"
+    return "" if info.histogram is None else _broken_bars(info.histogram, info.state)
+
+
+def _broken_bars(bars: Histogram, state: str) -> str:
+    """The rule that a histogram breaks, or ""."""
+    if any(count < 0 for count in (bars.zeros, *bars.counts)):
+        return "its histogram counts less than nothing"
+    if bars.counts and not (bars.counts[0] and bars.counts[-1]):
+        return "its histogram begins or ends with an empty bar"
+    return "is zero, but not its histogram" if state == "zero" and bars.counts else ""
+
+
+def _state_of(values: Sequence[Number]) -> str:
+    numbers = [float(value) for value in values]
+    if not all(map(math.isfinite, numbers)):
+        return "non-finite"
+    return "finite" if any(numbers) else "zero"

@@ -1,0 +1,288 @@
+"""What a diagnosed run saw besides the graph, and what was found wrong; the Report's second half.
+
+Plain data like the rest of the Report.  Indices point into the tables of the Report's graph.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gradscope.model.plain import Number, Struct, TensorInfo
+
+Severity = Literal["error", "warning", "information"]
+"""How sure it is that something is wrong: it is; it very likely is; it may well be meant."""
+
+
+class Location(Struct, frozen=True):
+    """A place in the user's source, for a reader who has nothing but the finding."""
+
+    file: str
+    line: int
+    expression: str = ""
+
+
+class NodeReference(Struct, frozen=True):
+    """A node of the graph, with its op spelled out."""
+
+    id: int
+    op: str
+
+
+class Finding(Struct, frozen=True):
+    """One root cause: what was seen, what it means, and what to do.
+
+    ``rule`` is a stable code such as GS303 and ``name`` its name.  ``message`` is one sentence;
+    ``subject`` the variable, parameter or module it is about; ``evidence`` the numbers it rests on,
+    one a line. ``step`` counts the program's backward calls from 1; 0 is before or outside all of
+    them.
+    """
+
+    rule: str
+    name: str
+    severity: Severity
+    message: str
+    location: Location | None = None
+    node: NodeReference | None = None
+    subject: str = ""
+    evidence: tuple[str, ...] = ()
+    why: str = ""
+    remedy: str = ""
+    step: int = 0
+
+
+class Learner(Struct, frozen=True):
+    """A tensor that the program holds for learning: in a module or in an optimizer.
+
+    ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
+    backward can reach it.  ``used`` is where the forward pass first took it as an operand, ``made``
+    where it was made.  ``history`` names the op that made a tensor which is not a leaf.
+    ``reached``: some watched backward call brought it a gradient, not only the one whose graph this
+    is.  ``waiting``: its optimizer has not stepped yet although others have, so that its turn may
+    come later.  ``loose``: a parameter of a module that was called, but that no other module
+    holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
+    torch.autograd.grad failed because it is not in the graph that the call went through.
+    """
+
+    name: str
+    tensor: TensorInfo
+    requires_grad: bool
+    in_module: bool = False
+    in_optimizer: bool | None = None
+    leaf: int | None = None
+    used: int | None = None
+    made: int | None = None
+    history: str = ""
+    reached: bool = False
+    waiting: bool = False
+    loose: bool = False
+    wanted: bool = False
+
+
+CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
+
+
+class Cut(Struct, frozen=True):
+    """A call whose inputs carried gradient history and whose result does not.
+
+    ``leaves`` are the names of the leaves behind its inputs.  ``reason`` tells whether the function
+    itself cuts (detach, item, argmax) or the mode it ran under.  ``feeds_graph``: its result went
+    into the graph, or was the root of a backward call that failed for want of history.
+    ``switched``: where the program had switched history off (``with torch.no_grad()``,
+    ``set_grad_enabled(False)``).  ``then`` is what the same line made of the result
+    (``x.detach().numpy()``).  ``summand``: a single number made from its result is a term of a loss
+    that other terms give its history.
+    """
+
+    origin: int | None
+    function: str
+    reason: CutReason
+    leaves: tuple[str, ...] = ()
+    feeds_graph: bool = False
+    switched: int | None = None
+    then: str = ""
+    summand: bool = False
+
+
+class Change(Struct, frozen=True):
+    """A tensor changed in place after ``node`` had saved it in ``slot``.
+
+    ``silent``: through ``.data`` or ``detach()``, so that torch's version check does not notice.
+    """
+
+    node: int
+    slot: str
+    origin: int | None
+    function: str
+    silent: bool = False
+
+
+class Broadcast(Struct, frozen=True):
+    """An operation between (n, 1) and (n,), or the like, whose result is larger than both
+    operands."""
+
+    origin: int | None
+    function: str
+    shapes: tuple[tuple[int, ...], ...]
+    result: tuple[int, ...]
+
+
+class Activity(Struct, frozen=True):
+    """How much of an activation's output can still pass a gradient.
+
+    ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
+    ``saturated`` the share of elements where the local derivative is below 0.01; for a softmax, of
+    rows of which one element has more than 0.99, rows of a single element (or of a single one that
+    is not masked) left out.
+    """
+
+    node: int
+    dead: Number = 0.0
+    saturated: Number = 0.0
+
+
+class Saved(Struct, frozen=True):
+    """What a node had saved when its backward turned a finite gradient into a non-finite one."""
+
+    node: int
+    slot: str
+    minimum: Number
+    maximum: Number
+    zeros: int
+    nan: int
+    inf: int
+    count: int
+
+
+class Intake(Struct, frozen=True):
+    """A tensor without history that already held NaN or infinity when it became an operand.
+
+    ``node`` took it, ``name`` is a variable that holds it, ``made`` where it was made.
+    """
+
+    node: int
+    name: str = ""
+    nan: int = 0
+    inf: int = 0
+    count: int = 0
+    made: int | None = None
+
+
+class Freed(Struct, frozen=True):
+    """The first node (in backward order) whose saved tensors an earlier backward call, at
+    ``origin``, had freed."""
+
+    node: int
+    origin: int | None = None
+
+
+class Carried(Struct, frozen=True):
+    """A call that took its own result of the step before as an operand, history and all: in so many
+    steps in a row.  Such a graph grows from step to step."""
+
+    origin: int | None
+    function: str
+    times: int
+    variable: str = ""
+
+
+class Alteration(Struct, frozen=True):
+    """Something of the program's that changed a gradient on its way, or in ``.grad``.
+
+    ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
+    called; ``before`` and ``after`` are norms; ``node`` receives the gradient, where it is in the
+    graph.
+    """
+
+    origin: int | None
+    function: str
+    node: int | None = None
+    before: Number | None = None
+    after: Number | None = None
+
+
+class Step(Struct, frozen=True):
+    """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
+
+    ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
+    before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
+    ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
+    they had been changed with.  ``reused``: of those, how many were then changed again with a
+    gradient that had the old one in it, which is certain only here.
+    ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
+    any more though nothing changed them, nor did the program read the gradient.
+    """
+
+    number: int
+    loss: Number | None = None
+    norm: Number | None = None
+    nodes: int = 0
+    accumulates: bool = True
+    stepped: bool = False
+    kept: int = 0
+    reused: int = 0
+    dropped: int = 0
+    origin: int | None = None
+
+
+class EmptyStep(Struct, frozen=True):
+    """A place where an optimizer stepped although none of its parameters held a gradient, while
+    backward had brought them one since the step before; how often."""
+
+    origin: int | None
+    times: int
+
+
+class Mismatch(Struct, frozen=True):
+    """A custom Function's gradient beside central finite differences, for the worst input
+    element."""
+
+    node: int
+    input: int
+    analytic: Number
+    numeric: Number
+    element: tuple[int, ...] = ()
+
+
+class Failure(Struct, frozen=True):
+    """The exception that ended the program, or that a backward call raised and the program
+    caught."""
+
+    type: str
+    message: str
+    origin: int | None = None
+    in_backward: bool = False
+
+
+class Observations(Struct, frozen=True):
+    """What was seen besides the graph, where a diagnosis was asked for.
+
+    Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
+    calls that were looked at, ``glanced`` those of them that were looked at only briefly.
+    ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not
+    be looked at for a fault of gradscope's own; ``faults`` says what was missed for such faults.
+    """
+
+    learners: tuple[Learner, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    changes: tuple[Change, ...] = ()
+    broadcasts: tuple[Broadcast, ...] = ()
+    activities: tuple[Activity, ...] = ()
+    saved: tuple[Saved, ...] = ()
+    intakes: tuple[Intake, ...] = ()
+    freed: tuple[Freed, ...] = ()
+    carried: tuple[Carried, ...] = ()
+    alterations: tuple[Alteration, ...] = ()
+    steps: tuple[Step, ...] = ()
+    empty_steps: tuple[EmptyStep, ...] = ()
+    mismatches: tuple[Mismatch, ...] = ()
+    zeroed: int | None = None
+    failure: Failure | None = None
+    watched: int = 0
+    glanced: int = 0
+    unseen: int = 0
+    faults: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """How many backward calls were looked at."""
+        return max(self.watched, len(self.steps))

@@ -1,0 +1,239 @@
+"""The Report: what one look at an autograd graph found, as plain data.
+
+This is the wall in the middle of the house.  Left of it live torch objects, right of it only what
+is defined here: strictly typed, frozen, without a tensor, module or callable inside, so that it can
+be saved, compared and drawn again by a process that never imports torch.  It must know nothing of
+torch, of how the data was captured, or of how it is drawn.
+
+Names and source text are kept raw; only renderers escape.  The encoding is in
+:mod:`gradscope.model.storage`, the invariants are in :mod:`gradscope.model.invariants`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from gradscope.model.checks import Checks
+from gradscope.model.explanation import Explanation
+from gradscope.model.memory import Memory
+from gradscope.model.observations import Finding, Observations
+from gradscope.model.plain import Number, Struct, TensorInfo
+
+FORMAT: Final = "gradscope/1"
+"""Version of the saved form.  History: gradscope/1, the first."""
+
+State = Literal["not reached", "none", "zero", "finite", "non-finite"]
+"""What happened to a gradient: backward never came here; it came with an undefined gradient (None);
+every element is zero; every element is finite and one is not zero; an element is NaN or
+infinite."""
+
+Kind = Literal["op", "leaf", "custom", "opaque"]
+"""A built-in backward node, an AccumulateGrad, a user's autograd.Function, a node that hides
+others."""
+
+
+class Histogram(Struct, frozen=True, array_like=True):
+    """A tensor's elements by size: quarters of a decade of the absolute value.
+
+    ``counts[i]`` elements lie from 10^((first + i) / 4) up to, and without, 10^((first + i + 1) /
+    4), but for rounding at the borders; the first and the last count are not 0.  ``zeros`` are
+    counted apart, and so are elements that are not finite, by the GradientInfo itself.
+    """
+
+    zeros: int
+    first: int = 0
+    counts: tuple[int, ...] = ()
+
+
+class GradientInfo(Struct, frozen=True):
+    """One gradient tensor as it flowed: exactly one state, and its size.
+
+    ``norm`` is the 2-norm over all elements (for complex, of the absolute values); it is None for
+    the states "not reached" and "none", and for gradients of which nobody read the elements: those
+    of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
+    the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
+    ``values`` as in :class:`TensorInfo`.  ``histogram`` is there where it was asked for.
+    """
+
+    state: State
+    norm: Number | None = None
+    absmax: Number | None = None
+    nan: int = 0
+    inf: int = 0
+    dtype: str = "float32"
+    layout: str = "strided"
+    values: tuple[Number, ...] | None = None
+    histogram: Histogram | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it arrived, but nobody read its elements: "finite" is then taken on trust."""
+        return self.state == "finite" and self.norm is None
+
+
+class Origin(Struct, frozen=True):
+    """The place in the user's program that made something.
+
+    ``expression`` is the exact source text of the call or operator, ``variable`` the target the
+    value of that expression was assigned to ("" if none).  Lines count from 1.
+    """
+
+    file: str
+    line: int
+    expression: str = ""
+    variable: str = ""
+    function: str = ""
+
+
+class ModuleCall(Struct, frozen=True):
+    """One call of an ``nn.Module``: its dotted path from the root module, its class, the call it
+    was in."""
+
+    path: str
+    type: str
+    parent: int | None = None
+
+
+class Node(Struct, frozen=True):
+    """A node of the graph that backward walks.
+
+    ``op`` is torch's name of the node (``MulBackward0``), or the user's class for a custom
+    Function. ``outputs`` describes the forward tensors whose gradients the node receives, one for
+    each output number, None where torch knows nothing of it.  ``origin`` and ``call`` index the
+    graph's tables. ``variable`` is set on the node that made the final value of its origin's
+    expression. ``backward_made`` marks nodes made by a backward pass that ran with
+    ``create_graph``. ``saved`` names the tensors kept for backward, where asked for.
+    """
+
+    id: int
+    op: str
+    kind: Kind = "op"
+    outputs: tuple[TensorInfo | None, ...] = ()
+    origin: int | None = None
+    call: int | None = None
+    variable: str = ""
+    backward_made: bool = False
+    saved: tuple[tuple[str, TensorInfo], ...] = ()
+
+
+class Edge(Struct, frozen=True, array_like=True):
+    """A gradient's way: from input ``slot`` of node ``source`` to output number ``output`` of
+    ``target``."""
+
+    source: int
+    slot: int
+    target: int
+    output: int
+
+
+class Leaf(Struct, frozen=True):
+    """A leaf tensor (one AccumulateGrad), with every name by which the program knows it, best
+    first.
+
+    ``norm`` is the 2-norm of its values when a gradient was sent through; None where nobody looked.
+    """
+
+    node: int
+    names: tuple[str, ...]
+    tensor: TensorInfo
+    origin: int | None = None
+    norm: Number | None = None
+
+
+class Root(Struct, frozen=True):
+    """Where backward starts: an output of a node, and the text that names that tensor."""
+
+    node: int
+    output: int
+    label: str = ""
+
+
+class Graph(Struct, frozen=True):
+    """Nodes in topological order (roots first), edges from lower to higher ids, and shared
+    tables."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    leaves: tuple[Leaf, ...]
+    roots: tuple[Root, ...]
+    origins: tuple[Origin, ...] = ()
+    calls: tuple[ModuleCall, ...] = ()
+
+    def origin_of(self, node: Node) -> Origin | None:
+        """The place that made this node, or None when it was not seen."""
+        return None if node.origin is None else self.origins[node.origin]
+
+    def module_of(self, node: Node) -> str:
+        """The dotted path of the module in whose call this node was made, or ""."""
+        return "" if node.call is None else self.calls[node.call].path
+
+
+class Accumulation(Struct, frozen=True):
+    """What happened to one leaf's ``.grad``: before + new = after.
+
+    All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
+    ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
+    pass, which leaves ``.grad`` untouched).
+    """
+
+    new: int
+    before: int | None = None
+    after: int | None = None
+
+
+class BackwardPass(Struct, frozen=True):
+    """The gradients of one backward call over the graph.
+
+    ``gradients`` is a table; everything else points into it, because one gradient tensor often
+    passes through many edges.  ``edges[i]`` belongs to ``graph.edges[i]``; ``upstream[n][k]`` is
+    the sum that node n received for its output k; ``seeds[r]`` is what was given for
+    ``graph.roots[r]``; ``accumulations[j]`` belongs to ``graph.leaves[j]``.  ``altered`` lists
+    nodes whose upstream gradient a hook of the program replaced, so that it is no longer the sum of
+    what arrived.  ``number`` counts the program's backward calls from 1; 0 is gradscope's own.
+    """
+
+    gradients: tuple[GradientInfo, ...]
+    edges: tuple[int, ...]
+    upstream: tuple[tuple[int, ...], ...]
+    seeds: tuple[int, ...]
+    accumulations: tuple[Accumulation, ...]
+    altered: tuple[int, ...] = ()
+    number: int = 0
+    origin: int | None = None
+    error: str = ""
+
+    def on_edge(self, edge: int) -> GradientInfo:
+        """The gradient that flowed along ``graph.edges[edge]``."""
+        return self.gradients[self.edges[edge]]
+
+    def at(self, node: int, output: int = 0) -> GradientInfo:
+        """The upstream gradient of a node for one of its outputs."""
+        return self.gradients[self.upstream[node][output]]
+
+
+class Meta(Struct, frozen=True):
+    """Where the report comes from; the only part that may differ between two equal runs."""
+
+    gradscope: str
+    torch: str = ""
+    python: str = ""
+    target: str = ""
+    created: str = ""
+
+
+class Report(Struct, frozen=True):
+    """A graph, the gradients seen on it, and what there is to say about the run.
+
+    ``notes`` are whole sentences for the reader: how the program ended, what could not be seen.
+    """
+
+    graph: Graph
+    meta: Meta
+    passes: tuple[BackwardPass, ...] = ()
+    notes: tuple[str, ...] = ()
+    observations: Observations | None = None
+    findings: tuple[Finding, ...] = ()
+    checks: Checks | None = None
+    memory: Memory | None = None
+    explanation: Explanation | None = None
+    format: Literal["gradscope/1"] = FORMAT

@@ -1,0 +1,47 @@
+"""What a session is asked to look at; plain data, so that it exists before torch is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class Study:
+    """A question about the live graph that graph and gradients alone do not answer.
+
+    A subclass is a frozen dataclass of what was asked.  ``room`` is the module under
+    :mod:`gradscope` whose function ``study(live, asked)`` answers it, with the struct that
+    goes into the Report's ``field``.  ``recorder`` is the module whose ``RECORDER`` watches
+    meanwhile, where the ordinary one sees too little.
+    """
+
+    room: ClassVar[str]
+    field: ClassVar[str]
+    recorder: ClassVar[str] = "recording.recorder"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to look at.
+
+    ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
+    ``gradient`` are texts as in :mod:`gradscope.graphing.initial_gradient`.  ``call`` counts the
+    program's backward calls from 1; None is the first that no later call builds on.
+    ``create_graph`` names a leaf whose gradient is the root instead.  ``run_on``: let the program
+    go on after that call. ``steps`` is how many of the program's own calls to look at, from that
+    one on.  ``values`` keeps the values of all tensors, ``saved`` describes what each node saved
+    for backward, ``histograms`` counts the elements of each gradient by size.  ``study`` is
+    answered before the gradient flows, while all that was saved for backward is there.
+    """
+
+    gradients: bool
+    root: str | None = None
+    gradient: str | None = None
+    call: int | None = None
+    run_on: bool = False
+    values: bool = False
+    saved: bool = False
+    histograms: bool = False
+    steps: int = 1
+    create_graph: str | None = None
+    study: Study | None = None

@@ -1,0 +1,210 @@
+"""The tables of derivatives as a textbook writes them, by operation and operand.
+
+Texts and nothing else; :mod:`gradscope.notation.derivatives` fills them in.  What is not here has
+no notation, only torch's own formula.  The source is ``derivatives.yaml`` of torch, read as
+mathematics, for real numbers.
+"""
+
+from __future__ import annotations
+
+ELEMENTWISE: dict[str, dict[str, str]] = {
+    "Add": {"self": "1", "other": "1"},
+    "Sub": {"self": "1", "other": "-1"},
+    "Rsub": {"self": "-1", "other": "1"},
+    "Mul": {"self": "{other_}", "other": "{self_}"},
+    "Div": {"self": "1/{other}", "other": "-{self}/{other}²"},
+    "Neg": {"self": "-1"},
+    "Clone": {"self": "1"},
+    "ToCopy": {"self": "1"},
+    "Alias": {"self": "1"},
+    "Reciprocal": {"self": "-1/{self}²"},
+    "Abs": {"self": "sign({self_})"},
+    "Exp": {"self": "exp({self_})"},
+    "Exp2": {"self": "ln 2·2^{self}"},
+    "Expm1": {"self": "exp({self_})"},
+    "Log": {"self": "1/{self}"},
+    "Log2": {"self": "1/({self}·ln 2)"},
+    "Log10": {"self": "1/({self}·ln 10)"},
+    "Log1P": {"self": "1/(1 + {self})"},
+    "Sqrt": {"self": "1/(2·√{self})"},
+    "Rsqrt": {"self": "-1/(2·{self}·√{self})"},
+    "Sin": {"self": "cos({self_})"},
+    "Cos": {"self": "-sin({self_})"},
+    "Tan": {"self": "1 + tan({self_})²"},
+    "Asin": {"self": "1/√(1 - {self}²)"},
+    "Acos": {"self": "-1/√(1 - {self}²)"},
+    "Atan": {"self": "1/(1 + {self}²)"},
+    "Sinh": {"self": "cosh({self_})"},
+    "Cosh": {"self": "sinh({self_})"},
+    "Tanh": {"self": "1 - tanh({self_})²"},
+    "Erf": {"self": "2/√π·exp(-{self}²)"},
+    "Sigmoid": {"self": "σ({self_})·(1 - σ({self_}))"},
+    "LogSigmoid": {"self": "1 - σ({self_})"},
+    "Silu": {"self": "σ({self_})·(1 + {self}·(1 - σ({self_})))"},
+    "Gelu": {"self": "Φ({self_}) + {self}·φ({self_})"},
+    "Relu": {"self": "1 where {self} > 0, else 0"},
+    "LeakyRelu": {"self": "1 where {self} > 0, else {negative_slope}"},
+    "Hardtanh": {"self": "1 between {min_val_} and {max_val_}, else 0"},
+    "Hardsigmoid": {"self": "1/6 between -3 and 3, else 0"},
+    "Clamp": {"self": "1 between the limits, else 0"},
+    "ClampMin": {"self": "1 where {self} ≥ {min}, else 0"},
+    "ClampMax": {"self": "1 where {self} ≤ {max}, else 0"},
+    "Maximum": {
+        "self": "1 where it is the larger, 1/2 where both are equal, else 0",
+        "other": "1 where it is the larger, 1/2 where both are equal, else 0",
+    },
+    "Minimum": {
+        "self": "1 where it is the smaller, 1/2 where both are equal, else 0",
+        "other": "1 where it is the smaller, 1/2 where both are equal, else 0",
+    },
+    "Where": {"self": "1 where it was taken, else 0", "other": "1 where it was taken, else 0"},
+    "MaskedFill": {"self": "0 where the mask is, else 1"},
+    "NativeDropout": {"input": "1/(1 - p) where kept, else 0"},
+}
+"""∂(operation)/∂argument, element by element.  ``{self}`` is that operand with brackets where they
+are needed, ``{self_}`` without."""
+
+_SHAPED = {"self": "the same numbers in the operand's shape"}
+_SWAPPED = {"self": "the upstream, its dimensions swapped back"}
+_COPIES = {"self": "the upstream, summed over the copies"}
+_PLACES = {"self": "the upstream at the places that were taken, 0 elsewhere"}
+_ADDED = {"self": "the upstream added at the places that were taken, 0 elsewhere"}
+_JOINED = {"self": "the upstreams of all parts, joined"}
+_PART = {"tensors": "its own part of the upstream"}
+_PRODUCT = {"self": "upstream @ {mat2}ᵀ", "mat2": "{self}ᵀ @ upstream"}
+_TAKEN = "the upstream at the element that was taken, 0 elsewhere"
+_CHOSEN = {"self": f"{_TAKEN}; equal ones share it where no dim is given"}
+_SHARED = {"self": "the upstream, spread over its window"}
+_NORMALIZED = {
+    "weight": "upstream × x̂, summed; x̂ is the normalized input",
+    "bias": "the upstream, summed where {bias} was repeated",
+}
+_CENTRED = "(g - mean(g) - x̂·mean(g·x̂))/√(var + eps); g = upstream × weight, x̂ = normalized input"
+
+LINEAR: dict[str, dict[str, str]] = {
+    "Sum": {"self": "1 for every element that is summed"},
+    "Mean": {"self": "1/n for each of the n elements"},
+    "Cumsum": {"self": "the upstream, summed from each element to the end"},
+    "View": _SHAPED,
+    "ReshapeAlias": _SHAPED,
+    "UnsafeView": _SHAPED,
+    "Squeeze": _SHAPED,
+    "Unsqueeze": _SHAPED,
+    "T": _SWAPPED,
+    "Transpose": _SWAPPED,
+    "Permute": {"self": "the upstream, its dimensions put back in order"},
+    "Expand": _COPIES,
+    "Repeat": _COPIES,
+    "Select": {"self": "the upstream at the place that was taken, 0 elsewhere"},
+    "Slice": _PLACES,
+    "Topk": _PLACES,
+    "Index": _ADDED,
+    "IndexSelect": _ADDED,
+    "Gather": _ADDED,
+    "Embedding": {"weight": "the upstream added to the rows that were looked up, 0 elsewhere"},
+    "Sort": {"self": "the upstream, put back in the order before"},
+    "Max": _CHOSEN,
+    "Min": _CHOSEN,
+    "Median": _CHOSEN,
+    "Nanmedian": _CHOSEN,
+    "Kthvalue": {"self": _TAKEN},
+    "Mode": {"self": _TAKEN},
+    "Amax": {"self": "the upstream at the largest element, shared by equal ones, 0 elsewhere"},
+    "Amin": {"self": "the upstream at the smallest element, shared by equal ones, 0 elsewhere"},
+    "Logsumexp": {"self": "upstream × softmax({self_})"},
+    "Split": _JOINED,
+    "Unbind": _JOINED,
+    "Cat": _PART,
+    "Stack": _PART,
+    "Mm": _PRODUCT,
+    "Bmm": _PRODUCT,
+    "Mv": {"self": "upstream ⊗ {vec}", "vec": "{self}ᵀ @ upstream"},
+    "Dot": {"self": "upstream·{tensor}", "tensor": "upstream·{self}"},
+    "Addmm": {
+        "self": "the upstream, summed where {self} was repeated",
+        "mat1": "upstream @ {mat2}ᵀ",
+        "mat2": "{mat1}ᵀ @ upstream",
+    },
+    "Baddbmm": {
+        "self": "the upstream, summed where {self} was repeated",
+        "batch1": "upstream @ {batch2}ᵀ",
+        "batch2": "{batch1}ᵀ @ upstream",
+    },
+    "Addmv": {
+        "self": "the upstream, summed where {self} was repeated",
+        "mat": "upstream ⊗ {vec}",
+        "vec": "{mat}ᵀ @ upstream",
+    },
+    "Linear": {
+        "input": "upstream @ {weight}",
+        "weight": "upstreamᵀ @ {input}",
+        "bias": "the upstream, summed over the rows",
+    },
+    "Softmax": {"self": "s·(upstream - Σ s·upstream), s being the result"},
+    "LogSoftmax": {"self": "upstream - softmax·Σ upstream"},
+    "NativeLayerNorm": {"input": _CENTRED, **_NORMALIZED},
+    "NativeGroupNorm": {"input": f"in each group {_CENTRED}", **_NORMALIZED},
+    "NativeBatchNorm": {
+        "input": f"in eval g/√(var + eps), in training {_CENTRED}",
+        **_NORMALIZED,
+    },
+    "MaxPool2DWithIndices": {"self": "the upstream added at the largest of each window"},
+    "AvgPool2D": _SHARED,
+    "AdaptiveAvgPool2D": _SHARED,
+    "UpsampleNearest1D": _COPIES,
+    "UpsampleNearest2D": _COPIES,
+    "UpsampleNearest3D": _COPIES,
+    "UpsampleBilinear2D": {"self": "the upstream, with the weights of the interpolation"},
+    "Convolution": {
+        "input": "the upstream convolved with the kernel, turned around",
+        "weight": "{input} correlated with the upstream",
+        "bias": "the upstream, summed over all places",
+    },
+}
+"""What is sent to an operand, where that is not a factor for each element."""
+
+CHOOSING = ("Max", "Min", "Median", "Nanmedian")
+"""Operations that take one element along a dim, or of all elements, by another formula."""
+
+BY_FORMULA = {
+    "evenly_distribute_backward": "the upstream at the element that was taken, shared with all "
+    "that equal it, 0 elsewhere",
+    "value_selecting_reduction_backward_symint": f"{_TAKEN}; of equal ones only one was taken",
+}
+"""What they send, by the function of torch's formula."""
+
+_AT_TARGETS = "at each target (w: the weight of its class, or 1), 0 elsewhere, times the upstream"
+
+DEPENDENT: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+    "MseLoss": (
+        "reduction",
+        {
+            "self": dict.fromkeys("02", "2·({self} - {target}), times the upstream")
+            | {"1": "2·({self} - {target})/n, times the upstream"},
+            "target": dict.fromkeys("02", "-2·({self} - {target}), times the upstream")
+            | {"1": "-2·({self} - {target})/n, times the upstream"},
+        },
+    ),
+    "NllLoss": (
+        "reduction",
+        {"self": dict.fromkeys("02", f"-w {_AT_TARGETS}") | {"1": f"-w/Σw {_AT_TARGETS}"}},
+    ),
+    "LinalgVectorNorm": ("ord", {"self": {"2": "upstream × {self}/‖{self_}‖"}}),
+}
+"""The same where it depends on a number that the node saved: its name, and the texts by its value.
+A loss is reduced not at all (0), to the mean (1) or to the sum (2)."""
+
+HOLOMORPHIC = {
+    *("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Clone", "Alias", "Reciprocal", "Pow"),
+    *("Exp", "Exp2", "Expm1", "Log", "Log2", "Log10", "Log1P", "Sqrt", "Rsqrt", "Sigmoid"),
+    *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh"),
+}
+"""Operations on complex numbers that have a complex derivative.  What torch sends is the upstream
+times its conjugate (the convention of torch's notes on autograd for complex numbers)."""
+
+SIGNS = {
+    "σ": "σ: the sigmoid",
+    "Φ": "Φ, φ: the standard normal distribution and its density; gelu with "
+    "approximate='tanh' comes near it",
+}
+"""What signs of this notation stand for that not every reader knows."""

@@ -1,0 +1,172 @@
+"""Torch calls that made no autograd node, or changed a tensor in place.
+
+They matter when a gradient is missing or wrong.  Bounded memories of: leaves made, results without
+history, and tensors changed in place.  Tensors are remembered weakly.  Knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from types import MethodType
+from typing import Any, NamedTuple
+
+import torch
+
+from gradscope.autograd.tensors import (
+    TensorTable,
+    is_functorch_wrapped,
+    is_learned_leaf,
+    requires_grad,
+)
+from gradscope.recording.source import Site
+
+MAX_EVENTS = 20_000
+"""Events of each sort that are remembered; the oldest are forgotten first."""
+
+FEW = 1_000
+"""Results without history, fewer than which are not searched for dead ones."""
+
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+
+_MAKES_LEAF = {
+    torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
+    torch.Tensor.requires_grad_,
+}
+
+
+class InPlace(NamedTuple):
+    """A tensor changed in place: its storage, when (sequence number), by what and where."""
+
+    storage: int
+    sequence: int
+    function: str
+    site: Site | None
+
+
+class Made(NamedTuple):
+    """How a tensor without a grad_fn was made: a leaf, or a result that carries no history."""
+
+    site: Site | None
+    function: str
+    grad_enabled: bool
+    had_history: bool
+
+
+class Events:
+    """What happened besides the graph."""
+
+    def __init__(self) -> None:
+        self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
+        self._plain: TensorTable[Made] = TensorTable(MAX_EVENTS)
+        self._many = FEW
+        self._leaves: TensorTable[Made] = TensorTable(MAX_EVENTS)
+        self._changes: dict[Any, bool] = {}
+
+    def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether a call changes a tensor in place; for most calls this is one dict lookup."""
+        # Keyed by the function itself: asking each for its name would cost more than the lookup.
+        if type(func) is MethodType:  # `apply` of a Function, whose class may come and go
+            return False
+        known = self._changes.get(func)
+        if known is None:
+            known = self._changes[func] = func not in _MAKES_LEAF and _is_in_place(_name(func))
+        return known or bool(kwargs and (kwargs.get("inplace") or kwargs.get("out") is not None))
+
+    def note_change(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+    ) -> None:
+        """Remember the tensors that a call has changed."""
+        # By torch's convention a function whose name ends in _ changes its first argument.
+        changed = (kwargs["out"],) if kwargs.get("out") is not None else args[:1]
+        self.note_changed(tensors_in(changed), _name(func), site)
+
+    def note_changed(
+        self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
+    ) -> None:
+        """Remember that these tensors have just been changed."""
+        now = _sequence()
+        for tensor in tensors:
+            storage = storage_of(tensor)
+            if storage:
+                self.in_place.append(InPlace(storage, now, function, site))
+
+    def note_result(
+        self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]
+    ) -> None:
+        """Look at the result of a call that made no node and changed nothing."""
+        if func in _MAKES_LEAF:
+            self._note_leaf(func, args[0], find_site())
+        elif not isinstance(out, torch.Tensor):
+            return
+        elif not requires_grad(out):
+            history = any(map(requires_grad, tensors_in(args)))
+            self._plain[out] = Made(find_site(), _name(func), torch.is_grad_enabled(), history)
+        else:
+            self._note_leaf(func, out, find_site())
+
+    def made(self, tensor: torch.Tensor) -> Made | None:
+        """How a tensor without a grad_fn came to be, the latest first."""
+        return self._leaves.get(tensor) or self._plain.get(tensor)
+
+    def cuts(self) -> Iterator[Site]:
+        """Calls that gave a tensor without history, though what it was made from had one, as far
+        as that tensor still lives and could have carried it."""
+        for tensor, made in self._plain.living():
+            if made.had_history and made.site is not None and tensor.is_floating_point():
+                yield made.site
+
+    def forget_dead(self) -> None:
+        """Forget the results without history that are gone, once there are twice as many."""
+        if len(self._plain) > self._many:
+            self._plain.forget_dead()
+            self._many = max(FEW, 2 * len(self._plain))
+
+    def leaf_site(self, tensor: torch.Tensor) -> Site | None:
+        """Where a leaf was made, as far as that was seen."""
+        made = self._leaves.get(tensor)
+        return None if made is None else made.site
+
+    def has_leaves(self) -> bool:
+        """Whether a leaf that was made still lives."""
+        return any(True for _ in self._leaves.living())
+
+    def _note_leaf(self, func: Any, tensor: torch.Tensor, site: Site | None) -> None:
+        if is_learned_leaf(tensor) and tensor not in self._leaves:
+            self._leaves[tensor] = Made(site, _name(func), True, False)
+
+
+def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
+    """The tensors among call arguments, also one level down in lists and tuples."""
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            yield argument
+        elif isinstance(argument, (list, tuple)):
+            yield from (item for item in argument if isinstance(item, torch.Tensor))
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """A number for the storage of a tensor while it lives; 0 where there is none to speak of."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return 0
+    if is_functorch_wrapped(tensor):
+        return 0
+    # By the storage itself: fake and meta tensors have no data, and asking for it warns.
+    return tensor.untyped_storage()._cdata  # type: ignore[no-any-return]
+
+
+def _is_in_place(name: str) -> bool:
+    return (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE_OPERATORS
+
+
+_IN_PLACE_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in (
+        *("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"),
+        *("iand", "ior", "ixor", "ilshift", "irshift"),
+    )
+)
+
+
+def _name(func: Any) -> str:
+    return str(getattr(func, "__name__", func))

@@ -1,0 +1,279 @@
+"""Which ``nn.Module`` call each autograd node was made in.
+
+Global forward hooks keep a stack of module calls; every change of the stack is written down beside
+the sequence number that the next node will get.  Time alone then tells the call of any node, also
+of nodes that no recorded torch call explains.  Knows nothing of expressions, gradients or the
+Report.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import weakref
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+from torch.nn.modules import module as module_hooks
+
+from gradscope.autograd.isolation import Aside
+from gradscope.autograd.tensors import TensorTable
+
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+
+MAX_PARAMETERS = 1_000_000
+"""Parameters whose names are remembered."""
+
+MAX_CALLS = 1_000_000
+"""Module calls remembered; older ones are forgotten by halves."""
+
+OUTSIDE = -1
+"""The call of a node that was made outside every module."""
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a module sits: which root module it belongs to, and its dotted path from there.
+
+    ``is_library``: its forward is torch's own code, such as that of ``nn.Sequential``.
+    """
+
+    root: int
+    path: str
+    type: str
+    is_library: bool
+
+
+@dataclass
+class RootModule:
+    """A module that was called while no other was running."""
+
+    module: weakref.ref[nn.Module]
+    type: str
+    has_parameters: bool
+
+
+class ModuleTracker:
+    """Records the module calls of one thread while started.
+
+    ``roots`` are the modules called while no other was running, ``strays`` those that were called
+    in another one without being registered in it.
+
+    Args:
+        aside: goes around what is done in the middle of the program.
+    """
+
+    def __init__(self, aside: Callable[[], Aside]) -> None:
+        self.roots: list[RootModule] = []
+        self.strays: list[tuple[weakref.ref[nn.Module], Place]] = []
+        self._places: dict[int, tuple[weakref.ref[nn.Module], Place]] = {}
+        self._stack: list[int] = []
+        self._running: list[nn.Module] = []
+        self._first_call = 0
+        self._parents = array("q")
+        self._call_places: list[Place] = []
+        self._changes = array("q")
+        self._changed_to = array("q")
+        self._thread = threading.get_ident()
+        self._handles: list[Any] = []
+        self._has_hooks = module_hooks._has_any_global_hook
+        self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
+        self._is_library: dict[type, bool] = {}
+        self._aside = aside
+
+    def parameter_name(self, tensor: torch.Tensor) -> str:
+        """The name of a parameter in its root module, also when that module is gone."""
+        return self._parameters.get(tensor) or ""
+
+    def start(self) -> None:
+        """Install the global hooks; calls of other threads are not recorded."""
+        self._thread = threading.get_ident()
+        self._has_hooks = module_hooks._has_any_global_hook
+        self._handles = [
+            module_hooks.register_module_forward_pre_hook(self._enter),
+            module_hooks.register_module_forward_hook(self._leave, always_call=True),
+        ]
+        module_hooks._has_any_global_hook = self._has_other_hooks
+
+    def stop(self) -> None:
+        """Remove the hooks; what was recorded stays."""
+        module_hooks._has_any_global_hook = self._has_hooks
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._stack.clear()
+        self._running.clear()
+
+    def _has_other_hooks(self) -> bool:
+        # Asked by torch.compile, which warns of hooks that would run twice; ours let that pass.
+        own = {handle.id for handle in self._handles}
+        tables = (
+            module_hooks._global_backward_pre_hooks,
+            module_hooks._global_backward_hooks,
+            module_hooks._global_forward_pre_hooks,
+            module_hooks._global_forward_hooks,
+        )
+        return any(key not in own for table in tables for key in table)
+
+    def call_of(self, sequence: int) -> int:
+        """The number of the call in which the node with this sequence number was made."""
+        position = bisect_right(self._changes, sequence) - 1
+        return self._changed_to[position] if position >= 0 else OUTSIDE
+
+    def place(self, call: int) -> Place | None:
+        """Which module was called, or None when the call is no longer remembered."""
+        index = call - self._first_call
+        return self._call_places[index] if 0 <= index < len(self._call_places) else None
+
+    def parent(self, call: int) -> int:
+        """The call that this one was made in, or :data:`OUTSIDE`."""
+        index = call - self._first_call
+        return self._parents[index] if 0 <= index < len(self._parents) else OUTSIDE
+
+    def library_call(self, call: int) -> int:
+        """The outermost call of this one and those around it that runs torch's code only.
+
+        That is the one which the program's own code made: ``model(x)`` for every layer inside an
+        ``nn.Sequential``.  :data:`OUTSIDE` when the call runs code of the program itself.
+        """
+        found = OUTSIDE
+        while call != OUTSIDE:
+            place = self.place(call)
+            if place is None or not place.is_library:
+                break
+            found, call = call, self.parent(call)
+        return found
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a module call is under way."""
+        return bool(self._running)
+
+    def met(self) -> Iterator[tuple[nn.Module, Place]]:
+        """The modules that still live, with their places."""
+        for reference, place in self._places.values():
+            module = reference()
+            if module is not None:
+                yield module, place
+
+    def _enter(self, module: nn.Module, _inputs: object) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        with self._aside():
+            self._note_enter(module)
+
+    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        with self._aside():
+            self._note_leave(module)
+
+    def _note_enter(self, module: nn.Module) -> None:
+        place = self._place_of(module)
+        # Numbers go on counting when the oldest calls are forgotten.
+        call = self._first_call + len(self._call_places)
+        self._call_places.append(place)
+        self._parents.append(self._stack[-1] if self._stack else OUTSIDE)
+        self._stack.append(call)
+        self._running.append(module)
+        self._note_change(call)
+
+    def _note_leave(self, module: nn.Module) -> None:
+        # A module whose forward was entered before recording began leaves without having entered.
+        if not self._running or self._running[-1] is not module:
+            return
+        self._stack.pop()
+        self._running.pop()
+        self._note_change(self._stack[-1] if self._stack else OUTSIDE)
+
+    def _note_change(self, call: int) -> None:
+        # The next node will get this number: it and those after it belong to this call.
+        self._changes.append(_sequence())
+        self._changed_to.append(call)
+        if len(self._call_places) > MAX_CALLS:
+            self.keep_last(MAX_CALLS // 2)
+
+    def keep_last(self, count: int) -> None:
+        """Forget all but so many calls, once there are twice as many."""
+        old = len(self._call_places) - count
+        if old < count:
+            return
+        del self._call_places[:old]
+        del self._parents[:old]
+        self._first_call += old
+        # Every call changed the stack twice.
+        changes = max(0, len(self._changes) - 2 * count)
+        del self._changes[:changes]
+        del self._changed_to[:changes]
+
+    def _place_of(self, module: nn.Module) -> Place:
+        known = self._known(module)
+        if known is not None:
+            return known
+        if not self._running:
+            return self._add_root(module)
+        # Not registered below the root when that was entered: added since, or held in a plain list.
+        parent = self._running[-1]
+        around, name = self._place_of(parent), _name_within(parent, module)
+        path = f"{around.path}.{name}" if around.path else name
+        place = self._place(around.root, path, module)
+        self.strays.append((weakref.ref(module), place))
+        return self._remember(module, place)
+
+    def _known(self, module: nn.Module) -> Place | None:
+        known = self._places.get(id(module))
+        return known[1] if known is not None and known[0]() is module else None
+
+    def _add_root(self, module: nn.Module) -> Place:
+        # All modules below are named at once: asking each for its path would be quadratic.
+        number = len(self.roots)
+        has_parameters = next(module.parameters(), None) is not None
+        self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
+        for path, child in module.named_modules():
+            if self._known(child) is None:
+                self._remember(child, self._place(number, path, child))
+            prefix = f"{path}." if path else ""
+            for name, tensor in child.named_parameters(recurse=False):
+                # A shared parameter has the name under which it is met first.
+                if tensor not in self._parameters:
+                    self._parameters[tensor] = prefix + name
+        return self._places[id(module)][1]
+
+    def _place(self, root: int, path: str, module: nn.Module) -> Place:
+        kind = type(module)
+        is_library = self._is_library.get(kind)
+        if is_library is None:
+            # Not asked by attribute: a ScriptModule's own would answer, and raise.  A forward that
+            # was generated, as torch.fx does, belongs to no module.
+            forward = inspect.getattr_static(kind, "forward", None)
+            written_in = str(getattr(forward, "__module__", ""))
+            is_library = self._is_library[kind] = written_in.startswith("torch.nn.")
+        return Place(root, path, kind.__name__, is_library)
+
+    def _remember(self, module: nn.Module, place: Place) -> Place:
+        self._places[id(module)] = (weakref.ref(module), place)
+        return place
+
+
+def _name_within(parent: nn.Module, module: nn.Module) -> str:
+    """How a running module would write another one: ``blocks[0]``; its class where it cannot."""
+    registered = nn.Module.named_modules(parent)
+    for name, child in (*registered, *_unregistered(parent)):
+        if child is module:
+            return str(name)
+    return type(module).__name__
+
+
+def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(parent).items():
+        yield name, value
+        if isinstance(value, (list, tuple)):
+            yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
+        elif type(value) is dict and not str(name).startswith("_"):
+            named = ((key, item) for key, item in value.items() if isinstance(key, (str, int)))
+            yield from ((f"{name}[{key!r}]", item) for key, item in named)

@@ -1,0 +1,293 @@
+"""What the program calls its tensors and modules: variables, attribute paths, parameter names.
+
+Looks into frames and containers without running any of the program's code: no property, no
+``__getattr__``, no ``__getitem__`` of a user's class.  Knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from types import FrameType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradscope.recording.modules import ModuleTracker, Place, RootModule
+
+MAX_DEPTH = 3
+"""How many attributes or items deep a variable is searched for tensors."""
+
+MAX_ITEMS = 20_000
+"""How many values are looked at in all."""
+
+_MISSING = object()
+
+
+# ---------------------------------------------------------------- one path in one frame
+
+
+def name_in_frame(tensor: torch.Tensor, paths: Sequence[str], frame: FrameType) -> str:
+    """The first of the dotted paths that leads to this very tensor from the frame, or ""."""
+    scope = locals_of(frame)
+    return next((path for path in paths if _resolve(path, scope, frame.f_globals) is tensor), "")
+
+
+def value_in_frame(path: str, frame: FrameType) -> Any:
+    """What a dotted path leads to from the frame; an object of no meaning when it leads nowhere."""
+    return _resolve(path, locals_of(frame), frame.f_globals)
+
+
+def value_at(path: str, namespace: Mapping[str, Any]) -> Any:
+    """What a text leads to if it is a path of names, attributes and items; else an object of no
+    meaning."""
+    try:
+        return _resolve(path, namespace, {})
+    except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError):
+        return _MISSING
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """A copy of a frame's local variables that leaves no reference to them behind."""
+    live = frame.f_locals
+    copy = dict(live)
+    # Before 3.13 f_locals is a snapshot that stays on the frame, and would keep a whole graph
+    # alive. A debugger writes the snapshot back, so under one it has to stay.
+    is_snapshot = sys.version_info < (3, 13) and live is not frame.f_globals
+    if is_snapshot and frame.f_trace is None and sys.gettrace() is None and _is_function(frame):
+        live.clear()
+    return copy
+
+
+def _is_function(frame: FrameType) -> bool:
+    newlocals = 0x2  # CO_NEWLOCALS: only such frames have fast locals, of which f_locals is a copy
+    optimized = 0x1
+    return frame.f_code.co_flags & (newlocals | optimized) == newlocals | optimized
+
+
+def _resolve(path: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> Any:
+    first, steps = _parsed(path)
+    value = scope.get(first, outer.get(first, _MISSING))
+    for step in steps:
+        if isinstance(step, ast.Attribute):
+            value = _attribute(value, step.attr)
+        else:
+            index = step.slice
+            key = index.value if isinstance(index, ast.Constant) else scope.get(index.id, _MISSING)
+            value = _item(value, key)
+    return value
+
+
+@lru_cache(maxsize=4_096)
+def _parsed(path: str) -> tuple[str, tuple[Any, ...]]:
+    """The variable that a path begins with, and the attributes and items that follow."""
+    node: Any = ast.parse(path, mode="eval").body
+    steps: list[Any] = []
+    while not isinstance(node, ast.Name):
+        steps.append(node)
+        node = node.value
+    return node.id, tuple(reversed(steps))
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    own = _own_attributes(owner)
+    if name in own:
+        return own[name]
+    tables = ("_parameters", "_buffers", "_modules") if isinstance(owner, nn.Module) else ()
+    found = (own[table][name] for table in tables if name in own.get(table, {}))
+    return next(found, _MISSING)
+
+
+def _item(owner: Any, key: Any) -> Any:
+    if isinstance(owner, (nn.ParameterList, nn.ParameterDict, nn.ModuleList, nn.ModuleDict)):
+        return _attribute(owner, str(key))
+    if type(owner) not in (list, tuple, dict):
+        return _MISSING
+    try:
+        return owner[key]
+    except (LookupError, TypeError):
+        return _MISSING
+
+
+def _own_attributes(owner: Any) -> dict[str, Any]:
+    if issubclass(type(owner), (type, ModuleType, torch.Tensor)):
+        return {}
+    own = getattr(owner, "__dict__", None) if _has_plain_dict(owner) else None
+    return own if isinstance(own, dict) else {}
+
+
+def _has_plain_dict(owner: Any) -> bool:
+    # An instance dict is read through its type's own descriptor; a class that fakes __dict__ is
+    # left alone.
+    return any("__dict__" in vars(base) for base in type(owner).__mro__)
+
+
+# ---------------------------------------------------------------- everything in scope
+
+
+@dataclass
+class Scopes:
+    """The variables a point of the program can see, nearest first, and what they lead to.
+
+    ``tensors`` maps ``id`` of a tensor to its names, shortest way first; ``modules`` likewise.  The
+    objects themselves are held, so that the ids stay good.
+    """
+
+    namespaces: list[Mapping[str, Any]]
+    tensors: dict[int, list[str]] = field(default_factory=dict)
+    modules: dict[int, tuple[str, nn.Module]] = field(default_factory=dict)
+    _held: list[torch.Tensor] = field(default_factory=list)
+
+    @classmethod
+    def of_frames(cls, frames: Iterable[FrameType]) -> Scopes:
+        """The locals and globals of frames, innermost first."""
+        namespaces: list[Mapping[str, Any]] = []
+        for frame in frames:
+            if frame.f_locals is not frame.f_globals:
+                namespaces.append(locals_of(frame))
+            if all(known is not frame.f_globals for known in namespaces):
+                namespaces.append(frame.f_globals)
+        return cls.of_namespaces(namespaces)
+
+    @classmethod
+    def of_namespaces(cls, namespaces: list[Mapping[str, Any]]) -> Scopes:
+        """Search namespaces breadth first, so that a variable comes before what it contains."""
+        scopes = cls([_variables(namespace) for namespace in namespaces])
+        queue: deque[tuple[str, Any, int]] = deque()
+        for namespace in scopes.namespaces:
+            queue.extend(
+                (name, value, 0)
+                for name, value in list(namespace.items())
+                if not name.startswith("__") and name != "_"
+            )
+        scopes._search(queue)
+        return scopes
+
+    def names(self, tensor: torch.Tensor) -> list[str]:
+        """All names of a tensor, the shortest way first."""
+        return self.tensors.get(id(tensor), [])
+
+    def add(self, name: str, tensor: torch.Tensor) -> None:
+        """Give a tensor that no variable holds a name."""
+        self.tensors.setdefault(id(tensor), []).append(name)
+        self._held.append(tensor)
+
+    def merged(self) -> dict[str, Any]:
+        """All variables in one namespace, as code at the innermost point would see them."""
+        found: dict[str, Any] = {}
+        for namespace in reversed(self.namespaces):
+            found.update(namespace)
+        return found
+
+    def held_tensors(self) -> Iterator[torch.Tensor]:
+        """Every tensor found, each once for each way that leads to it."""
+        return iter(self._held)
+
+    def variable_names(self) -> list[str]:
+        """The names of variables that hold tensors, for "did you mean"."""
+        return [names[0] for names in self.tensors.values()]
+
+    def _search(self, queue: deque[tuple[str, Any, int]]) -> None:
+        seen: set[int] = set()
+        looked = 0
+        while queue and looked < MAX_ITEMS:
+            looked += 1
+            name, value, depth = queue.popleft()
+            if issubclass(type(value), torch.Tensor):
+                known = self.tensors.setdefault(id(value), [])
+                if name not in known:
+                    known.append(name)
+                self._held.append(value)
+                continue
+            if id(value) in seen:
+                continue
+            if issubclass(type(value), nn.Module):
+                self.modules.setdefault(id(value), (name, value))
+            seen.add(id(value))
+            if depth < MAX_DEPTH:
+                queue.extend((path, child, depth + 1) for path, child in _children(name, value))
+
+
+def _variables(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A namespace without what no variable can be called: a program may put anything into one."""
+    if all(isinstance(name, str) for name in list(namespace)):
+        return namespace
+    return {name: value for name, value in list(namespace.items()) if isinstance(name, str)}
+
+
+def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if issubclass(type(value), nn.Module):
+        return  # its parameters are named by named_parameters
+    if type(value) in (list, tuple, deque):
+        yield from ((f"{name}[{i}]", child) for i, child in enumerate(islice(value, MAX_ITEMS)))
+    elif issubclass(type(value), dict):
+        for key, child in islice(dict.items(value), MAX_ITEMS):
+            if isinstance(key, (str, int)):
+                yield f"{name}[{key!r}]", child
+    else:
+        yield from ((f"{name}.{key}", child) for key, child in list(_own_attributes(value).items()))
+
+
+# ---------------------------------------------------------------- modules and their parameters
+
+
+class ModuleNames:
+    """Dotted paths of modules and names of parameters, as the program's author would write them.
+
+    With one root module its paths need no prefix (``fc1.weight``); with several, each is prefixed
+    with the variable that holds it (``student.fc1.weight``), or its class where no variable does.
+    """
+
+    def __init__(self, scopes: Scopes, tracker: ModuleTracker) -> None:
+        self._roots = tracker.roots
+        owners = self._find_owners(scopes, tracker.roots)
+        alone = sum(1 for _, module in owners if _has_parameters(module)) == 1
+        self.paths: dict[int, str] = {}
+        self.parameters: dict[int, list[str]] = {}
+        self.owners = owners
+        for name, module in owners:
+            self._add(module, "" if alone and _has_parameters(module) else name)
+        for reference, place in tracker.strays:
+            stray = reference()
+            if stray is not None:
+                self._add(stray, self.path(place))
+
+    def path(self, place: Place) -> str:
+        """The dotted path of a recorded place; the class name where a root has no name."""
+        root = self._roots[place.root]
+        module = root.module()
+        prefix = self.paths.get(id(module), root.type) if module is not None else root.type
+        return ".".join(part for part in (prefix, place.path) if part)
+
+    def _find_owners(self, scopes: Scopes, roots: list[RootModule]) -> list[tuple[str, nn.Module]]:
+        found = dict(scopes.modules)
+        for root in roots:
+            module = root.module()
+            if module is not None:
+                found.setdefault(id(module), (root.type, module))
+        # One that was copied in part, or made without its __init__, holds nothing.
+        found = {key: one for key, one in found.items() if "_modules" in vars(one[1])}
+        inner = {
+            id(child)
+            for _, module in found.values()
+            for child in nn.Module.modules(module)
+            if child is not module
+        }
+        return [(name, module) for key, (name, module) in found.items() if key not in inner]
+
+    def _add(self, module: nn.Module, prefix: str) -> None:
+        for path, child in nn.Module.named_modules(module, remove_duplicate=True):
+            self.paths.setdefault(id(child), ".".join(part for part in (prefix, path) if part))
+        for path, tensor in nn.Module.named_parameters(module, remove_duplicate=False):
+            names = self.parameters.setdefault(id(tensor), [])
+            names.append(".".join(part for part in (prefix, path) if part))
+
+
+def _has_parameters(module: nn.Module) -> bool:
+    return next(nn.Module.parameters(module), None) is not None

@@ -1,0 +1,100 @@
+"""Where the program is: from interpreter frames to places in its own code.
+
+Frames of torch, of this package and of handlers that only pass calls on are skipped, so that a
+place is one a person wrote.  Knows nothing of graphs, tensors or expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+
+import torch
+
+from gradscope.recording.source import Site
+
+_FOREIGN_FILES = (
+    str(Path(torch.__file__).parent) + "/",
+    str(Path(__file__).parent.parent) + "/",
+    "<eval_with_key>",  # code that torch.fx wrote
+)
+_FOREIGN_FUNCTIONS = ("__torch_function__", "__torch_dispatch__")
+"""A user's own mode or tensor subclass; what it passes on was called from further out."""
+
+
+class Places:
+    """Numbers every place of the program that is asked about, counting from 0."""
+
+    def __init__(self) -> None:
+        self._sites: list[Site] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._foreign: dict[int, tuple[CodeType, bool]] = {}
+
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
+        """The first frame of the program's own, from ``frame`` outwards."""
+        while frame is not None and self.is_foreign(frame.f_code):
+            frame = frame.f_back
+        return frame
+
+    def is_foreign(self, code: CodeType) -> bool:
+        """Whether this is code that the program did not write."""
+        known = self._foreign.get(id(code))
+        if known is None:
+            foreign = (
+                code.co_filename.startswith(_FOREIGN_FILES) or code.co_name in _FOREIGN_FUNCTIONS
+            )
+            # The code object is kept with the answer: an id is only good while its object lives.
+            known = self._foreign[id(code)] = (code, foreign)
+        return known[1]
+
+    def number(self, frame: FrameType) -> int:
+        """The number of the place where a frame of the program stands."""
+        key = (id(frame.f_code), frame.f_lasti)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._sites)
+            # The site keeps the code object: an id is only good while its object lives.
+            self._sites.append(Site(frame.f_code, frame.f_lasti))
+        return number
+
+    def known(self, frame: FrameType) -> int | None:
+        """The number of the place where a frame stands, if that was asked for before."""
+        return self._numbers.get((id(frame.f_code), frame.f_lasti))
+
+    def site(self, number: int) -> Site | None:
+        """The place with this number; None for a negative one."""
+        return self._sites[number] if number >= 0 else None
+
+    def line(self, number: int) -> tuple[str, int | None] | None:
+        """File and line of the place with this number; None for a negative one."""
+        site = self.site(number)
+        if site is None:
+            return None
+        lines = list(site.code.co_positions())
+        return site.code.co_filename, lines[site.lasti // 2][0]
+
+    def site_of_error(self, error: BaseException) -> Site | None:
+        """Where an exception was raised: the innermost place of the program in its traceback."""
+        found = None
+        step = error.__traceback__
+        while step is not None:
+            if not self.is_foreign(step.tb_frame.f_code):
+                found = Site(step.tb_frame.f_code, step.tb_lasti)
+            step = step.tb_next
+        return found
+
+    def site_of(self, frame: FrameType | None) -> Site | None:
+        """Where the program is now, seen from a frame."""
+        user = self.user_frame(frame)
+        return None if user is None else self._sites[self.number(user)]
+
+
+def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:
+    """The frames of the program from this one outwards, to the first module level."""
+    while frame is not None:
+        if not places.is_foreign(frame.f_code):
+            yield frame
+        if frame.f_code.co_name == "<module>":
+            return
+        frame = frame.f_back

@@ -1,0 +1,270 @@
+"""What the user wrote: the exact expression, line and assigned variable of one bytecode
+instruction.
+
+Pure reading of code objects and source text; knows nothing of torch or of graphs.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import linecache
+import os
+import textwrap
+import tokenize
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
+
+from gradscope.filesystem import here
+from gradscope.model.report import Origin
+
+Span = tuple[int, int, int, int]
+"""First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
+``ast``."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in running code: a code object and the index of an instruction in it."""
+
+    code: CodeType
+    lasti: int
+
+
+@dataclass
+class _File:
+    """One source file, its text in lines and what its statements say of the spans in them."""
+
+    lines: list[str]
+    variables: dict[Span, str] = field(default_factory=dict)
+    statements: dict[Span, Span] = field(default_factory=dict)
+    """Spans that stand for a statement: ``x[0]`` in ``x[0] = 3`` means all of it, and what a loop
+    does when it begins is shown as its first line."""
+    grad_reads: list[tuple[int, str]] = field(default_factory=list)
+    """Lines that read ``PATH.grad``, with the path."""
+
+
+class Sources:
+    """Source text by file name, each file parsed once, when it is first asked about.
+
+    Args:
+        texts: source of pseudo files that :mod:`linecache` does not know: ``{"<string>": code}``.
+        directory: files below it are named relative to it.
+        codes: what the texts were compiled to.  What the program executes from a text of its own
+            goes by the same file name, and its lines are not those of the program.
+    """
+
+    def __init__(
+        self,
+        texts: dict[str, str] | None = None,
+        directory: str = "",
+        codes: Iterable[CodeType] = (),
+    ) -> None:
+        self._texts = texts or {}
+        self._own = set(_with_inner(codes))
+        self._directory = directory or here()
+        self._files: dict[str, _File] = {}
+        self._spans: dict[int, list[Span | None]] = {}
+        self._codes: list[CodeType] = []
+
+    def origin(self, site: Site) -> Origin:
+        """The place as the Report keeps it; without source text only file, line and function are
+        known."""
+        span = self.span(site)
+        file = self._file(site.code)
+        name = self.display_name(site.code.co_filename)
+        function = site.code.co_qualname
+        if span is None:
+            return Origin(name, site.code.co_firstlineno, function=function)
+        shown = file.statements.get(span, span)
+        expression = _without_comments(text_of(file.lines, shown))
+        return Origin(name, shown[0], expression, file.variables.get(span, ""), function)
+
+    def is_statement(self, site: Site) -> bool:
+        """Whether the shown text is a statement, which says itself what it assigns to."""
+        span = self.span(site)
+        return span is not None and span in self._file(site.code).statements
+
+    def operands(self, site: Site) -> tuple[str, ...]:
+        """The names in the site's expression, longest first: ``self.w`` before ``self``."""
+        span = self.span(site)
+        if span is None:
+            return ()
+        return _operand_names(text_of(self._file(site.code).lines, span))
+
+    def lines_of(self, code: CodeType) -> tuple[int, list[str]]:
+        """The text of a function from its ``def`` line on, with that line's number; no lines where
+        the text is not at hand."""
+        lines = self._file(code).lines
+        last = max((line for _, _, line in code.co_lines() if line), default=0)
+        first = code.co_firstlineno  # that of its first decorator
+        while first < last <= len(lines) and lines[first - 1].lstrip().startswith("@"):
+            first += 1
+        text = textwrap.dedent("".join(lines[first - 1 : last]))
+        return first, text.splitlines()
+
+    def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
+        """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
+        lines = [line for _, _, line in code.co_lines() if line]
+        file = self._file(code)
+        return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
+
+    def span(self, site: Site) -> Span | None:
+        """Where the instruction's expression stands, or None when the code carries no positions."""
+        # All positions of a code object are read at once: they can only be had in order.
+        spans = self._spans.get(id(site.code))
+        if spans is None:
+            spans = list(_instruction_spans(site.code))
+            self._spans[id(site.code)] = spans
+            self._codes.append(site.code)  # an id is only good while its object lives
+        position = site.lasti // 2
+        return spans[position] if 0 <= position < len(spans) else None
+
+    def display_name(self, filename: str) -> str:
+        """The file as a person in the working directory would type it."""
+        if self._directory and filename.startswith(self._directory.rstrip(os.sep) + os.sep):
+            return os.path.relpath(filename, self._directory)
+        return filename
+
+    def _file(self, code: CodeType) -> _File:
+        filename = code.co_filename
+        if filename in self._texts and code not in self._own:
+            return _File([])
+        known = self._files.get(filename)
+        if known is None:
+            text = self._texts.get(filename)
+            lines = text.splitlines(True) if text is not None else linecache.getlines(filename)
+            known = self._files[filename] = _indexed(tuple(lines))
+        return known
+
+
+def _with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
+    """Code objects and those of all functions and classes inside them."""
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+
+
+def _instruction_spans(code: CodeType) -> Iterator[Span | None]:
+    for first, last, start, end in code.co_positions():
+        if first is None or last is None or start is None or end is None:
+            yield None
+        else:
+            yield first, start, last, end
+
+
+def text_of(lines: list[str], span: Span) -> str:
+    """The exact source text of a span, with its line breaks; "" when the lines are not there."""
+    first, start, last, end = span
+    if first < 1 or last > len(lines):
+        return ""
+    # Columns count bytes, so a line is cut as bytes.
+    raw = [line.encode() for line in lines[first - 1 : last]]
+    raw[-1] = raw[-1][:end]
+    raw[0] = raw[0][start:]
+    return b"".join(raw).decode(errors="replace")
+
+
+def _without_comments(expression: str) -> str:
+    """Comments between the lines of an expression are no part of it, and could not be told from it
+    where it is shown on one line."""
+    if "\n" not in expression or "#" not in expression:
+        return expression
+    lines = expression.split("\n")
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        # The parentheses keep the tokenizer from asking for indentation.
+        for token in tokenize.generate_tokens(io.StringIO(f"(\n{expression}\n)").readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start[0] - 2, token.start[1]
+                lines[row] = lines[row][:column].rstrip()
+    return "\n".join(lines)
+
+
+def _span(node: ast.expr | ast.stmt) -> Span:
+    return (
+        node.lineno,
+        node.col_offset,
+        node.end_lineno or node.lineno,
+        node.end_col_offset or node.col_offset,
+    )
+
+
+@lru_cache(maxsize=256)
+def _indexed(lines: tuple[str, ...]) -> _File:
+    # Shared by all who look in this process: to parse a file takes longer than to look at its
+    # graph.
+    file = _File(list(lines))
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return file  # a template, a notebook magic: expressions still work, variables do not
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[*targets], value=value):
+                _index_assignment(file, node, targets, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                _index_assignment(file, node, [target], value)
+            case ast.Attribute(attr="grad", ctx=ast.Load(), value=owner) if _is_path(owner):
+                file.grad_reads.append((node.lineno, ast.unparse(owner)))
+            case ast.NamedExpr(target=target, value=value):
+                file.variables[_span(value)] = target.id
+            # ``x += 1`` is one instruction for both the sum and the assignment.
+            case ast.AugAssign(target=target):
+                file.variables[_span(node)] = _target_name(target)
+                file.statements[_span(node)] = _span(node)
+            case ast.For(target=target, iter=iterated):
+                file.variables[_span(node)] = _target_name(target)
+                file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
+    return file
+
+
+def _index_assignment(
+    file: _File, statement: ast.stmt, targets: list[ast.expr], value: ast.expr
+) -> None:
+    names = [_target_name(target) for target in targets]
+    file.variables[_span(value)] = " = ".join(names)
+    for target, name in zip(targets, names, strict=True):
+        if isinstance(target, ast.Subscript):
+            file.variables[_span(target)] = name
+            file.statements[_span(target)] = _span(statement)
+
+
+def _target_name(target: ast.expr) -> str:
+    text = ast.unparse(target)
+    # A tuple of one is written (x,).
+    return text[1:-1].removesuffix(",") if isinstance(target, ast.Tuple) else text
+
+
+@lru_cache(maxsize=4_096)
+def _operand_names(expression: str) -> tuple[str, ...]:
+    try:
+        tree = ast.parse(expression.strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found = {
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr) and _is_path(node)
+    }
+    return tuple(sorted(found, key=lambda name: (-len(name), name)))
+
+
+def _is_path(node: ast.expr) -> bool:
+    # Only plain paths are looked up in the user's frame: evaluating a call could change the
+    # program.
+    while True:
+        match node:
+            case ast.Name():
+                return True
+            case (
+                ast.Attribute(value=value)
+                | ast.Subscript(value=value, slice=ast.Constant() | ast.Name())
+            ):
+                node = value
+            case _:
+                return False

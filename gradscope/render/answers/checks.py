@@ -1,0 +1,270 @@
+"""What a check found, as text: each call and the whole program, the analytic number beside the
+numeric one, wrong ones first, counted at the end.
+
+Must not know how anything is compared."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gradscope.escaping import one_line, visible
+from gradscope.model.checks import CallCheck, Checks, Comparison, LeafCheck, Verdict
+from gradscope.model.plain import Number
+from gradscope.model.report import Graph, Report
+from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.places import short_files
+from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
+from gradscope.render.words.text import ASCII, UNICODE
+from gradscope.simplify.grouping import short_op
+from gradscope.simplify.partition import label_of
+
+INKS: dict[Verdict, str] = {
+    "wrong": "bold #d0327a",
+    "rounding": "bold #b45309",
+    "unresolved": "#b45309",
+    "kink": "#b45309",
+    "meant": "#0b5370",
+    "random": "dim",
+    "not checked": "dim",
+    "right": "#2f7d4f",
+}
+"""The verdicts, worst first."""
+
+LEGEND: dict[Verdict, str] = {
+    "rounding": "the formulas are right, the program's own precision loses this much",
+    "unresolved": "rounding hides the differences, two step sizes do not agree, or only the whole "
+    "program can be compared",
+    "kink": "not differentiable here: the slopes to the two sides differ, or are not finite",
+    "meant": "backward differs from the derivative, and seems made to",
+    "random": "forward gives another result each time it is run",
+}
+
+DETAILED: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "meant")
+
+CALLS = (
+    Column(""),
+    Column("node", narrowest=10, comfort=14),
+    Column("expression", drop=3, narrowest=12, comfort=20, essential=True),
+    Column("input", narrowest=4, comfort=10),
+    Column("at", drop=2),
+    Column("backward", right=True),
+    Column("differences", right=True),
+    Column("off by", right=True),
+    Column("source", drop=1),
+)
+
+LEAVES = (
+    Column(""),
+    Column("whole program", narrowest=12, comfort=24),
+    Column("backward", right=True),
+    Column("differences", right=True),
+    Column("off by", right=True),
+)
+
+_NOTHING: Cell = (Part(""),)
+
+
+def render(report: Report, options: Options) -> str:
+    """The tables, ending with a newline."""
+    checks = report.checks or Checks()
+    return "\n".join(_Text(report, checks, options).lines()) + "\n"
+
+
+class _Text:
+    def __init__(self, report: Report, checks: Checks, options: Options) -> None:
+        self.report = report
+        self.graph: Graph = report.graph
+        self.checks = checks
+        self.options = options
+        self.glyphs = UNICODE if options.unicode else ASCII
+        self.paint = painter() if options.color else plain
+        self.files = short_files({origin.file for origin in self.graph.origins})
+
+    def lines(self) -> Iterator[str]:
+        """Everything."""
+        target = visible(self.report.meta.target)
+        yield from self._wrapped(" · ".join([target, *self._counted()]), style="bold")
+        for note in self.report.notes:
+            yield from self._wrapped(visible(note))
+        if self.checks.calls:
+            yield from self._calls()
+        if self.checks.leaves or self.checks.reason:
+            yield ""
+            yield from self._leaves()
+        yield from self._remarks()
+
+    # ------------------------------------------------------------------ calls
+
+    def _calls(self) -> Iterator[str]:
+        ordered = sorted(self.checks.calls, key=lambda one: list(INKS).index(one.verdict))
+        rows = [(call, row) for call in ordered for row in self._rows(call)]
+        most = len(rows) if self.options.folding.all else self.options.lines
+        bad = sum(call.verdict == "wrong" for call, _ in rows)
+        shown = rows[: max(most, bad)]
+        lines = iter(self._table(CALLS).lines([row for _, row in shown]))
+        yield next(lines)
+        for position, (call, _) in enumerate(shown):
+            yield next(lines)
+            is_last = position + 1 == len(shown) or shown[position + 1][0] is not call
+            if is_last:
+                yield from self._details(call)
+        left = len(rows) - len(shown)
+        if left:
+            yield self.glyphs.text(f"… {left:,} more: --all")
+
+    def _rows(self, call: CallCheck) -> Iterator[list[Cell]]:
+        """A row for every input that is wrong; else one for the call."""
+        wrong = [one for one in call.inputs if one.verdict == "wrong"]
+        worst = max(call.inputs, key=_error, default=None)
+        for comparison in wrong or (worst,):
+            yield [
+                (Part(call.verdict, INKS[call.verdict]),),
+                (Part(self.glyphs.text(self._node(call)), "bold"),),
+                (Part(self.glyphs.text(self._expression(call)), "cyan"),),
+                *self._compared(comparison),
+                (Part(self.glyphs.text(self._source(call)), "dim"),),
+            ]
+
+    def _details(self, call: CallCheck) -> Iterator[str]:
+        """What a narrow table cannot hold, where it matters; and the reason."""
+        if call.verdict in DETAILED:
+            place = f"at {self._source(call)}: " if self._source(call) else ""
+            yield from self._wrapped(place + self._expression(call), indent=4)
+            for one in call.inputs:
+                if one.verdict == call.verdict and one.element:
+                    name = visible(one_line(one.name)) or f"input {one.input}"
+                    at = numbers.shape(one.element)
+                    differs = "differs most at" if call.verdict == "wrong" else "at"
+                    yield from self._wrapped(f"{differs} element {at} of {name}", indent=4)
+        if call.reason:
+            yield from self._wrapped(visible(call.reason), indent=4)
+
+    def _compared(self, one: Comparison | None) -> list[Cell]:
+        if one is None:
+            return [_NOTHING] * 5
+        name = visible(one_line(one.name)) or f"input {one.input}"
+        at = "all" if one.element is None else numbers.shape(one.element) if one.element else ""
+        return [
+            (Part(self.glyphs.text(name)),),
+            (Part(at, "dim"),),
+            *self._numbers(one.analytic, one.numeric, one.error),
+        ]
+
+    def _numbers(
+        self, analytic: Number | None, numeric: Number | None, error: Number | None
+    ) -> list[Cell]:
+        if numeric is None:
+            return [_NOTHING] * 3
+        said = "none" if analytic is None else numbers.number(analytic)
+        return [(Part(said),), (Part(numbers.number(numeric)),), (Part(_off(error)),)]
+
+    def _node(self, call: CallCheck) -> str:
+        node = self.graph.nodes[call.nodes[0]]
+        more = f" +{len(call.nodes) - 1}" if len(call.nodes) > 1 else ""
+        return f"#{node.id} {visible(short_op(node))}{more}"
+
+    def _expression(self, call: CallCheck) -> str:
+        return visible(one_line(label_of(self.graph, self.graph.nodes[call.nodes[0]])))
+
+    def _source(self, call: CallCheck) -> str:
+        origin = self.graph.origin_of(self.graph.nodes[call.nodes[0]])
+        return "" if origin is None else f"{self.files[origin.file]}:{origin.line}"
+
+    # ------------------------------------------------------------------ leaves
+
+    def _leaves(self) -> Iterator[str]:
+        if self.checks.leaves:
+            ordered = sorted(self.checks.leaves, key=lambda one: list(INKS).index(one.verdict))
+            most = len(ordered) if self.options.folding.all else self.options.lines
+            rows = [
+                [
+                    (Part(one.verdict, INKS[one.verdict]),),
+                    (Part(self.glyphs.text(self._names(one))),),
+                    *self._numbers(one.analytic, one.numeric, one.error),
+                ]
+                for one in ordered[:most]
+            ]
+            yield from self._table(LEAVES).lines(rows)
+            if len(ordered) > most:
+                yield self.glyphs.text(f"… {len(ordered) - most:,} more leaves: --all")
+            for one in ordered[:most]:
+                if one.reason:
+                    yield from self._wrapped(f"{self._names(one)}: {visible(one.reason)}", indent=4)
+        if self.checks.reason:
+            lead = "" if self.checks.leaves else "whole program not checked: "
+            yield from self._wrapped(lead + visible(self.checks.reason))
+
+    def _names(self, check: LeafCheck) -> str:
+        if len(check.leaves) > 1:
+            return f"all {len(check.leaves):,} leaves together"
+        leaf = self.graph.leaves[check.leaves[0]]
+        return visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
+
+    # ------------------------------------------------------------------ around them
+
+    def _counted(self) -> list[str]:
+        """``3 calls: 1 wrong, 2 right``, and the same of the whole program."""
+        words = []
+        if self.checks.calls:
+            tally = _tally(one.verdict for one in self.checks.calls)
+            words.append(f"{numbers.count(len(self.checks.calls), 'call')}: {tally}")
+        if self.checks.leaves:
+            words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
+        return words
+
+    def _remarks(self) -> Iterator[str]:
+        checks = self.checks
+        met = {one.verdict for one in checks.calls} | {one.verdict for one in checks.leaves}
+        met |= {one.verdict for call in checks.calls for one in call.inputs}
+        remarks = [f"{verdict}: {text}" for verdict, text in LEGEND.items() if verdict in met]
+        if checks.repeats:
+            many = numbers.count(checks.repeats, "more call")
+            remarks.append(f"{many} at lines that were checked once: --all")
+        if checks.covered:
+            many = numbers.count(checks.covered, "node")
+            remarks.append(f"{many} made by a backward pass: only the whole program covers them")
+        if remarks:
+            yield ""
+        for remark in remarks:
+            yield from self._wrapped(remark)
+
+    def _table(self, columns: Iterable[Column]) -> Table:
+        named = [replace(column, title=self.glyphs.text(column.title)) for column in columns]
+        return Table(named, self.options.width, self.glyphs, self.options.color)
+
+    def _wrapped(self, text: str, indent: int = 0, style: str = "dim") -> list[str]:
+        lead = " " * indent
+        width = max(self.options.width, indent + 20)
+        lines = textwrap.wrap(
+            self.glyphs.text(text),
+            width,
+            initial_indent=lead,
+            subsequent_indent=lead,
+            break_on_hyphens=False,
+        )
+        return [self.paint(line, style) for line in lines]
+
+
+def _tally(verdicts: Iterable[Verdict]) -> str:
+    found = Counter(verdicts)
+    return ", ".join(f"{found[verdict]:,} {verdict}" for verdict in INKS if found[verdict])
+
+
+def _error(one: Comparison) -> float:
+    error = 0.0 if one.error is None else float(one.error)
+    return math.inf if math.isnan(error) else error
+
+
+def _off(error: Number | None) -> str:
+    """A relative difference: its order of magnitude where it is small, else in percent."""
+    value = math.nan if error is None else float(error)
+    if not math.isfinite(value):
+        return ""
+    if value < 0.01:
+        return f"<1e{max(math.ceil(math.log10(value)), -6)}" if value else "<1e-6"
+    return f"{value:.0%}"

@@ -1,0 +1,148 @@
+"""A diagnosed report as the doctor tells it: text, JSON, or annotations for GitHub.
+
+Must not know how findings are found, or where the output goes."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from gradscope.escaping import as_json, one_line, visible
+from gradscope.filesystem import here
+from gradscope.model.observations import Finding
+from gradscope.model.plain import storable
+from gradscope.model.report import Report
+from gradscope.render.options import Options
+from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
+from gradscope.render.words.table import painter, plain
+from gradscope.render.words.text import ASCII, UNICODE
+
+_INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
+"""Where installed packages are is as long as it is well known."""
+
+_LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
+
+
+def text(report: Report, options: Options) -> str:
+    """One block a finding, worst first, and a last line that counts them."""
+    glyphs = UNICODE if options.unicode else ASCII
+    paint = painter() if options.color else plain
+    lines = []
+    for finding in report.findings:
+        ink = INKS[finding.severity]
+        first = paragraph(f"{BADGES[finding.severity]} ", _told(finding), options.width)
+        lines += [paint(glyphs.text(line), ink) for line in first]
+        lines += [glyphs.text(line) for line in body(finding, options.width)]
+        lines.append("")
+    for note in report.notes:
+        lines += [glyphs.text(line) for line in paragraph("", note, options.width)]
+    last = paragraph("", _last_line(report), options.width)
+    lines += [paint(glyphs.text(line), "bold") for line in last]
+    return "\n".join(lines) + "\n"
+
+
+def json(report: Report, _options: Options) -> str:
+    """The findings with all their fields, and where they come from."""
+    steps = report.observations.steps if report.observations else ()
+    data: dict[str, Any] = {
+        "findings": [_plain(finding) for finding in report.findings],
+        "report": {
+            "format": report.format,
+            "meta": report.meta,
+            "notes": list(report.notes),
+            "nodes": len(report.graph.nodes),
+            "steps": list(steps),
+        },
+    }
+    return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
+
+
+def github(report: Report, _options: Options) -> str:
+    """Workflow commands, which GitHub shows beside the lines of a pull request."""
+    return "".join(f"{_annotation(finding)}\n" for finding in report.findings)
+
+
+FORMATS: dict[str, Callable[[Report, Options], str]] = {
+    "text": text,
+    "json": json,
+    "github": github,
+}
+
+
+def _told(finding: Finding) -> str:
+    file = finding.location.file if finding.location else ""
+    shown = _INSTALLED.sub("", _relative(file))
+    return head(finding, {file: visible(shown)})
+
+
+def _last_line(report: Report) -> str:
+    seen = report.observations
+    watched = seen.calls if seen else 0
+    words = [counted(report.findings)]
+    if seen and watched:
+        briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
+        words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched{briefly}")
+        if seen.unseen:
+            words.append(f"{seen.unseen:,} not looked at because of an internal error")
+        step = report.passes[0].number if report.passes else 0
+        if report.findings and step > 1:
+            words.append(f"these were seen in call {step:,}")
+    elif seen is not None and not report.passes and not report.notes:
+        words.append("the program made no backward call that could be watched")
+    if report.findings:
+        codes = sorted({finding.rule for finding in report.findings})
+        words.append(f"more: gradscope rule {codes[0]}")
+    return " · ".join(words)
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """Every field, also those that are empty."""
+    location, node = finding.location, finding.node
+    return {
+        **msgspec.structs.asdict(finding),
+        "location": None if location is None else msgspec.structs.asdict(location),
+        "node": None if node is None else msgspec.structs.asdict(node),
+        "evidence": list(finding.evidence),
+    }
+
+
+def _annotation(finding: Finding) -> str:
+    title = f"{finding.rule} {finding.name}"
+    parts = [finding.message, *finding.evidence, finding.why, finding.remedy]
+    properties = {"title": title}
+    # Code that came from no file (``<string>``) has no place in a repository.
+    if finding.location is not None and not finding.location.file.startswith("<"):
+        properties = {
+            "file": visible(_in_repository(finding.location.file)),
+            "line": str(finding.location.line),
+            **properties,
+        }
+    given = ",".join(f"{key}={_escaped(value, True)}" for key, value in properties.items())
+    message = _escaped("\n".join(visible(one_line(part)) for part in parts if part), False)
+    return f"::{_LEVELS[finding.severity]} {given}::{message}"
+
+
+def _escaped(value: str, in_property: bool) -> str:
+    # As in the toolkit of GitHub Actions.
+    value = value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return value.replace(":", "%3A").replace(",", "%2C") if in_property else value
+
+
+def _in_repository(file: str) -> str:
+    """A path as GitHub wants it: from the root of what was checked out, if that is known."""
+    root = os.environ.get("GITHUB_WORKSPACE", "")
+    path = PurePath(here(), file)
+    return str(path.relative_to(root)) if root and path.is_relative_to(root) else _relative(file)
+
+
+def _relative(file: str) -> str:
+    """A path as a reader in the current directory writes it."""
+    path, folder = PurePath(file), here()
+    inside = folder and path.is_absolute() and path.is_relative_to(folder)
+    return str(path.relative_to(folder)) if inside else file

@@ -1,0 +1,114 @@
+"""An explanation as text: the weights, the steps from the root on, and the paths to each leaf.
+
+Writes plain strings and styles, never markup, so that no name can act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradscope.escaping import visible
+from gradscope.model.report import Report
+from gradscope.notation.textbook import SIGNS
+from gradscope.render.answers.explained import Explained
+from gradscope.render.answers.explained_chain import ChainTeller, strongest
+from gradscope.render.answers.explained_step import StepTeller
+from gradscope.render.answers.explained_ways import WayTeller, summary
+from gradscope.render.answers.explained_weights import WeightTeller
+from gradscope.render.options import Options
+from gradscope.render.words import numbers
+
+MOST_STEPS = 16
+"""More steps than these are told by one line each."""
+
+LISTED = 4
+"""Other leaves named as examples."""
+
+LEGEND = (
+    "torch: the formula in torch's derivatives.yaml; grad is the upstream gradient, other names "
+    "are operands and what the node saved."
+)
+
+
+def render(report: Report, options: Options) -> str:
+    """The explanation, ending with a newline.
+
+    Raises:
+        ReportError: when the report holds none.
+    """
+    explained = Explained(report, options)
+    return "\n".join(_lines(explained)) + "\n"
+
+
+def _lines(explained: Explained) -> Iterator[str]:
+    yield from _head(explained)
+    if explained.told.weights is not None and explained.told.node is None:
+        yield from WeightTeller(explained, explained.told.weights).lines()
+        yield ""
+    steps = list(_steps(explained))
+    yield from steps
+    if explained.told.ways:
+        yield explained.heading("Leaf by leaf: what comes along each path, and the sum")
+        for ways in explained.told.ways:
+            yield from WayTeller(explained, ways).lines()
+        yield ""
+    if any(rule.formulas for rule in explained.told.rules):
+        yield from explained.paragraph(LEGEND, "dim")
+    for sign, meaning in SIGNS.items():
+        if any(sign in line for line in steps):
+            yield from explained.paragraph(meaning, "dim")
+
+
+def _steps(explained: Explained) -> Iterator[str]:
+    path = strongest(explained)
+    many = len(explained.told.steps) > MOST_STEPS and not explained.told.everything
+    if path is not None and many:
+        name = explained.name(explained.graph.leaves[explained.told.ways[0].leaf].node)
+        yield explained.heading(f"Step by step along the path that brings most to {name}")
+        teller = ChainTeller(explained, path)
+        yield from teller.lines()
+        yield explained.heading("every step with its numbers: --all, one of them: --node ID", "dim")
+        yield ""
+        yield from teller.rules()
+        yield ""
+        return
+    if explained.told.steps:
+        yield explained.heading("Step by step: upstream × local derivative = what is sent on")
+        for step in explained.told.steps:
+            yield from StepTeller(explained, step).lines()
+        yield ""
+
+
+def _head(explained: Explained) -> Iterator[str]:
+    report = explained.report
+    leaves = len(explained.graph.leaves)
+    counted = "1 leaf" if leaves == 1 else numbers.count(leaves, "leave")
+    target = visible(report.meta.target)
+    words = [target, explained.scene.size(), counted, _subject(explained)]
+    yield explained.heading(" · ".join(word for word in words if word))
+    if explained.scene.alarm():
+        yield from explained.paragraph(f"{explained.glyphs.bad} {explained.scene.alarm()}")
+    for note in report.notes:
+        yield from explained.paragraph(visible(note))
+    left = leaves - len(explained.told.leaves)
+    if left and explained.told.node is None and not explained.told.asked:
+        yield from explained.paragraph(_others(explained))
+    yield ""
+
+
+def _others(explained: Explained) -> str:
+    """Which other leaves could be explained."""
+    known = set(explained.told.leaves)
+    names = [
+        explained.name(leaf.node)
+        for index, leaf in enumerate(explained.graph.leaves)
+        if index not in known and leaf.names
+    ]
+    listed = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+    return f"Of all leaves this one has the longest way. Any other: --leaf NAME ({listed})"
+
+
+def _subject(explained: Explained) -> str:
+    if explained.told.node is not None:
+        return f"node {explained.told.node} explained"
+    root = " and ".join(map(explained.root_label, range(len(explained.graph.roots))))
+    return f"from {root} to {summary(explained)}"

@@ -1,0 +1,91 @@
+"""An explanation as one page that needs nothing else: the text in colour, and the drawing.
+
+The page asks for nothing from anywhere, and every text in it is escaped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+from rich.console import Console
+from rich.style import Style
+from rich.text import Span, Text
+
+from gradscope.errors import ToolMissing
+from gradscope.model.report import Report
+from gradscope.render.answers import explain
+from gradscope.render.formats import svg
+from gradscope.render.options import Options
+from gradscope.render.words.policy import policy
+from gradscope.render.words.text import cells, markup
+
+MOST_DRAWN = 200
+"""Nodes of a graph that is drawn below the text."""
+
+GREY = "#4b5563"
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ margin: 2em auto; max-width: 62em; padding: 0 1em; font: 15px system-ui, sans-serif;
+  color: #16181d; background: #fff; }}
+pre {{ font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; }}
+figure {{ margin: 2em 0 0; overflow-x: auto; }}
+figcaption {{ color: #4b5563; }}
+</style>
+</head>
+<body>
+<pre>{body}</pre>
+{drawing}
+</body>
+</html>
+"""
+
+
+def render(report: Report, options: Options) -> str:
+    """The page.
+
+    Raises:
+        ReportError: when the report holds no explanation.
+    """
+    text = explain.render(report, replace(options, color=True, unicode=True))
+    title = f"gradscope explain · {report.meta.target}"
+    return _PAGE.format(
+        policy=policy(),
+        title=markup(title),
+        body=_spans(text),
+        drawing=_drawing(report, options),
+    )
+
+
+def _spans(text: str) -> str:
+    """Text with colours of a terminal as HTML."""
+    coloured = Text.from_ansi(text)
+    # Dimmed text would be too pale on white.
+    coloured.spans = [_inked(span) for span in coloured.spans]
+    width = max(map(cells, coloured.plain.splitlines()), default=1)
+    console = Console(record=True, file=StringIO(), width=width, color_system="truecolor")
+    console.print(coloured, soft_wrap=True)
+    return console.export_html(inline_styles=True, code_format="{code}")
+
+
+def _inked(span: Span) -> Span:
+    dim = isinstance(span.style, Style) and span.style.dim
+    return Span(span.start, span.end, Style(color=GREY)) if dim else span
+
+
+def _drawing(report: Report, options: Options) -> str:
+    if len(report.graph.nodes) > MOST_DRAWN:
+        return ""
+    try:
+        drawn = svg.render(report, options).decode()
+    except ToolMissing:
+        return ""  # the drawing is an extra; Graphviz is not needed for the text
+    # An XML declaration may stand at the beginning of a document only.
+    inside = drawn[drawn.index("<svg") :]
+    return f"<figure>{inside}<figcaption>Arrows follow the gradient.</figcaption></figure>"

@@ -1,0 +1,274 @@
+"""What all parts of an explanation have in common: its report with indices, and how tensors,
+gradients and nodes are written in it.
+
+Texts are made visible here; must not know in which order things are told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from gradscope.errors import ReportError
+from gradscope.escaping import one_line, visible
+from gradscope.model.explanation import Amount, Explanation, Local, Rule, Step
+from gradscope.model.plain import Number, TensorInfo
+from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
+from gradscope.notation.derivatives import short
+from gradscope.notation.operands import bracketed
+from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.table import painter, plain
+from gradscope.render.words.text import ASCII, UNICODE, cells, shorten
+from gradscope.simplify.partition import label_of
+
+LABEL = 10
+"""Cells of the words at the beginning of a line, such as ``upstream``."""
+
+INDENT = 3
+
+FEW = 9
+"""Tensors of at most this many elements are written out; a 3 × 3 matrix still reads well."""
+
+SINGLE = 1e-4
+HALF = {"float16": 1e-2, "bfloat16": 5e-2}
+"""What rounding leaves of a sum of products, relative, in float32 and in half precision."""
+
+UNNAMED = "the root"
+"""A root that no variable holds."""
+
+
+class Explained:
+    """A report with an explanation, ready to be told.
+
+    Raises:
+        ReportError: when it holds none.
+    """
+
+    def __init__(self, report: Report, options: Options) -> None:
+        if report.explanation is None:
+            raise ReportError("the report holds no explanation", "make it with gradscope explain")
+        self.report = report
+        self.options = options
+        self.told: Explanation = report.explanation
+        self.graph = report.graph
+        self.scene = Scene(report, options)
+        self.backward: BackwardPass | None = self.scene.backward
+        self.glyphs = UNICODE if options.unicode else ASCII
+        self.paint = painter() if options.color else plain
+        self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}
+        self.leaving: list[list[int]] = [[] for _ in self.graph.nodes]
+        self.arriving: list[list[int]] = [[] for _ in self.graph.nodes]
+        for number, edge in enumerate(self.graph.edges):
+            self.leaving[edge.source].append(number)
+            self.arriving[edge.target].append(number)
+
+    # ------------------------------------------------------------------ lookups
+
+    @cached_property
+    def locals(self) -> dict[tuple[int, int], Local]:
+        """The local derivatives by edge and output."""
+        return {(one.edge, one.output): one for step in self.told.steps for one in step.locals}
+
+    @cached_property
+    def inside(self) -> set[int]:
+        """The nodes between the roots and the leaves that are explained."""
+        found = {self.graph.leaves[leaf].node for leaf in self.told.leaves}
+        for edge in reversed(self.graph.edges):
+            if edge.target in found:
+                found.add(edge.source)
+        return found
+
+    @cached_property
+    def precision(self) -> float:
+        """What the rounding of the narrowest gradient leaves."""
+        gradients = self.backward.gradients if self.backward else ()
+        return max((HALF.get(dtype, SINGLE) for dtype in {g.dtype for g in gradients}), default=0)
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether hooks of the program replaced a gradient on its way."""
+        return self.backward is not None and bool(self.backward.altered)
+
+    def edge(self, number: int) -> Edge:
+        """An edge of the graph."""
+        return self.graph.edges[number]
+
+    def rule(self, step: Step) -> Rule:
+        """The rule of a step's node."""
+        return self.told.rules[step.rule]
+
+    def on_edge(self, number: int) -> GradientInfo | None:
+        """The gradient that flowed along an edge, None where no pass was made."""
+        return self.backward.on_edge(number) if self.backward else None
+
+    def upstream(self, node: int, output: int) -> GradientInfo | None:
+        """The gradient that a node received for an output."""
+        return self.backward.at(node, output) if self.backward else None
+
+    def seeds(self, node: int, output: int) -> list[GradientInfo]:
+        """The gradients that were fed in at a place."""
+        if self.backward is None:
+            return []
+        return [
+            self.backward.gradients[entry]
+            for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True)
+            if (root.node, root.output) == (node, output)
+        ]
+
+    # ------------------------------------------------------------------ names
+
+    def name(self, node: int) -> str:
+        """A leaf by its name, another node by its number: ``#3``."""
+        leaf = self.leaf_at.get(node)
+        return visible(leaf.names[0]) if leaf is not None and leaf.names else f"#{node}"
+
+    def title(self, node: Node) -> str:
+        """``Mul`` of ``MulBackward0``; a custom Function's class; what backward made is marked."""
+        name = visible(node.op if node.kind in ("custom", "opaque") else short(node.op))
+        return f"{name} · opaque" if node.kind == "opaque" else name
+
+    def expression(self, node: Node) -> str:
+        """What the program wrote: ``c = a + b``."""
+        return visible(one_line(label_of(self.graph, node)))
+
+    def root_label(self, root: int) -> str:
+        """What the program calls a root."""
+        record = self.graph.roots[root]
+        variable = record.label or self.graph.nodes[record.node].variable
+        # A derivative as a root, ∂y/∂x, would run into the signs around it.
+        return bracketed(visible(variable)) if variable else UNNAMED
+
+    # ------------------------------------------------------------------ numbers
+
+    def shape(self, node: int, output: int) -> tuple[int, ...] | None:
+        """The shape of a node's output, where it is known."""
+        tensor = self.scene.tensor(node, output)
+        return None if tensor is None else tensor.shape
+
+    def values(
+        self,
+        values: Sequence[Number] | None,
+        shape: tuple[int, ...] | None,
+        dtype: str = "float32",
+    ) -> str:
+        """Small values in brackets, "" where they are not known or not few."""
+        if values is None or numbers.element_count(values, dtype) > FEW:
+            return ""
+        sizes = shape if shape is not None else (len(values),)
+        return numbers.tensor(values, sizes, dtype)
+
+    def tensor(self, info: TensorInfo | None) -> str:
+        """A forward tensor: its values where they are few."""
+        return self.values(info.values, info.shape, info.dtype) if info else ""
+
+    def gradient(self, info: GradientInfo | None, shape: tuple[int, ...] | None) -> str:
+        """A gradient: its values where they are few, else its norm, else its state in a word."""
+        if info is None:
+            return "?"
+        found = self.values(info.values, shape, info.dtype)
+        if found:
+            return found
+        word = state_word(info, self.glyphs.silent, self.glyphs.bad)
+        if word or info.norm is None:
+            return word or "?"
+        return f"‖{numbers.number(info.norm)}‖"
+
+    def amount(self, amount: Amount, tensor: TensorInfo) -> str:
+        """The same of an amount, in the shape and dtype of this tensor."""
+        found = self.values(amount.values, tensor.shape, tensor.dtype)
+        return found or f"‖{numbers.number(amount.norm)}‖"
+
+    def local(self, local: Local) -> str:
+        """A Jacobian: one number, one for each element, or a matrix."""
+        edge = self.edge(local.edge)
+        if not local.diagonal:
+            return numbers.tensor(local.values, local.shape, "float32")
+        if len(set(local.values)) == 1:
+            return numbers.number(local.values[0])
+        return self.values(local.values, self.shape(edge.target, edge.output))
+
+    # ------------------------------------------------------------------ lines
+
+    def line(self, label: str, text: str, style: str = "") -> Iterator[str]:
+        """A label and a text, wrapped below its own beginning."""
+        lead = " " * INDENT + label.ljust(LABEL)
+        first = self.paint(self.glyphs.text(lead), "dim")
+        room = max(self.options.width - cells(lead), 20)
+        for number, part in enumerate(wrapped(self.glyphs.text(text), room)):
+            yield (first if not number else " " * cells(lead)) + self.paint(part, style)
+
+    def heading(self, text: str, style: str = "bold") -> str:
+        """One line, cut where it is too long."""
+        text = shorten(self.glyphs.text(text), self.options.width, self.glyphs.ellipsis)
+        return self.paint(text, style)
+
+    def paragraph(self, text: str, style: str = "", indent: int = 0) -> Iterator[str]:
+        """A text over the whole width."""
+        for part in wrapped(self.glyphs.text(text), self.options.width - indent):
+            yield " " * indent + self.paint(part, style)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text in lines of at most this many cells, broken between words, never inside brackets of
+    numbers unless there is no other place; a word that is longer stands alone."""
+    lines: list[str] = []
+    current = ""
+    for word in _pieces(text, width):
+        joined = f"{current} {word}" if current else word
+        if current and cells(joined) > width:
+            lines.append(current.rstrip())
+            current = word
+        else:
+            current = joined
+    return [*lines, current.rstrip()]
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Words, a list of numbers counting as one where it fits a line; = stays with what follows."""
+    lead = ""
+    for piece in _bracketed_together(text):
+        if piece == "=":
+            lead = "= "
+            continue
+        yield from [lead + piece] if cells(lead + piece) <= width else (lead + piece).split(" ")
+        lead = ""
+    if lead:
+        yield lead.strip()
+
+
+def _bracketed_together(text: str) -> Iterator[str]:
+    depth = 0
+    piece: list[str] = []
+    for word in text.split(" "):
+        piece.append(word)
+        depth = max(depth + word.count("[") - word.count("]"), 0)
+        if not depth:
+            yield " ".join(piece)
+            piece = []
+    if piece:
+        yield from " ".join(piece).split(" ")
+
+
+def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
+    """Rows of numbers added up, column by column; None where they are not equally long, as the
+    gradients of one tensor may be that were not all reduced to its shape."""
+    if len({len(part) for part in parts}) > 1:
+        return None
+    return [sum(map(float, column)) for column in zip(*parts, strict=True)]
+
+
+def agree(found: Sequence[float], other: Sequence[Number], precision: float = SINGLE) -> bool:
+    """Whether two rows of numbers are the same within this precision, relative."""
+    scale = max(map(abs, found), default=0.0)
+    return len(found) == len(other) and all(
+        _close(a, float(b), precision * max(scale, abs(b) if math.isfinite(b) else 0.0))
+        for a, b in zip(found, map(float, other), strict=True)
+    )
+
+
+def _close(left: float, right: float, room: float) -> bool:
+    if not (math.isfinite(left) and math.isfinite(right)):
+        return str(left) == str(right)
+    return abs(left - right) <= room + 1e-12

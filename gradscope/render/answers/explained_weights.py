@@ -1,0 +1,283 @@
+"""The gradient argument as weights, in words and as a table, and the whole Jacobian.
+
+Must not know of steps or paths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gradscope.model.explanation import Amount, Term, Weights
+from gradscope.model.plain import Number
+from gradscope.render.answers.explained import INDENT, UNNAMED, Explained, agree, total
+from gradscope.render.answers.explained_step import BAD
+from gradscope.render.words import numbers
+from gradscope.render.words.table import GAP, Column, Part, Table
+from gradscope.render.words.text import cells
+
+MOST_IN_SUM = 4
+"""Terms that the sum is written out with."""
+
+COLUMNS = (
+    Column("", narrowest=0),
+    Column("weight", right=True),
+    Column("derivative", right=True),
+    Column("weight × derivative", right=True),
+)
+
+
+class WeightTeller:
+    """Tells what the gradient that was fed in means, and what it does."""
+
+    def __init__(self, explained: Explained, weights: Weights) -> None:
+        self.explained = explained
+        self.weights = weights
+        self.graph = explained.graph
+        self.is_whole = len(weights.terms) == weights.total
+
+    def lines(self) -> Iterator[str]:
+        """The words, then a table for each leaf."""
+        explained = self.explained
+        if self.weights.why:
+            text = f"The weights cannot be shown, because {self.weights.why}."
+            yield from explained.paragraph(text, BAD)
+            return
+        if not self.weights.total:
+            has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
+            text = f"{self._roots()} {has}, so there is nothing to weigh: every gradient is 0."
+            yield from explained.paragraph(text)
+            return
+        if self.is_plain():
+            label = explained.root_label(0)
+            start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"
+            yield from explained.paragraph(f"{label} is one number: backward starts with {start}.")
+        else:
+            yield from self._words()
+        if self.explained.told.jacobian:
+            yield from self._jacobians()
+        elif not self.is_plain():
+            for column, leaf in enumerate(self.weights.leaves):
+                yield ""
+                yield from self._table(column, leaf)
+
+    def is_plain(self) -> bool:
+        """Whether there is nothing to weigh: one number, and the gradient is 1."""
+        terms = self.weights.terms
+        return self.weights.total == 1 and [float(term.weight) for term in terms] == [1.0]
+
+    # ------------------------------------------------------------------ in words
+
+    def _words(self) -> Iterator[str]:
+        explained = self.explained
+        count = self.weights.total
+        label = self._roots()
+        if count == 1:
+            given = numbers.number(self.weights.terms[0].weight)
+            text = f"{label} is one number, and the gradient given, {given}, is its weight."
+        else:
+            have = "has" if len(self.graph.roots) == 1 else "have"
+            text = (
+                f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
+                f"each of them{self._given()}."
+            )
+        yield from explained.paragraph(f"{text} Backward computes the derivative of")
+        yield from explained.paragraph(f"L = {self._sum()}", "bold", indent=4)
+        yield from explained.paragraph(self._meaning())
+
+    def _roots(self) -> str:
+        return " and ".join(map(self.explained.root_label, range(len(self.graph.roots))))
+
+    def _given(self) -> str:
+        texts = [numbers.number(term.weight) for term in self.weights.terms]
+        if self.is_whole:
+            return f": v = [{', '.join(texts)}]"
+        known = [float(term.weight) for term in self.weights.terms]
+        norm = self._norm_given()
+        size = f", ‖v‖ = {numbers.number(norm)}" if norm is not None else ""
+        largest = max(known, key=abs)
+        return (
+            f"{size}. The largest is {numbers.number(largest)}, and only the {len(known)} largest "
+            f"are shown"
+        )
+
+    def _norm_given(self) -> float | None:
+        backward = self.explained.backward
+        if backward is None:
+            return None
+        norms = [backward.gradients[entry].norm for entry in backward.seeds]
+        known = [float(norm) for norm in norms if norm is not None]
+        return math.hypot(*known) if len(known) == len(norms) else None
+
+    def _sum(self) -> str:
+        terms = [term for term in self.weights.terms if float(term.weight)]
+        shown = (terms or list(self.weights.terms))[:MOST_IN_SUM]
+        parts = [f"{numbers.number(term.weight)}·{self._element(term)}" for term in shown]
+        left = self.weights.total - len(self.weights.terms) + len(terms) - len(shown)
+        more = f" + … ({left:,} more)" if left > 0 else ""
+        return " + ".join(parts).replace("+ -", "- ") + more
+
+    def _meaning(self) -> str:
+        terms = self.weights.terms
+        each = [f"{numbers.number(t.weight)} is ∂L/∂{self._element(t)}" for t in terms[:3]]
+        more = ", and so on" if self.weights.total > len(each) else ""
+        changes = "that element" if self.weights.total > 1 else "it"
+        meant = (
+            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist "
+            f"here. In a training L is the loss, and the weights come from the steps after "
+            f"{self._roots()}."
+        )
+        return " ".join(part for part in (meant, self._special()) if part)
+
+    def _special(self) -> str:
+        """What all ones, and a single one, are used for."""
+        weights = [float(term.weight) for term in self.weights.terms]
+        if not self.is_whole or len(weights) < 2:
+            return ""
+        label = self.explained.root_label(0)
+        if set(weights) == {1.0}:
+            return f"All weights are 1 here, so L is {label}.sum()."
+        if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
+            row = weights.index(1.0) + 1
+            return f"A single 1 picks one row of the Jacobian, here row {row} of {len(weights)}."
+        return ""
+
+    def _element(self, term: Term) -> str:
+        """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
+        root = self.graph.roots[term.root]
+        shape = self.explained.shape(root.node, root.output) or ()
+        label = self.explained.root_label(term.root)
+        return f"{label}[{_index(term.element, shape)}]" if shape else label
+
+    # ------------------------------------------------------------------ the table of one leaf
+
+    def _table(self, column: int, leaf: int) -> Iterator[str]:
+        """The table of one leaf; where it is too wide, with norms and short titles."""
+        explained = self.explained
+        name = explained.name(self.graph.leaves[leaf].node)
+        one = self._element(self.weights.terms[0])
+        element = one if self.weights.total == 1 else f"{explained.root_label(0)}[i]"
+        weight = "weight" if self.weights.total == 1 else "v[i]"
+        slope = f"∂{element}/∂{name}"
+        room = explained.options.width - INDENT
+        titles = (element, weight, slope, f"{weight}·{slope}")
+        rows = [titles, *self._rows(column, leaf)]
+        if _width(rows) > room:
+            yield from explained.paragraph(f"derivative: {slope}", indent=INDENT)
+            titles = (element, weight, "derivative", f"{weight} × derivative")
+            rows = [titles, *self._rows(column, leaf, norms=True)]
+        columns = [
+            replace(one, title=explained.glyphs.text(title))
+            for one, title in zip(COLUMNS, titles, strict=True)
+        ]
+        table = Table(columns, room, explained.glyphs, explained.options.color)
+        styles = ["", *[""] * len(self.weights.terms), *[""] * bool(self.weights.rest), "bold", BAD]
+        cells_of = [
+            [(Part(explained.glyphs.text(text), style),) for text in row]
+            for row, style in zip(rows[1:], styles[1:], strict=False)
+        ]
+        for line in table.lines(cells_of):
+            yield f"   {line}"
+
+    def _rows(self, column: int, leaf: int, norms: bool = False) -> Iterator[tuple[str, ...]]:
+        """A row for each term, the others, the sum, and what the leaf got if that differs."""
+        tensor = self.graph.leaves[leaf].tensor
+
+        def told(amount: Amount) -> str:
+            shown = Amount(amount.norm) if norms else amount
+            return self.explained.amount(shown, tensor)
+
+        for term in self.weights.terms:
+            slope = term.derivatives[column]
+            scaled = told(_scaled(term.weight, slope))
+            yield self._element(term), numbers.number(term.weight), told(slope), scaled
+        if self.weights.rest:
+            left = self.weights.total - len(self.weights.terms)
+            yield f"{left:,} others", "", "", told(self.weights.rest[column])
+        for label, amount in self._totals(column, leaf):
+            yield label, "", "", told(amount)
+
+    def _totals(self, column: int, leaf: int) -> Iterator[tuple[str, Amount]]:
+        """The sum; and what the leaf got, where that is something else."""
+        reading = self.explained.scene.reading
+        arrived = reading.leaf(leaf) if reading else None
+        if arrived is None or arrived.norm is None:
+            return
+        label = "sum = v·J" if self.weights.total > 1 else "gradient"
+        got = Amount(arrived.norm, arrived.values)
+        added = self._added(column)
+        precision = self.explained.precision
+        if added is None or arrived.values is None or agree(added, arrived.values, precision):
+            yield label, got
+            return
+        yield label, Amount(math.hypot(*added), tuple(added))
+        yield "hooks made it" if self.explained.is_hooked else "the leaf got", got
+
+    def _added(self, column: int) -> list[float] | None:
+        scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
+        rows = [one.values for one in (*scaled, *self.weights.rest[column : column + 1])]
+        known = [row for row in rows if row is not None]
+        return total(known) if len(known) == len(rows) else None
+
+    # ------------------------------------------------------------------ the whole Jacobian
+
+    def _jacobians(self) -> Iterator[str]:
+        for column, leaf in enumerate(self.weights.leaves):
+            yield ""
+            yield from self._jacobian(column, leaf)
+
+    def _jacobian(self, column: int, leaf: int) -> Iterator[str]:
+        explained = self.explained
+        name = explained.name(self.graph.leaves[leaf].node)
+        label = explained.root_label(0)
+        rows = [term.derivatives[column].values or () for term in self.weights.terms]
+        size = len(rows[0]) if rows else 0
+        if any(len(row) != size for row in rows):
+            yield from explained.paragraph(f"not all numbers of ∂{label}/∂{name} are known", BAD)
+            return
+        yield explained.heading(
+            f"J = ∂{label}/∂{name}, {len(rows)} × {size}: a row for each element of {label}, "
+            f"a column for each of {name}"
+        )
+        texts = [[numbers.number(value) for value in row] for row in rows]
+        widths = [max(map(len, one)) for one in zip(*texts, strict=True)]
+        labels = [self._element(term) for term in self.weights.terms]
+        widest = max(map(cells, labels), default=0)
+        for label, row in zip(labels, texts, strict=True):
+            line = "  ".join(text.rjust(wide) for text, wide in zip(row, widths, strict=True))
+            lead = " " * INDENT + explained.glyphs.text(label.ljust(widest))
+            yield f"{explained.paint(lead, 'dim')}  {line}"
+        weights = [term.weight for term in self.weights.terms]
+        product = f"v·J = {_row_of(weights)}·J = {_row_of(_product(weights, rows))}"
+        yield from explained.line("", product, "bold")
+
+
+def _width(rows: Sequence[tuple[str, ...]]) -> int:
+    """Cells that a table of these rows takes."""
+    columns = zip(*rows, strict=True)
+    return sum(max(map(cells, column)) + len(GAP) for column in columns) - len(GAP)
+
+
+def _index(element: int, shape: tuple[int, ...]) -> str:
+    found = []
+    for size in reversed(shape):
+        found.append(str(element % max(size, 1)))
+        element //= max(size, 1)
+    return ",".join(reversed(found))
+
+
+def _scaled(weight: Number, amount: Amount) -> Amount:
+    factor = float(weight)
+    values = None if amount.values is None else tuple(factor * float(v) for v in amount.values)
+    return Amount(abs(factor) * float(amount.norm), values)
+
+
+def _product(weights: list[Number], rows: list[tuple[Number, ...]]) -> list[float]:
+    columns = zip(*rows, strict=True)
+    return [
+        sum(float(w) * float(v) for w, v in zip(weights, column, strict=True)) for column in columns
+    ]
+
+
+def _row_of(values: list[Number] | list[float]) -> str:
+    return f"[{', '.join(map(numbers.number, values))}]"

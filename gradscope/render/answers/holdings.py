@@ -1,0 +1,111 @@
+"""What is kept for backward, added up by line, module, op or dtype.
+
+Knows nothing of layout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gradscope.escaping import one_line, visible
+from gradscope.model.memory import Kept, Memory
+from gradscope.model.report import Graph, Node
+from gradscope.render.words.places import short_files
+
+OUTSIDE, UNSEEN = "(outside modules)", "(not seen)"
+
+
+@dataclass
+class Group:
+    """Storages that share a line, module, op or dtype; each is in one group only."""
+
+    label: str
+    place: str = ""
+    bytes: int = 0
+    count: int = 0
+    dtypes: dict[str, int] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+
+    def add(self, one: Kept, module: str) -> None:
+        """Count one storage."""
+        self.bytes += one.bytes
+        self.count += 1
+        self.dtypes[one.dtype] = self.dtypes.get(one.dtype, 0) + one.bytes
+        self.modules.add(module)
+
+
+class Holdings:
+    """The groups of one answer.
+
+    A storage that several nodes hold goes to the one that saved it first, so that every table has
+    the same total.
+    """
+
+    def __init__(self, graph: Graph, memory: Memory) -> None:
+        self.graph = graph
+        self.memory = memory
+        self._files = short_files({origin.file for origin in graph.origins})
+
+    def activations(self) -> list[Kept]:
+        """What there is only for backward."""
+        return [one for one in self.memory.kept if one.holding == "activation"]
+
+    def by(self, name: str) -> list[Group]:
+        """The activations by ``line``, ``module``, ``op`` or ``dtype``, the largest first."""
+        key: Callable[[Kept], tuple[str, str]] = {
+            "line": self.line,
+            "module": lambda one: (folded(self.module(one)) or OUTSIDE, ""),
+            "op": lambda one: (visible(self._first(one).op), ""),
+            "dtype": lambda one: (one.dtype, ""),
+        }[name]
+        return _grouped((key(one), one, self.module(one)) for one in self.activations())
+
+    def line(self, one: Kept) -> tuple[str, str]:
+        """The expression whose node saved a storage first, and where it stands."""
+        origin = self.graph.origin_of(self._first(one))
+        if origin is None:
+            return UNSEEN, ""
+        place = f"{self._files[origin.file]}:{origin.line}"
+        return visible(one_line(origin.expression)), place
+
+    def module(self, one: Kept) -> str:
+        """The module in whose call a storage was saved first."""
+        return self.graph.module_of(self._first(one))
+
+    def _first(self, one: Kept) -> Node:
+        return self.graph.nodes[one.holders[0][0]]
+
+
+def folded(path: str) -> str:
+    """A module's path with its numbers left out: ``blocks.*.attn`` stands for all of them."""
+    return visible(re.sub(r"(?<![^.])\d+(?![^.])", "*", path))
+
+
+def _grouped(rows: Iterable[tuple[tuple[str, str], Kept, str]]) -> list[Group]:
+    groups: dict[tuple[str, str], Group] = {}
+    for (label, place), one, module in rows:
+        groups.setdefault((label, place), Group(label, place)).add(one, module)
+    return sorted(groups.values(), key=lambda group: (-group.bytes, group.label, group.place))
+
+
+def size(amount: int) -> str:
+    """Bytes as a person reads them: ``96 B``, ``1.50 KiB``, ``89.9 MiB``."""
+    value, unit = float(amount), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.3g} {unit}"
+
+
+def share(amount: int, total: int) -> str:
+    """A part in percent."""
+    return f"{100 * amount / total:.1f}%" if total else ""
+
+
+def listed(words: Sequence[str], most: int = 3) -> str:
+    """A few words, and how many more there are."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

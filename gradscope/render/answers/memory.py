@@ -1,0 +1,200 @@
+"""What autograd keeps alive for backward, as text: totals, what is there twice, and tables.
+
+Must not know how it was counted."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from gradscope.errors import ReportError
+from gradscope.escaping import visible
+from gradscope.model.memory import Hidden, Memory, Peak
+from gradscope.model.report import Report
+from gradscope.render.answers.holdings import Group, Holdings, listed, share, size
+from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
+from gradscope.render.words.text import ASCII, UNICODE, shorten
+
+TABLES = ("line", "module", "op", "dtype")
+ROWS = 8
+"""Rows of a table where several are shown."""
+
+MORE_ROWS = 40
+"""Rows of the one table that was asked for."""
+
+WASTED = 2
+"""A storage this many times larger than the tensor saved from it is worth a word."""
+
+_TITLES = {"line": "expression", "module": "module", "op": "op", "dtype": "dtype"}
+
+
+def render(report: Report, options: Options) -> str:
+    """The text, ending with a newline.
+
+    Raises:
+        ReportError: when nobody counted.
+    """
+    if report.memory is None:
+        raise ReportError("the report holds no memory", "make one: gradscope memory TARGET")
+    return "\n".join(_Text(report, report.memory, options).lines()) + "\n"
+
+
+class _Text:
+    def __init__(self, report: Report, memory: Memory, options: Options) -> None:
+        self.report = report
+        self.memory = memory
+        self.options = options
+        self.holdings = Holdings(report.graph, memory)
+        self.glyphs = UNICODE if options.unicode else ASCII
+        self.paint = painter() if options.color else plain
+
+    def lines(self) -> Iterator[str]:
+        """Totals, remarks, tables."""
+        total = f"{size(self.memory.total('activation'))} of activations kept for backward"
+        room = self.options.width - len(total) - 3
+        target = shorten(visible(self.report.meta.target), room, "…", keep_end=True)
+        yield self._line(" · ".join(word for word in (target, total) if word), "bold")
+        for line in (self._others(), *self._peaks(), *self._remarks()):
+            yield from self._wrapped(line)
+        chosen = (self.options.by,) if self.options.by else TABLES
+        most = self.options.top or (MORE_ROWS if self.options.by else ROWS)
+        for name in chosen if self.holdings.activations() else ():
+            yield ""
+            yield from self._table(name, most)
+
+    # ------------------------------------------------------------------ sentences
+
+    def _others(self) -> str:
+        memory = self.memory
+        tensors = numbers.count(len(self.holdings.activations()), "storage")
+        words = [tensors]
+        for holding, name in (
+            ("parameter", "parameters"),
+            ("buffer", "buffers"),
+            ("input", "inputs"),
+        ):
+            amount = memory.total(holding)  # type: ignore[arg-type]
+            words += [f"{name} {size(amount)}"] if amount else []
+        kept = " · also kept, and there anyway: " if len(words) > 1 else ""
+        return words[0] + kept + ", ".join(words[1:])
+
+    def _peaks(self) -> Iterator[str]:
+        for peak in self.memory.peaks:
+            yield f"peak during backward: {_peak(peak)}"
+
+    def _remarks(self) -> Iterator[str]:
+        yield from self._twice()
+        yield from self._wasted()
+        packed, attributes = self.memory.total("packed"), self.memory.total("attribute")
+        if attributes:
+            yield (
+                f"not in that total: {size(attributes)} that custom Functions keep as plain "
+                "attributes of ctx; ctx.save_for_backward would let backward free them"
+            )
+        if packed:
+            yield f"not in that total: {size(packed)} that saved-tensor hooks of the program packed"
+        yield from _hidden(self.memory.hidden)
+        if self.memory.freed:
+            nodes = numbers.count(len(self.memory.freed), "node")
+            yield f"not counted: {nodes} whose saved tensors an earlier backward call has freed"
+        yield from map(visible, self.report.notes)
+
+    def _twice(self) -> Iterator[str]:
+        kept, leaves = self.memory.kept, self.report.graph.leaves
+        pairs: dict[str, int] = {}
+        for twin in self.memory.twins:
+            copy = kept[twin.copy]
+            original = leaves[twin.leaf].tensor if twin.leaf is not None else kept[twin.of or 0]
+            of = " of parameters" if twin.leaf is not None else ""
+            name = f"as {copy.dtype}{of}, beside {original.dtype}"
+            pairs[name] = pairs.get(name, 0) + copy.bytes
+        for name, amount in sorted(pairs.items(), key=lambda pair: -pair[1]):
+            yield f"the same values twice: {size(amount)} {name}"
+
+    def _wasted(self) -> Iterator[str]:
+        found = [one for one in self.holdings.activations() if one.bytes > WASTED * one.used]
+        found = [
+            one for one in found if one.bytes - one.used > self.memory.total("activation") // 100
+        ]
+        for one in found[:3]:
+            expression, place = self.holdings.line(one)
+            yield (
+                f"{expression} ({place}) saved {size(one.used)} of a storage of {size(one.bytes)}, "
+                "all of which stays; a clone() of that part would not keep the rest"
+            )
+
+    def _wrapped(self, text: str) -> list[str]:
+        return textwrap.wrap(
+            self.glyphs.text(text),
+            self.options.width,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+    def _line(self, text: str, style: str) -> str:
+        return self.paint(self.glyphs.text(text), style)
+
+    # ------------------------------------------------------------------ tables
+
+    def _table(self, name: str, most: int) -> Iterator[str]:
+        groups = self.holdings.by(name)
+        total = self.memory.total("activation")
+        columns = [
+            Column("bytes", right=True),
+            Column("share", right=True, drop=2),
+            Column("count", right=True, drop=1),
+            Column("dtype" if name != "dtype" else "", drop=3),
+            Column("line", narrowest=8, comfort=8),
+            Column(_TITLES[name], narrowest=12, comfort=20),
+        ]
+        table = Table(columns, self.options.width, self.glyphs, self.options.color)
+        shown = groups if len(groups) <= most else groups[:most]
+        yield from table.lines([_row(group, total, name) for group in shown])
+        rest = groups[len(shown) :]
+        if rest:
+            amount = sum(group.bytes for group in rest)
+            words = f"… {len(rest):,} more with {size(amount)}: --by {name} --top {len(groups)}"
+            yield self._line(words, "dim")
+
+
+def _row(group: Group, total: int, name: str) -> list[Cell]:
+    dtypes = listed(sorted(group.dtypes, key=lambda dtype: -group.dtypes[dtype]), 2)
+    label = group.label
+    if name == "module" and len(group.modules) > 1:
+        label += f" ×{len(group.modules):,}"
+    cells = [size(group.bytes), share(group.bytes, total), f"{group.count:,}"]
+    cells += ["" if name == "dtype" else dtypes]
+    return [*((Part(cell),) for cell in cells), (Part(group.place, cut="start"),), (Part(label),)]
+
+
+def _peak(peak: Peak) -> str:
+    if peak.bytes is None:
+        return f"not measured ({peak.reason})"
+    if peak.reached:
+        above = size(peak.bytes - peak.before)
+        return f"{size(peak.bytes)} on {peak.device}, {above} more than when it began"
+    return f"below {size(peak.bytes)} on {peak.device}, the peak that was reached before it"
+
+
+def _hidden(hidden: Iterable[Hidden]) -> Iterator[str]:
+    """What could not be counted, one sentence a reason."""
+    for (before, what, after), count in Counter(map(_sentence, hidden)).items():
+        yield f"{before}{numbers.count(count, what)}{after}"
+
+
+def _sentence(one: Hidden) -> tuple[str, str, str]:
+    """What is counted, and the words before and after it."""
+    if one.recomputed:
+        return (
+            "",
+            "saved tensor",
+            " of checkpointed parts are not kept: backward computes them again; "
+            "what the parts started from is counted",
+        )
+    if not one.slot:
+        after = f" for {visible(one.reason)}, which torch does not tell"
+        return "not counted: anything saved by ", "node", after
+    return "not counted: ", "saved tensor", f" behind {visible(one.reason)}"

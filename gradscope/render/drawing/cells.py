@@ -1,0 +1,256 @@
+"""What stands in the columns of the tree: for every row its name, expression, shape, gradient and
+size.
+
+Must not know how rows are ordered or how wide the terminal is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from gradscope.escaping import visible
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import GradientInfo
+from gradscope.render.drawing.notes import Note, notes_of
+from gradscope.render.drawing.rows import ROOT, Row
+from gradscope.render.drawing.scale import INKS
+from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, strip
+from gradscope.render.words import numbers
+from gradscope.render.words.findings import BADGES
+from gradscope.render.words.findings import INKS as INKS_OF
+from gradscope.render.words.table import GAP, Cell, Column, Part
+from gradscope.render.words.text import Glyphs, cells
+from gradscope.simplify import Item
+
+BAD_INK = "bold #d0327a"
+BAR_CELLS = 5
+NOTHING: Cell = (Part(""),)
+
+COLUMNS = (
+    Column("node", narrowest=16, comfort=24),
+    Column("expression", drop=6, narrowest=8, comfort=22, essential=True),
+    Column("shape", drop=4),
+    Column("value", drop=3, right=True),
+    Column("gradient", drop=5, right=True, essential=True),
+    Column("‖g‖", right=True),
+    Column("", drop=2),
+    Column("source", drop=1),
+)
+
+
+FOLDED_DROPS = {"shape": 2, "value": 3, "gradient": 4, "": 5}
+"""In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
+
+
+def _of_folded(column: Column, width: int) -> Column:
+    essential = column.essential and column.title != "gradient"
+    drop = FOLDED_DROPS.get(column.title, column.drop)
+    comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
+    return replace(column, drop=drop, comfort=comfort, essential=essential)
+
+
+def _cut(item: Item) -> Literal["start", "end"]:
+    return "start" if item.kind in ("leaf", "module") else "end"
+
+
+class Cells:
+    """Fills the columns for the rows of one scene."""
+
+    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
+        self.scene = scene
+        self.glyphs = glyphs
+
+    def columns(self) -> list[Column]:
+        """The columns, with titles the terminal can show."""
+        width = self.scene.options.width
+        folded = self.scene.is_folded
+        columns = [_of_folded(one, width) for one in COLUMNS] if folded else COLUMNS
+        return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
+
+    def of(self, row: Row) -> list[Cell]:
+        """The cells of a row."""
+        item = self.scene.view.items[row.item]
+        if row.kind == "note":
+            return self.note(row.lead, notes_of(self.scene, item)[row.note])
+        info = self._flow(row)
+        tensor = self._tensor(row)
+        expression = NOTHING if self._is_told(row, item) else self._expression(item)
+        return [self._name(row, item), expression, *self._body(item, info, tensor)]
+
+    def in_full(
+        self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None
+    ) -> list[Cell]:
+        """All cells of an item that has one row only, with the gradient that enters it."""
+        arrivals = self.scene.arriving(item)
+        expression = self._expression(item)
+        if arrivals > 1:
+            gap = " · " if expression[0].text else ""
+            expression += (Part(self.glyphs.text(f"{gap}sum of {arrivals:,}"), "dim", "whole"),)
+        title = Part(self.glyphs.text(self.scene.title(item)), "bold" * item.folded, _cut(item))
+        name = (*self.badge(item), title, *self._type(item))
+        return [name, expression, *self._body(item, info, tensor)]
+
+    def _body(self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
+        return [
+            self._shape(tensor),
+            self._value(tensor),
+            *self._gradient(info, tensor),
+            (Part(self.glyphs.text(self.scene.source(item)), "dim"),),
+        ]
+
+    def note(self, lead: str, note: Note) -> list[Cell]:
+        """The cells of an additional row of an item."""
+        if note.across:
+            return [self.across(f"{lead} ", note)]
+        sign = self.glyphs.saved if note.total is None else self.glyphs.sum
+        name = (Part(f"{lead}{sign} ", "dim", "never"), Part(self.glyphs.text(note.title)))
+        return [
+            name,
+            (Part(self.glyphs.text(note.remark), "dim"),),
+            self._shape(note.tensor),
+            self._value(note.tensor, asked=True) if note.total is None else NOTHING,
+            *self._gradient(note.total, note.tensor),
+            NOTHING,
+        ]
+
+    def across(self, lead: str, note: Note) -> Cell:
+        """One line across all columns: a strip of the norms of what repeats, and words about
+        them."""
+        words = Part(self.glyphs.text(note.remark), "cyan")
+        start = Part(lead, "dim", "never")
+        if not note.rounds:
+            return (start, words)
+        room = self.scene.options.width - cells(lead) - cells(words.text) - len(GAP)
+        most = min(max(room, FEWEST_CELLS), MOST_CELLS)
+        drawn = strip([one.info for one in note.rounds], most, self.glyphs)
+        return (start, Part(drawn + GAP * bool(note.remark), "", "never"), words)
+
+    def _is_told(self, row: Row, item: Item) -> bool:
+        return row.kind == "reference" and self.scene.is_named(item)
+
+    def _expression(self, item: Item) -> Cell:
+        words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
+        more = (self.scene.operations_of_rounds(item), self.scene.parameters(item))
+        parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
+        return (words, *parts)
+
+    def _flow(self, row: Row) -> GradientInfo | None:
+        reading = self.scene.reading
+        if reading is None:
+            return None
+        if row.link == ROOT:
+            return reading.seed(row.root)
+        item = self.scene.view.items[row.item]
+        link = self.scene.view.links[row.link]
+        # Several edges of one link may meet, in a group or a node: what enters it is their sum.
+        meets = item.folded or len(link.edges) > 1
+        if meets and len(self.scene.incoming[item.id]) == 1:
+            return reading.entering(item)
+        return reading.link(link)
+
+    def _tensor(self, row: Row) -> TensorInfo | None:
+        if row.link == ROOT:
+            root = self.scene.graph.roots[row.root]
+            return self.scene.tensor(root.node, root.output)
+        return self.scene.tensor_of(self.scene.view.links[row.link])
+
+    def _name(self, row: Row, item: Item) -> Cell:
+        lead = Part(row.lead, "dim", "never")
+        sign, style = self._sign(row, item)
+        name = Part(self.glyphs.text(self._title(row, item)), style, _cut(item))
+        badge = () if row.kind == "reference" else self.badge(item)
+        return (lead, *badge, Part(f"{sign} ", style, "never"), name, *self._type(item))
+
+    def _type(self, item: Item) -> tuple[Part, ...]:
+        kind = self.scene.type(item)
+        return (Part(self.glyphs.text(f" {kind}"), "dim", "whole"),) if kind else ()
+
+    def badge(self, item: Item) -> tuple[Part, ...]:
+        """The sign of the worst finding about an item."""
+        severity = self.scene.badge(item)
+        if severity is None:
+            return ()
+        return (Part(self.glyphs.text(f"{BADGES[severity]} "), INKS_OF[severity], "never"),)
+
+    def _title(self, row: Row, item: Item) -> str:
+        variable = self.scene.graph.nodes[item.members[0]].variable
+        if row.kind == "reference" and variable and not item.folded:
+            return visible(variable) + self._output_number(row)
+        title = self.scene.title(item) + self._output_number(row)
+        shared = len(self.scene.incoming[item.id]) + (row.link == ROOT) > 1
+        if shared and not self.scene.is_named(item):
+            return f"#{item.members[0]} {title}"
+        return title
+
+    def _sign(self, row: Row, item: Item) -> tuple[str, str]:
+        glyphs = self.glyphs
+        if row.kind == "reference":
+            return f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again, "dim"
+        sign, style = self.sign(item)
+        if row.link == ROOT and item.kind != "leaf":
+            sign = f"{glyphs.root} {sign}" if item.folded else glyphs.root
+        return sign, style
+
+    def sign(self, item: Item) -> tuple[str, str]:
+        """The sign of an item's kind, and its style."""
+        if item.kind == "leaf":
+            return self.glyphs.leaf, "green"
+        return self.glyphs.module if item.folded else self.glyphs.op, "bold"
+
+    def _output_number(self, row: Row) -> str:
+        """``[1]`` where a gradient enters a node at another output than its first."""
+        if row.link == ROOT:
+            output = self.scene.graph.roots[row.root].output
+        else:
+            edges = self.scene.view.links[row.link].edges
+            output = self.scene.graph.edges[edges[0]].output if len(edges) == 1 else 0
+        return f"[{output}]" if output else ""
+
+    def _shape(self, tensor: TensorInfo | None) -> Cell:
+        return (Part(numbers.shape(tensor.shape)),) if tensor else NOTHING
+
+    def _value(self, tensor: TensorInfo | None, asked: bool = False) -> Cell:
+        """Forward values, where there are no gradients to show, or on request."""
+        asked = asked or self.scene.options.values or self.scene.backward is None
+        if tensor is None or not asked:
+            return NOTHING
+        return (Part(self.glyphs.text(self.scene.values(tensor, tensor.shape) or "")),)
+
+    def _gradient(self, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
+        """The cells of gradient, size and bar."""
+        if info is None:
+            return [NOTHING, NOTHING, NOTHING]
+        glyphs = self.glyphs
+        word = state_word(info, glyphs.silent, glyphs.bad)
+        values = self.scene.values(info, tensor.shape if tensor else None)
+        bad = info.state == "non-finite"
+        step = self.scene.scale.step(info.norm)
+        ink = BAD_INK if bad else "dim" if step is None else INKS[step]
+        # The sign says it even where neither colour nor the word nan is noticed.
+        text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
+        return [
+            (Part(glyphs.text(text), BAD_INK if bad else ""),),
+            size_cell(info, glyphs, ink),
+            (Part(self._bar(info), ink),),
+        ]
+
+    def _bar(self, info: GradientInfo) -> str:
+        place = self.scene.scale.fraction(info.norm)
+        if place is None:
+            return ""
+        blocks = self.glyphs.blocks
+        units = max(round(place * BAR_CELLS * len(blocks)), 1)
+        full, rest = divmod(units, len(blocks))
+        return blocks[-1] * full + (blocks[rest - 1] if rest else "")
+
+
+def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Cell:
+    """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
+    if info.state in ("none", "not reached"):
+        return (Part(glyphs.silent, style),)
+    if info.norm is None:
+        return (Part("?", style),)  # a meta tensor has no numbers
+    sign = f"{glyphs.bad} " if info.state == "non-finite" else ""
+    return (Part(sign + numbers.number(info.norm), style),)

@@ -1,0 +1,117 @@
+"""The table of leaves under a tree: what arrived for each, as a sum where it is one, and its
+``.grad``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradscope.escaping import visible
+from gradscope.model.report import GradientInfo, Leaf
+from gradscope.render.drawing.cells import BAD_INK, size_cell
+from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.words import numbers
+from gradscope.render.words.table import Cell, Column, Part, Table
+from gradscope.render.words.text import Glyphs
+from gradscope.simplify import meant
+from gradscope.simplify.reading import Reading
+
+MOST_TERMS = 4
+"""Longer sums are shown by their result alone."""
+
+OTHERS = 28
+"""Cells that a sum leaves to the other columns; one that would need more is shown by its result."""
+
+COLUMNS = (
+    Column("leaf", narrowest=12, comfort=24),
+    Column("shape", drop=1),
+    Column("gradient", drop=3),
+    Column("‖g‖", right=True),
+    Column(".grad", drop=2),
+)
+
+
+class LeafTable:
+    """The leaves of a scene, in the order in which a reader meets them in the tree."""
+
+    def __init__(self, scene: Scene, reading: Reading, glyphs: Glyphs, order: list[int]) -> None:
+        """``order``: all items as they are met; leaves inside a closed one follow each other.
+        Those that are not what the options focus on are left out."""
+        self.scene = scene
+        self.options = scene.options
+        self.reading = reading
+        self.glyphs = glyphs
+        graph = scene.graph
+        positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
+        nodes = (node for item in order for node in scene.view.items[item].members)
+        folding = self.options.folding
+        if folding.focus is not None:
+            positions = {node: positions[node] for node in positions.keys() & meant(graph, folding)}
+        self.positions = [positions[node] for node in nodes if node in positions]
+
+    def lines(self, most: int) -> list[str]:
+        """The table in at most ``most`` lines (at least four), with a count of what was left
+        out."""
+        if not self.positions:
+            return []
+        shown = self.positions
+        if len(shown) + 1 > most:
+            shown = shown[: max(most - 2, 1)]
+        columns = [replace(column, title=self.glyphs.text(column.title)) for column in COLUMNS]
+        table = Table(columns, self.options.width, self.glyphs, self.options.color)
+        lines = list(table.lines([self._cells(position) for position in shown]))
+        left = len(self.positions) - len(shown)
+        if left:
+            more = f"… {left:,} more leaves: --all" if left > 1 else "… 1 more leaf: --all"
+            lines.append(self.glyphs.text(more))
+        return lines
+
+    def _cells(self, position: int) -> list[Cell]:
+        leaf = self.scene.graph.leaves[position]
+        total = self.reading.leaf(position)
+        name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
+        ink = BAD_INK if total.state == "non-finite" else ""
+        grad = self._accumulated(position, leaf)
+        return [
+            (
+                Part(f"{self.glyphs.leaf} ", "green", "never"),
+                Part(self.glyphs.text(name), "green", "start"),
+            ),
+            (Part(numbers.shape(leaf.tensor.shape)),),
+            (Part(self.glyphs.text(self._sum(leaf, total)), ink),),
+            size_cell(total, self.glyphs, ink),
+            (Part(self.glyphs.text(grad)),),
+        ]
+
+    def _sum(self, leaf: Leaf, total: GradientInfo) -> str:
+        """``contribution + contribution = sum``, or how many contributions there were."""
+        result = self._text(total, leaf)
+        parts = self.reading.contributions(leaf.node)
+        terms = [self._text(part, leaf) for part in parts if part.norm is not None]
+        # A single contribution is the sum; saying it twice helps nobody.
+        if len(terms) < 2:
+            return result
+        full = f"{' + '.join(terms)} = {result}"
+        if all(terms) and len(terms) <= MOST_TERMS and len(full) <= self.options.width - OTHERS:
+            return full
+        return f"{result} (sum of {len(terms):,})".strip()
+
+    def _text(self, info: GradientInfo, leaf: Leaf) -> str:
+        values = self.scene.values(info, leaf.tensor.shape)
+        return values or state_word(info, self.glyphs.silent, self.glyphs.bad)
+
+    def _accumulated(self, position: int, leaf: Leaf) -> str:
+        """``3 + 3 = 6``: what was there before, what came, what it is now."""
+        backward = self.reading.backward
+        entry = backward.accumulations[position]
+        if entry.after is None or entry.before is None:
+            return ""
+        after = self._amount(backward.gradients[entry.after], leaf)
+        before = self._amount(backward.gradients[entry.before], leaf)
+        return f"{before} + {self._amount(backward.gradients[entry.new], leaf)} = {after}"
+
+    def _amount(self, info: GradientInfo, leaf: Leaf) -> str:
+        """Values where they are few, else the norm."""
+        text = self._text(info, leaf)
+        if text or info.norm is None:
+            return text
+        return f"‖{numbers.number(info.norm)}‖"

@@ -1,0 +1,86 @@
+"""Further rows under an item: the sum of what arrived on several edges, the norms of what repeats,
+and what it saved for backward."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gradscope.escaping import visible
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import GradientInfo
+from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
+from gradscope.render.words import numbers
+from gradscope.render.words.table import GAP
+from gradscope.simplify import Item
+
+LEAD = 12
+"""Cells that branches before a row may take."""
+
+
+class Note(NamedTuple):
+    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
+    A note ``across`` all columns has only its remark, after a strip of its ``rounds``."""
+
+    title: str
+    tensor: TensorInfo | None
+    total: GradientInfo | None = None
+    remark: str = ""
+    rounds: tuple[Round, ...] = ()
+    across: bool = False
+
+
+def notes_of(scene: Scene, item: Item) -> list[Note]:
+    """The notes of an item, sums first."""
+    return [*_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
+
+
+def _strips(scene: Scene, item: Item) -> list[Note]:
+    """The strip of a repeat and its extremes, in one line if that is wide enough for both."""
+    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
+    if len(rounds) < 2:
+        return []
+    room = scene.options.width - LEAD
+    beside = room - min(len(rounds), FEWEST_CELLS) - len(GAP)
+    apart, words = exceptions(rounds), extremes(rounds, beside)
+    first = Note("", None, remark=words, rounds=rounds, across=True)
+    if not apart and len(words) <= beside:
+        return [first]
+    second = Note("", None, remark=extremes(rounds, room), across=True)
+    return [first._replace(remark=apart), *([second] if second.remark else [])]
+
+
+def _sums(scene: Scene, item: Item) -> list[Note]:
+    """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
+    it."""
+    reading = scene.reading
+    if reading is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+        return []
+    arrivals = reading.arrivals(item)
+    given = {(root.node, root.output) for root in scene.graph.roots}
+    if item.folded:
+        return [Note("", None, reading.entering(item), _arriving(sum(arrivals.values()), False))]
+    return [
+        Note(
+            f"[{output}]" if output else "",
+            scene.tensor(node, output),
+            reading.backward.at(node, output),
+            _arriving(amount, (node, output) in given),
+        )
+        for (node, output), amount in arrivals.items()
+        if amount > 1
+    ]
+
+
+def _arriving(amount: int, given: bool) -> str:
+    """How many gradients were added; the one given for a root came along no edge."""
+    if given:
+        return f"sum of {numbers.count(amount - 1, 'edge')} and the given"
+    return f"sum of {amount:,} edges"
+
+
+def _saved(scene: Scene, item: Item) -> list[Note]:
+    if not scene.options.saved or item.folded:
+        return []
+    node = scene.graph.nodes[item.members[0]]
+    return [Note(visible(name), tensor, remark="saved for backward") for name, tensor in node.saved]

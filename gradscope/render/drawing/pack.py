@@ -1,0 +1,238 @@
+"""The report as the interactive page reads it: columns of numbers beside one table of strings.
+
+A hundred thousand nodes must load in a browser within seconds, so nothing is an object of its own
+there.  The reader of this form is ``web/src/model.js``; both change together.  Names and source
+text stay raw: the page shows them as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from gradscope.model.plain import Number, TensorInfo
+from gradscope.model.report import BackwardPass, GradientInfo, Report
+from gradscope.notation import derivatives as notation
+from gradscope.render.drawing.excerpts import excerpts
+from gradscope.render.words.numbers import shape as shape_text
+from gradscope.simplify import Hierarchy, hierarchy_of
+from gradscope.simplify.grouping import short_op
+
+STATES = ("not reached", "none", "zero", "finite", "non-finite")
+KINDS = ("op", "leaf", "custom", "opaque")
+
+FEW_VALUES = 4
+"""Values of a gradient that the page shows instead of its norm."""
+
+LARGE = 500
+"""Nodes of a graph whose page holds no values beyond these few; they would be most of it."""
+
+
+class Strings:
+    """Every string once; elsewhere stands its index.  Index 0 is the empty string."""
+
+    def __init__(self) -> None:
+        self._numbers = {"": 0}
+
+    def number(self, text: str) -> int:
+        """The index of a string."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def column(self, texts: Iterable[str]) -> list[int]:
+        """The indices of many."""
+        return [self.number(text) for text in texts]
+
+    def table(self) -> list[str]:
+        """All strings."""
+        return list(self._numbers)
+
+
+def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
+    """The whole report in columns, without its histograms.
+
+    Args:
+        report: any report.
+        every_value: keep the values of all tensors that have them, also in a large graph.
+    """
+    strings = Strings()
+    few = FEW_VALUES if len(report.graph.nodes) > LARGE and not every_value else None
+    hierarchy = hierarchy_of(report.graph)
+    packed = {
+        "meta": _record(report.meta),
+        "notes": list(report.notes),
+        "findings": [_record(finding) for finding in report.findings],
+        "nodes": _nodes(report, hierarchy, strings, few),
+        "edges": _edges(report),
+        "groups": _groups(hierarchy, strings),
+        "leaves": {
+            "node": [leaf.node for leaf in report.graph.leaves],
+            "names": [strings.column(leaf.names) for leaf in report.graph.leaves],
+        },
+        "roots": [_record(root) for root in report.graph.roots],
+        "origins": _origins(report, strings),
+        "passes": [_pass(one, strings, few) for one in report.passes],
+        "sources": excerpts(report.graph.origins),
+        "formulas": _formulas(report),
+    }
+    # Last, when every string is known.
+    packed["strings"] = strings.table()
+    return packed
+
+
+def compressed(data: object) -> str:
+    """JSON, gzipped, in base64: letters that mean nothing inside a script element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # No time stamp: equal reports give equal pages.
+    return base64.b64encode(
+        gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
+    ).decode("ascii")
+
+
+def _record(struct: msgspec.Struct) -> dict[str, Any]:
+    """All fields, also those that hold their default and so are left out of a saved report."""
+    return {
+        name: msgspec.to_builtins(value) for name, value in msgspec.structs.asdict(struct).items()
+    }
+
+
+def histograms(report: Report) -> list[dict[int, list[int]]]:
+    """For every pass the histograms of its gradients that have one: zeros, first bar, counts.
+
+    They stand apart from the rest, because the page needs them only where somebody looks at one.
+    """
+    return [
+        {
+            entry: [found.zeros, found.first, *found.counts]
+            for entry, info in enumerate(backward.gradients)
+            if (found := info.histogram) is not None
+        }
+        for backward in report.passes
+    ]
+
+
+def _nodes(
+    report: Report, hierarchy: Hierarchy, strings: Strings, few: int | None
+) -> dict[str, Any]:
+    nodes = report.graph.nodes
+    return {
+        "op": strings.column(node.op for node in nodes),
+        "short": strings.column(short_op(node) for node in nodes),
+        "kind": [KINDS.index(node.kind) for node in nodes],
+        "origin": [-1 if node.origin is None else node.origin for node in nodes],
+        "variable": strings.column(node.variable for node in nodes),
+        "module": strings.column(report.graph.module_of(node) for node in nodes),
+        "group": list(hierarchy.owner),
+        "shape": [strings.column(map(_tensor, node.outputs)) for node in nodes],
+        "backward": [node.id for node in nodes if node.backward_made],
+        "values": {
+            node.id: values
+            for node in nodes
+            if any(values := [_values(info, few) for info in node.outputs])
+        },
+    }
+
+
+def _tensor(info: TensorInfo | None) -> str:
+    return "" if info is None else f"{shape_text(info.shape)} {info.dtype}"
+
+
+def _values(info: TensorInfo | GradientInfo | None, most: int | None) -> list[Number] | None:
+    """The values of a tensor that has at most so many, or any number where that is None."""
+    if info is None or info.values is None or (most is not None and len(info.values) > most):
+        return None
+    return [_short(value) for value in info.values]
+
+
+def _edges(report: Report) -> dict[str, list[int]]:
+    edges = report.graph.edges
+    return {
+        "source": _differences(edge.source for edge in edges),
+        "slot": [edge.slot for edge in edges],
+        "ahead": [edge.target - edge.source for edge in edges],
+        "output": [edge.output for edge in edges],
+    }
+
+
+def _differences(numbers: Iterable[int]) -> list[int]:
+    """Each number less the one before: small numbers, which compress well."""
+    found, last = [], 0
+    for number in numbers:
+        found.append(number - last)
+        last = number
+    return found
+
+
+def _groups(hierarchy: Hierarchy, strings: Strings) -> dict[str, Any]:
+    groups = hierarchy.groups
+    return {
+        "parent": [-1 if group.parent is None else group.parent for group in groups],
+        "kind": strings.column(group.kind for group in groups),
+        "title": strings.column(group.title for group in groups),
+        "type": strings.column(group.type for group in groups),
+        "label": strings.column(group.label for group in groups),
+        "count": [group.count for group in groups],
+    }
+
+
+def _origins(report: Report, strings: Strings) -> dict[str, Any]:
+    origins = report.graph.origins
+    return {
+        "file": strings.column(origin.file for origin in origins),
+        "line": [origin.line for origin in origins],
+        "expression": strings.column(origin.expression for origin in origins),
+        "function": strings.column(origin.function for origin in origins),
+    }
+
+
+def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:
+    """What every operation of the graph that has a notation does to the gradient."""
+    names = sorted({short_op(node) for node in report.graph.nodes if node.kind == "op"})
+    return {name: rows for name in names if (rows := notation.general(name))}
+
+
+def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str, Any]:
+    table = backward.gradients
+    return {
+        "number": backward.number,
+        "origin": -1 if backward.origin is None else backward.origin,
+        "error": backward.error,
+        "state": [STATES.index(info.state) for info in table],
+        "norm": [_short(info.norm) for info in table],
+        "absmax": {
+            i: _short(largest) for i, info in enumerate(table) if (largest := _largest(info))
+        },
+        "bad": {i: [info.nan, info.inf] for i, info in enumerate(table) if info.nan or info.inf},
+        "dtype": strings.column(info.dtype for info in table),
+        "values": {
+            i: values for i, info in enumerate(table) if (values := _values(info, few)) is not None
+        },
+        "edges": list(backward.edges),
+        "upstream": [list(row) for row in backward.upstream],
+        "seeds": list(backward.seeds),
+        "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
+        "altered": list(backward.altered),
+    }
+
+
+def _largest(info: GradientInfo) -> Number | None:
+    """The largest absolute value, where it was looked at or the values tell."""
+    if info.absmax is not None or info.state != "finite" or not info.values:
+        return info.absmax
+    values = [float(value) for value in info.values]
+    if info.dtype.startswith("complex"):
+        values = list(map(math.hypot, values[::2], values[1::2]))
+    return max(map(abs, values))
+
+
+N = TypeVar("N", Number, Number | None)
+
+
+def _short(number: N) -> N:
+    """Six significant digits, which are more than is ever shown."""
+    return float(f"{number:.6g}") if isinstance(number, float) else number

@@ -1,0 +1,83 @@
+"""The one scale of sizes in a drawing: logarithmic, over the norms of this report.
+
+Colour says smaller, typical, larger within one report; it is never a verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from gradscope.model.plain import Number
+from gradscope.model.report import GradientInfo
+
+STEPS = (
+    "#0b4a8f",
+    "#4b94d1",
+    "#7db8dd",
+    "#c3dff0",
+    "#eef1f3",
+    "#fbe3c4",
+    "#f6b26b",
+    "#e07b1f",
+    "#a84b00",
+)
+"""From small over typical to large."""
+
+INKS = (
+    "#2f6fc0",
+    "#3f86cc",
+    "#5b97c4",
+    "#7a9db8",
+    "#8b949c",
+    "#b5976e",
+    "#c98b45",
+    "#d67a1e",
+    "#c95f0a",
+)
+"""The same steps and hues for thin things, such as digits and bars, visible on dark and light
+ground."""
+
+_NARROWEST = 4.0
+"""Decades the scale spans at least: norms of 1 and 2 shall not look like opposites."""
+
+
+class Scale:
+    """Where a norm lies between the small and the large ones of this report."""
+
+    def __init__(self, gradients: Iterable[GradientInfo], narrowest: float = _NARROWEST) -> None:
+        """``narrowest``: the decades that the scale spans at least."""
+        logs = sorted(
+            math.log10(size)
+            for size in (float(info.norm) for info in gradients if info.norm is not None)
+            if 0 < size < math.inf
+        )
+        # A single outlier must not push everything else onto one step.
+        low = logs[len(logs) // 100] if logs else 0.0
+        high = logs[-1 - len(logs) // 100] if logs else 0.0
+        # Widened on both sides, so that equal norms lie in the middle, which means typical.
+        missing = max(narrowest - (high - low), 0.0) / 2
+        self.low = low - missing
+        self.high = high + missing
+
+    def fraction(self, norm: Number | None) -> float | None:
+        """0 for the smallest, 1 for the largest, None for what has no place on the scale."""
+        if norm is None:
+            return None
+        size = float(norm)
+        if not 0 < size < math.inf:
+            return None
+        place = (math.log10(size) - self.low) / (self.high - self.low)
+        return min(max(place, 0.0), 1.0)
+
+    def step(self, norm: Number | None) -> int | None:
+        """The index into :data:`STEPS`, or None for what has no place on the scale."""
+        place = self.fraction(norm)
+        return None if place is None else round(place * (len(STEPS) - 1))
+
+
+def tint(step: int, strength: float = 0.38) -> str:
+    """A step's colour mixed with white, light enough to put text on."""
+    color = STEPS[step]
+    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - strength * (255 - part)):02x}" for part in parts)

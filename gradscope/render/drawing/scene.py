@@ -1,0 +1,288 @@
+"""What all drawings of a report have in common: its view, its gradients, and the words for its
+parts.
+
+Must not know of any one format.  Texts it returns are made visible
+(:mod:`gradscope.render.words.text`), but not escaped for markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from gradscope.errors import ReportError
+from gradscope.escaping import one_line, visible
+from gradscope.model.observations import Finding, Severity
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
+from gradscope.render.drawing.scale import Scale
+from gradscope.render.drawing.strip import Round
+from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.findings import BADGES, badges, head, worst
+from gradscope.render.words.places import short_files, source_url
+from gradscope.simplify import Item, Link, View, simplify
+from gradscope.simplify.partition import label_of
+from gradscope.simplify.reading import Reading
+
+FEWEST_BLOCKS = 3
+"""Modules of one class of which the largest and smallest gradient are named."""
+
+
+class Scene:
+    """A report, simplified and ready to be drawn."""
+
+    def __init__(self, report: Report, options: Options) -> None:
+        self.report = report
+        self.options = options
+        self.graph = report.graph
+        self.view: View = simplify(report.graph, options.folding)
+        self.incoming = self.view.incoming()
+        self.backward = _chosen_pass(report, options)
+        self.reading: Reading | None = None
+        gradients: Iterable[GradientInfo] = ()
+        if self.backward is not None:
+            self.reading = Reading(self.graph, self.backward, self.view)
+            gradients = (self.backward.gradients[entry] for entry in set(self.backward.edges))
+        self.scale = Scale(gradients)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        return short_files({origin.file for origin in self.graph.origins})
+
+    def place(self, origin: int | None) -> str:
+        """``demo.py:7``, or "" for what was not seen."""
+        if origin is None:
+            return ""
+        record: Origin = self.graph.origins[origin]
+        return f"{self._files[record.file]}:{record.line}"
+
+    def source(self, item: Item) -> str:
+        """The line that made an item, or "" for a module, which many lines made."""
+        if item.kind == "module" or item.type:
+            return ""
+        return self.place(self.graph.nodes[item.members[0]].origin)
+
+    def link(self, item: Item) -> str:
+        """A relative or file URL of the source file and line of an item, or "" where there is
+        none."""
+        origin = self.graph.origin_of(self.graph.nodes[item.members[0]])
+        if origin is None or not self.source(item):
+            return ""
+        return source_url(origin.file, origin.line)
+
+    def title(self, item: Item) -> str:
+        """What an item is called, without its sign: ``Mul``, ``h.0``."""
+        name = visible(item.title)
+        return f"{name} · opaque" if item.kind == "opaque" else name
+
+    def type(self, item: Item) -> str:
+        """The class of a module, or "" where the title says it already."""
+        return visible(item.type) if item.type != item.title else ""
+
+    def expression(self, item: Item) -> str:
+        """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups the count of
+        ops."""
+        if item.kind == "repeat":
+            return f"{visible(one_line(item.label))} ×{item.count:,}".strip()
+        if not item.folded:
+            return visible(one_line(item.label))
+        operations = self._operations(item)
+        only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
+        return visible(one_line(only)) or self.operations(item)
+
+    def arriving(self, item: Item) -> int:
+        """How many gradients meet in an item that is one node; 0 where none flowed."""
+        if self.reading is None or item.folded:
+            return 0
+        return sum(self.reading.arrivals(item).values())
+
+    def operations(self, item: Item) -> str:
+        """``57 ops``: how many operations are in an item."""
+        return numbers.count(len(self._operations(item)), "op")
+
+    def operations_of_rounds(self, item: Item) -> str:
+        """``2,000 ops`` of a repeat whose count of rounds does not say it already, else ""."""
+        if item.kind != "repeat" or len(self._operations(item)) == item.count:
+            return ""
+        return self.operations(item)
+
+    def _operations(self, item: Item) -> list[int]:
+        return [node for node in item.members if self.graph.nodes[node].kind != "leaf"]
+
+    @cached_property
+    def is_folded(self) -> bool:
+        """Whether anything is closed in this view."""
+        return any(item.folded for item in self.view.items)
+
+    def rounds(self, item: Item) -> list[Round]:
+        """The rounds of a repeat with the gradient that enters each, in the order of backward."""
+        if self.reading is None or not item.rounds:
+            return []
+        infos = self.reading.rounds(item)
+        return [Round(name, info) for name, info in zip(item.round_names, infos, strict=True)]
+
+    def blocks(self) -> tuple[str, list[Round]]:
+        """The class of which most of the graph is made, and the gradient that enters each closed
+        module of it; ("", []) where there is none, or too few to compare."""
+        alike: dict[str, list[Item]] = {}
+        for item in self.view.items:
+            if item.kind == "module":
+                alike.setdefault(item.type, []).append(item)
+        for kind, items in alike.items():
+            most = 2 * sum(len(item.members) for item in items) > len(self.graph.nodes)
+            if self.reading is not None and most and len(items) >= FEWEST_BLOCKS:
+                rounds = [Round(item.title, self.reading.entering(item)) for item in items]
+                return visible(kind), rounds
+        return "", []
+
+    def parameters(self, item: Item) -> str:
+        """The gradient of the leaves inside an item in a few words, or ""."""
+        inside = self.reading.parameters(item) if self.reading and item.folded else None
+        if inside is None or inside.norm is None:
+            return ""
+        return f"params {numbers.number(inside.norm)}"
+
+    def is_named(self, item: Item) -> bool:
+        """Whether its title or its variable says which of several alike items it is."""
+        return item.kind in ("leaf", "module") or bool(self.graph.nodes[item.members[0]].variable)
+
+    def tensor(self, node: int, output: int) -> TensorInfo | None:
+        """The forward tensor of a node's output."""
+        outputs = self.graph.nodes[node].outputs
+        return outputs[output] if output < len(outputs) else None
+
+    def tensor_of(self, link: Link) -> TensorInfo | None:
+        """The forward tensor whose gradient flows on a link, if it is one tensor."""
+        ends = {(self.graph.edges[i].target, self.graph.edges[i].output) for i in link.edges}
+        return self.tensor(*ends.pop()) if len(ends) == 1 else None
+
+    def values(self, info: GradientInfo | TensorInfo, sizes: tuple[int, ...] | None) -> str | None:
+        """The numbers of a tensor, if they are known and few, or asked for."""
+        if info.values is None:
+            return None
+        size = numbers.element_count(info.values, info.dtype)
+        small = size <= numbers.SMALL
+        if not small and not self.options.values:
+            return None
+        # A small tensor is never elided; the columns beside it go instead.
+        room = None if small else max(self.options.width // 3, 24)
+        return numbers.tensor(info.values, sizes or (size,) * (size != 1), info.dtype, room)
+
+    @cached_property
+    def first_bad(self) -> tuple[int, bool] | None:
+        """The first node in backward order with a gradient that is not finite.
+
+        With it, whether that node made it: what it received was finite, what it passed on is not.
+        """
+        if self.backward is None:
+            return None
+        bad = [info.state == "non-finite" for info in self.backward.gradients]
+        makers = {
+            e.source
+            for e, entry in zip(self.graph.edges, self.backward.edges, strict=True)
+            if bad[entry]
+        }
+        # Ids are in the order of backward, so the first one found is the first there is.
+        for node, row in enumerate(self.backward.upstream):
+            if any(bad[entry] for entry in row):
+                return node, False
+            if node in makers:
+                return node, True
+        return None
+
+    def name_node(self, node: int) -> str:
+        """A node in a sentence: ``LogBackward0 of log(c) (demo.py:7)``."""
+        record = self.graph.nodes[node]
+        origin = self.graph.origin_of(record)
+        words = [visible(record.op)]
+        if origin is not None and origin.expression:
+            words.append(f"of {visible(one_line(origin.expression))}")
+        place = self.place(record.origin)
+        return " ".join(words) + (f" ({place})" if place else "")
+
+    def alarm(self) -> str:
+        """A sentence on the first gradient that is not finite, or ""."""
+        if self.first_bad is None or self.report.findings:
+            return ""  # findings say it better
+        node, made_here = self.first_bad
+        what = "makes" if made_here else "receives"
+        return f"{self.name_node(node)} {what} the first NaN or infinity in backward order"
+
+    @cached_property
+    def _badges(self) -> dict[int, Severity]:
+        return badges(self.report.findings)
+
+    def badge(self, item: Item) -> Severity | None:
+        """The severity of the worst finding about a node in this item."""
+        if not self._badges:
+            return None
+        return worst(self._badges[node] for node in item.members if node in self._badges)
+
+    def about(self, item: Item) -> list[Finding]:
+        """The findings about nodes in this item, worst first."""
+        if self.badge(item) is None:
+            return []
+        inside = set(item.members)
+        found = [f for f in self.report.findings if f.node is not None and f.node.id in inside]
+        return sorted(found, key=lambda finding: list(BADGES).index(finding.severity))
+
+    def findings(self) -> list[tuple[Severity, str]]:
+        """The head lines of the report's findings, each with its severity."""
+        return [(f.severity, head(f, self._files)) for f in self.report.findings]
+
+    def folded(self) -> str:
+        """What the view does not show one by one, and how to see it, or ""."""
+        kinds = [item.kind for item in self.view.items]
+        modules, functions = kinds.count("module"), kinds.count("function")
+        repeats = kinds.count("repeat")
+        counted = ((modules, "module call"), (functions, "function"))
+        parts = [f"{numbers.count(many, what)} closed" for many, what in counted if many]
+        ways = ["--depth N"] if parts else []
+        if repeats:
+            parts.append(f"{numbers.count(repeats, 'repeat')} folded")
+        if parts:
+            ways.append("--all")
+        if self.view.left_out:
+            parts.append(f"{numbers.count(len(self.view.left_out), 'node')} off the path left out")
+        return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
+
+    def size(self) -> str:
+        """``9 nodes``."""
+        return numbers.count(len(self.graph.nodes), "node")
+
+    def direction(self) -> str:
+        """Which way to read the drawing."""
+        return "gradients flow down" if self.backward else "gradients would flow down"
+
+    def passes(self) -> str:
+        """Which of several backward passes is drawn, and how to see the others, or ""."""
+        held = [backward.number for backward in self.report.passes]
+        if self.backward is None or len(held) < 2:
+            return ""
+        which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
+        return f"{which}: gradscope show FILE.json --call N"
+
+
+def state_word(info: GradientInfo, silent: str, bad: str) -> str:
+    """The state of a gradient where its numbers do not say it; "" for a finite one."""
+    if info.state == "none":
+        return f"{silent} no grad"
+    if info.state == "not reached":
+        return f"{silent} not reached"
+    if info.state == "zero":
+        return "0"
+    if info.state == "non-finite":
+        kinds = (("NaN", info.nan), ("Inf", info.inf))
+        return f"{bad} " + " ".join(f"{word} {amount:,}" for word, amount in kinds if amount)
+    return ""
+
+
+def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:
+    if options.call is None:
+        return report.passes[0] if report.passes else None
+    for backward in report.passes:
+        if backward.number == options.call:
+            return backward
+    known = ", ".join(str(backward.number) for backward in report.passes) or "none"
+    what = f"the report holds no backward call {options.call}"
+    raise ReportError(what, f"calls it holds: {known}")

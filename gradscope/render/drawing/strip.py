@@ -1,0 +1,119 @@
+"""The norms of things that repeat: a strip of blocks, one a round, and the largest and smallest in
+words.
+
+Must not know where it stands, or how rounds were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from gradscope.escaping import visible
+from gradscope.model.report import GradientInfo
+from gradscope.render.drawing.scale import Scale
+from gradscope.render.words import numbers
+from gradscope.render.words.text import Glyphs
+
+NARROWEST = 1.0
+"""Decades between the lowest and the highest block at least: a strip of norms that hardly differ is
+nearly flat."""
+
+FEWEST_CELLS = 12
+"""A strip is not squeezed below this to make room for its words."""
+
+MOST_CELLS = 60
+"""Nor does it grow beyond this."""
+
+
+class Round(NamedTuple):
+    """One repetition: what it is called, and the gradient that enters it."""
+
+    name: str
+    info: GradientInfo
+
+
+def strip(infos: Sequence[GradientInfo], most: int, glyphs: Glyphs) -> str:
+    """A block for every round, higher for a larger norm, on a logarithmic scale of their own.
+
+    Where there are more rounds than ``most`` cells, a cell stands for several and shows the
+    largest; a gradient that is not finite is always shown.
+    """
+    return "".join(_cell(info, place, glyphs) for info, place in heights(infos, most))
+
+
+def heights(infos: Sequence[GradientInfo], most: int) -> list[tuple[GradientInfo, float | None]]:
+    """What a strip of at most ``most`` cells shows, and how high: from 0 to 1, or None for what has
+    no size to compare."""
+    scale = Scale(infos, NARROWEST)
+    count = min(len(infos), max(most, 1))
+    ends = [len(infos) * cell // count for cell in range(count + 1)]
+    shown = [_loudest(infos[start:end]) for start, end in pairwise(ends)]
+    return [(info, scale.fraction(info.norm)) for info in shown]
+
+
+def _loudest(infos: Sequence[GradientInfo]) -> GradientInfo:
+    """What is not finite, else the largest."""
+    return max(infos, key=lambda info: (info.state == "non-finite", float(info.norm or 0)))
+
+
+def _cell(info: GradientInfo, place: float | None, glyphs: Glyphs) -> str:
+    if info.state == "non-finite":
+        return glyphs.bad
+    if place is not None:
+        return glyphs.levels[round(place * (len(glyphs.levels) - 1))]
+    return "0" if info.state == "zero" else glyphs.silent
+
+
+def extremes(rounds: Sequence[Round], most: int | None = None) -> str:
+    """``largest 1.42 in h.0 · smallest 0.44 in h.11``, made visible; "" where no round has a norm.
+
+    Says max and min where that would be longer than ``most`` characters.
+    """
+    known = [one for one in rounds if one.info.state == "finite" and one.info.norm is not None]
+    if not known:
+        return ""
+    largest, smallest = max(known, key=_size), min(known, key=_size)
+    if _size(largest) == _size(smallest):
+        return f"each {numbers.number(_size(largest))}"
+    words = f"largest {_told(largest)} · smallest {_told(smallest)}"
+    if most is None or len(words) <= most:
+        return words
+    return f"max {_told(largest)} · min {_told(smallest)}"
+
+
+_STATES = {
+    "non-finite": "✖ not finite",
+    "zero": "0",
+    "none": "no grad",
+    "not reached": "not reached",
+}
+
+
+def exceptions(rounds: Sequence[Round]) -> str:
+    """``0 in 292 of 500, first in round 292``: rounds without a size to compare, made visible."""
+    words = (_apart(rounds, state, word) for state, word in _STATES.items())
+    return " · ".join(word for word in words if word)
+
+
+def _apart(rounds: Sequence[Round], state: str, word: str) -> str:
+    """How many rounds are in a state that has no size, and the first of them."""
+    found = [one for one in rounds if one.info.state == state]
+    if not found:
+        return ""
+    if len(found) == len(rounds):
+        return f"{word} in all"
+    return f"{word} in {len(found):,} of {len(rounds):,}, first in {visible(found[0].name)}"
+
+
+def short(name: str) -> str:
+    """The end of a module's path that tells it from its siblings: ``h.3``."""
+    return ".".join(name.split(".")[-2:])
+
+
+def _size(one: Round) -> float:
+    return float(one.info.norm or 0)
+
+
+def _told(one: Round) -> str:
+    return f"{numbers.number(_size(one))} in {visible(one.name)}"

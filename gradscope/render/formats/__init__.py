@@ -1,0 +1,1 @@
+"""One module a format, named like ``--format`` names it, each with ``render(report, options)``."""

@@ -1,0 +1,1 @@
+"""How text, numbers, places and tables are written, the same in every format and answer."""

@@ -1,0 +1,99 @@
+"""Findings in words: a head line for each, and the lines below it.
+
+Used by the tree, which shows the head lines, and by the doctor, which shows all.  Must not know
+how findings are found."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from gradscope.escaping import one_line, visible
+from gradscope.model.observations import Finding, Severity
+from gradscope.render.words.text import cells
+
+BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
+"""One sign for each severity, worst first."""
+
+INKS: dict[Severity, str] = {
+    "error": "bold #d0327a",
+    "warning": "bold #b45309",
+    "information": "bold #0b5370",
+}
+
+LONGEST = 70
+"""Characters of an expression in a head line."""
+
+_INDENT = 4
+
+
+def head(finding: Finding, files: dict[str, str] | None = None) -> str:
+    """``GS303 history-cut · warning · train.py:14 · x.detach() · encoder``, made visible."""
+    words = [f"{finding.rule} {finding.name}".strip(), finding.severity]
+    if finding.location is not None:
+        file = finding.location.file
+        shown = (files or {}).get(file) or visible(file)
+        words.append(f"{shown}:{finding.location.line}")
+        words.append(_cut(visible(one_line(finding.location.expression))))
+    words.append(_cut(visible(finding.subject)))
+    return " · ".join(word for word in words if word)
+
+
+def body(finding: Finding, width: int) -> Iterable[str]:
+    """The message, the evidence, why, and what to do; wrapped and indented."""
+    yield from paragraph(" " * _INDENT, finding.message, width)
+    parts = [("seen", line) for line in finding.evidence]
+    parts += [("why", finding.why), ("do", finding.remedy)]
+    previous = ""
+    for label, text in parts:
+        if text:
+            lead = f"{'' if label == previous else label:<6}"
+            yield from paragraph(" " * _INDENT + lead, text, width)
+            previous = label
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """``1 error, 2 warnings``."""
+    parts = []
+    for severity, many in (
+        ("error", "errors"),
+        ("warning", "warnings"),
+        ("information", "remarks"),
+    ):
+        amount = sum(finding.severity == severity for finding in findings)
+        one = "remark" if severity == "information" else severity
+        parts.append(f"{amount:,} {one if amount == 1 else many}" * (amount > 0))
+    return ", ".join(part for part in parts if part) or "no findings"
+
+
+def worst(severities: Iterable[Severity]) -> Severity | None:
+    """The worst of some severities, None of none."""
+    return min(severities, key=list(BADGES).index, default=None)
+
+
+def badges(findings: Sequence[Finding]) -> dict[int, Severity]:
+    """For every node that a finding is about, the severity of the worst."""
+    found: dict[int, Severity] = {}
+    for finding in findings:
+        if finding.node is not None:
+            known = found.get(finding.node.id, finding.severity)
+            found[finding.node.id] = worst((known, finding.severity)) or known
+    return found
+
+
+def paragraph(lead: str, text: str, width: int) -> list[str]:
+    """A text that begins with ``lead`` and whose further lines stand below its first word."""
+    text = visible(one_line(text))
+    # Wide characters take two cells, which textwrap does not know.
+    wide = cells(text) - len(text)
+    return textwrap.wrap(
+        text,
+        max(width - wide, len(lead) + 20),
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_on_hyphens=False,
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,191 @@
+"""Aligned columns of text that lose whole columns, never digits, when the terminal is narrow.
+
+Knows widths and colours, and nothing of gradients.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
+
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+
+from gradscope.escaping import own_style, visible
+from gradscope.render.words.text import Glyphs, cells, shorten
+
+GAP = "  "
+
+LONGEST = 10_000
+"""Characters of a part; no terminal is so wide."""
+
+
+class Part(NamedTuple):
+    """A piece of a cell, its style as rich names styles, and where it is cut when there is no
+    room."""
+
+    text: str
+    style: str = ""
+    cut: Literal["end", "start", "whole", "never"] = "end"
+
+
+Cell = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column behaves.
+
+    ``drop`` orders the columns that may go when there is no room, the lowest first; 0 stays.
+    ``narrowest``: down to how many cells its text may be shortened; 0 is never.  Other columns go
+    before it is narrower than ``comfort``, except those that are ``essential``.
+    """
+
+    title: str
+    drop: int = 0
+    right: bool = False
+    narrowest: int = 0
+    comfort: int = 0
+    essential: bool = False
+
+
+class Table:
+    """Lays rows of cells out in a given width."""
+
+    def __init__(self, columns: Sequence[Column], width: int, glyphs: Glyphs, color: bool) -> None:
+        self.columns = columns
+        self.width = width
+        self.glyphs = glyphs
+        self.paint = painter() if color else plain
+
+    def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterable[str]:
+        """The title line and a line for every row; a row of fewer cells than columns is one cell
+        that goes across them all."""
+        rows = [[_visible(cell) for cell in row] for row in rows]
+        titles = [(Part(column.title, "dim"),) for column in self.columns]
+        texts = [
+            [cells("".join(part.text for part in cell)) for cell in row]
+            for row in rows
+            if len(row) == len(self.columns)
+        ]
+        natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
+        shown = self._fit(natural)
+        for row in [titles, *rows]:
+            yield self._line(row, shown)
+
+    def _fit(self, natural: list[int]) -> dict[int, int]:
+        """The width of every column that is shown; a column without content is not."""
+        columns = self.columns
+        shown = {i: max(size, cells(columns[i].title)) for i, size in enumerate(natural) if size}
+        for index in sorted(shown, key=lambda i: columns[i].drop):
+            comfort = not columns[index].essential
+            # Each time what is left is measured again: one column less may be enough.
+            if columns[index].drop and self._least_width(shown, comfort) > self.width:
+                del shown[index]
+        self._share(shown)
+        return shown
+
+    def _least_width(self, shown: dict[int, int], comfort: bool) -> int:
+        sizes = [self._least(index, size, comfort) for index, size in shown.items()]
+        return sum(sizes) + len(GAP) * (len(sizes) - 1)
+
+    def _least(self, index: int, size: int, comfort: bool = False) -> int:
+        column = self.columns[index]
+        if not column.narrowest:
+            return size
+        return min(size, column.comfort if comfort else column.narrowest)
+
+    def _share(self, shown: dict[int, int]) -> None:
+        """Shorten the columns that may be shortened, the widest first, until the line fits."""
+        elastic = [i for i in shown if self.columns[i].narrowest]
+        excess = sum(shown.values()) + len(GAP) * (len(shown) - 1) - self.width
+        while excess > 0:
+            spare = [i for i in elastic if shown[i] > self._least(i, shown[i])]
+            if not spare:
+                return
+            shown[max(spare, key=shown.__getitem__)] -= 1
+            excess -= 1
+
+    def _line(self, row: Sequence[Cell], shown: dict[int, int]) -> str:
+        if len(row) < len(self.columns):
+            return self._cell(row[0], self.width, Column("")).rstrip()
+        pieces = [self._cell(row[i], size, self.columns[i]) for i, size in shown.items()]
+        return GAP.join(pieces).rstrip()
+
+    def _cell(self, cell: Cell, size: int, column: Column) -> str:
+        used = sum(cells(part.text) for part in cell)
+        if used > size:
+            cell = self._shortened(cell, size - used)
+            used = sum(cells(part.text) for part in cell)
+        text = "".join(self.paint(part.text, part.style) for part in cell)
+        blank = " " * max(size - used, 0)
+        return blank + text if column.right else text + blank
+
+    def _shortened(self, cell: Cell, excess: int) -> Cell:
+        """The cell made narrower by this many cells, from its last part on."""
+        parts = []
+        # The end of a cell says least: a module's class, the numbers of its parameters.
+        for part in reversed(cell):
+            size = cells(part.text)
+            if excess < 0 and part.cut != "never":
+                room = 0 if part.cut == "whole" else max(size + excess, 1)
+                ellipsis = "" if part.cut == "whole" else self.glyphs.ellipsis
+                part = part._replace(text=shorten(part.text, room, ellipsis, part.cut == "start"))
+            excess += size - cells(part.text)
+            parts.append(part)
+        return tuple(reversed(parts))
+
+
+def _visible(cell: Cell) -> Cell:
+    """The cell with all its text made visible: nothing of a table can act, whoever filled it.
+
+    A name of millions of characters is not measured cell by cell only to be shortened then."""
+    return tuple(
+        part._replace(text=visible(_end(part)))
+        if len(part.text) > LONGEST or not _is_plain(part)
+        else part
+        for part in cell
+    )
+
+
+def _is_plain(part: Part) -> bool:
+    return part.text.isascii() and part.text.isprintable()
+
+
+def _end(part: Part) -> str:
+    """The end of a text that will be seen."""
+    return part.text[-LONGEST:] if part.cut == "start" else part.text[:LONGEST]
+
+
+def plain(text: str, _style: str) -> str:
+    """The text without its style."""
+    return visible(text)
+
+
+@cache
+def painter() -> Callable[[str, str], str]:
+    """A function that colours text with as many colours as this terminal has."""
+    name = Console(force_terminal=True).color_system
+    systems = {"256": ColorSystem.EIGHT_BIT, "truecolor": ColorSystem.TRUECOLOR}
+    # rich downgrades the colours to what the terminal can show.
+    system = systems.get(name or "", ColorSystem.STANDARD)
+    styles: dict[str, Style] = {}
+
+    def paint(text: str, style: str) -> str:
+        if not style or not text.strip():
+            return visible(text)
+        if style not in styles:
+            styles[style] = Style.parse(style)
+            for sequence in re.findall(r"\x1b\[[\d;]*m", _painted(".", styles[style], system)):
+                own_style(sequence)
+        return _painted(visible(text), styles[style], system)
+
+    return paint
+
+
+def _painted(text: str, style: Style, system: ColorSystem) -> str:
+    return style.render(text, color_system=system)

@@ -1,0 +1,96 @@
+"""``--create-graph``: the gradient of a leaf as a root of its own, so that its graph can be shown.
+
+The gradient is computed by a pass with ``create_graph``, which leaves every ``.grad`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradscope.autograd.calls import own_grad
+from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.tensors import requires_grad
+from gradscope.errors import CaptureError, SeedError, described
+from gradscope.graphing.probe import Detail, Probe, given
+from gradscope.model.report import Graph
+from gradscope.recording.names import Scopes
+from gradscope.recording.recorder import Recorder
+
+LISTED = 8
+"""Names listed in one message."""
+
+
+def derivative(
+    roots: Sequence[Any],
+    gradients: Sequence[torch.Tensor | None],
+    leaf: str,
+    seen: tuple[Recorder, Scopes, FrameType | None],
+) -> torch.Tensor:
+    """The gradient that a leaf gets from these roots, with a graph of its own.
+
+    Args:
+        roots: tensors or gradient edges.
+        gradients: one for each root, None for the implicit 1.
+        leaf: its name.
+        seen: what is known of the program, the variables in sight, which learn the name of the
+            gradient, and the frame of the program's call.
+
+    Raises:
+        SeedError: when there is no such leaf, or a root needs a gradient.
+        CaptureError: when the gradient does not come, or depends on nothing.
+    """
+    recorder, scopes, frame = seen
+    probe = Probe(roots, recorder, scopes, Detail())
+    probe.require_memory()
+    tensor = _leaf(probe, leaf)
+    seeds = [given(root, seed) for root, seed in zip(roots, gradients, strict=True)]
+    if any(seed is None for seed in seeds):
+        raise SeedError(
+            "--create-graph needs a root of one element, or the program's own gradient for it",
+            "name such a root with --root; --gradient is then fed in at the gradient of the leaf",
+        )
+    with (
+        torch.enable_grad(),
+        grads_preserved(),
+        recorder.deriving(roots, frame, create_graph=True),
+    ):
+        try:
+            (found,) = own_grad(roots, [tensor], seeds, create_graph=True)
+        except Exception as error:  # torch's, or of a hook or a Function of the program
+            raise CaptureError(
+                f"no graph of the gradient of {leaf}: {described(error)}",
+                "look at the first pass: gradscope backward",
+            ) from error
+    return _usable(found, leaf, probe.graph, scopes)
+
+
+def _leaf(probe: Probe, name: str) -> torch.Tensor:
+    for leaf in probe.graph.leaves:
+        if name in leaf.names:
+            return probe.walked.nodes[leaf.node].variable  # type: ignore[attr-defined,no-any-return]
+    names = [one for leaf in probe.graph.leaves for one in leaf.names]
+    near = get_close_matches(name, names, LISTED, cutoff=0.0)
+    hint = f"leaves, nearest first: {', '.join(near)}" if near else "no leaf has a name"
+    raise SeedError(f"--create-graph {name}: the graph has no such leaf", hint)
+
+
+def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes) -> torch.Tensor:
+    root = graph.roots[0].label or "root"
+    name = f"∂{root}/∂{leaf}"
+    if found is None:
+        raise CaptureError(
+            f"{leaf} gets no gradient", "why: gradscope explain, or gradscope doctor"
+        )
+    if not requires_grad(found):
+        raise CaptureError(
+            f"{name} depends on no leaf: the second derivative is 0 everywhere",
+            "it is only worth a look where the root is not linear in that leaf",
+        )
+    if not scopes.names(found):
+        scopes.add(name, found)
+    return found

@@ -1,0 +1,186 @@
+"""A whole run: the program is started as python would, watched, and turned into one Report.
+
+The only room that puts targets and capture together.  Knows nothing of formats or of the command
+line. torch is imported when the program imports it, not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gradscope.errors import GradscopeError, NoGraph
+from gradscope.escaping import message
+from gradscope.garbage import collector_paused
+from gradscope.model.report import Report
+from gradscope.model.request import Request
+from gradscope.target import Ending, OtherProcesses, Program, Target
+
+if TYPE_CHECKING:
+    from gradscope.analyses.doctor.examiner import Examiner
+    from gradscope.analyses.doctor.request import Examination
+    from gradscope.running.watcher import Watcher
+
+Seer = TypeVar("Seer", bound="Watcher | Examiner")
+
+
+@dataclass
+class Outcome:
+    """How it went: a report, or the reason why there is none; and how the program itself ended."""
+
+    ending: Ending
+    report: Report | None = None
+    error: GradscopeError | None = None
+
+
+def run(target: Target, program: Program, request: Request) -> Outcome:
+    """Run a prepared program under a recorder and answer the request.
+
+    Raises:
+        GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
+    """
+    return _watched(
+        target,
+        program,
+        lambda sources: _load("running.watcher").Watcher(request, sources),
+        _finish,
+    )
+
+
+def _with_target(outcome: Outcome, target: Target) -> Outcome:
+    if outcome.report is not None:
+        described = msgspec.structs.replace(outcome.report.meta, target=target.describe())
+        outcome.report = msgspec.structs.replace(outcome.report, meta=described)
+    return outcome
+
+
+def examine(target: Target, program: Program, examination: Examination) -> Outcome:
+    """Run a prepared program under a doctor's eyes; the report carries observations.
+
+    Raises:
+        GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
+    """
+    return _watched(
+        target,
+        program,
+        lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources),
+        _finish_examination,
+    )
+
+
+def _watched(
+    target: Target,
+    program: Program,
+    make: Callable[[Any], Seer],
+    finish: Callable[[Seer, Ending], Outcome],
+) -> Outcome:
+    """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
+    # A list, because it is filled in the middle of the program, when torch has been imported.
+    seers: list[Seer] = []
+    others = OtherProcesses()
+
+    @collector_paused()
+    def on_torch() -> None:
+        seers.append(make(_sources(target, program)))
+        seers[0].recorder.start()
+
+    try:
+        ending = program.run(before=_code_namespace(target), on_torch=on_torch)
+    finally:
+        for seer in seers:
+            seer.recorder.stop()
+    if others.is_this_one:
+        return Outcome(ending)  # a forked child: what is to be said, its parent says
+    try:
+        outcome = finish(seers[0], ending) if seers else _without_torch(ending)
+    except KeyboardInterrupt:
+        # Who interrupts the program and then us does not want to wait for a report.
+        if not ending.interrupted:
+            raise
+        return Outcome(ending)
+    if isinstance(outcome.error, NoGraph) and others.have_run:
+        outcome.error = _made_elsewhere()
+    made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
+    if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
+        outcome.error = None  # it refused its arguments, say: it has said what is wrong
+    return _with_target(outcome, target)
+
+
+def _load(room: str) -> Any:
+    # Not imported above: these rooms import torch, and are needed once the program has.
+    return importlib.import_module(f"gradscope.{room}")
+
+
+def _sources(target: Target, program: Program) -> Any:
+    texts = {}
+    if target.kind in ("code", "stdin"):
+        texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
+    return _load("recording.source").Sources(texts, codes=program.codes)
+
+
+def _finish(watcher: Watcher, ending: Ending) -> Outcome:
+    failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
+    if failed and ending.exception is not None:
+        frames = list(_frames_of(ending.exception))
+        watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        if "does not require grad" in message(ending.exception):
+            watcher.error = watcher.error or watcher.explain_refusal(frames)
+    else:
+        watcher.finish(ending.namespace, ending.value)
+    return Outcome(ending, watcher.report, watcher.error)
+
+
+def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
+    failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
+    frames = list(_frames_of(failure)) if failure is not None else []
+    examiner.finish(ending.namespace, ending.value, failure, frames)
+    return Outcome(ending, examiner.report, examiner.error)
+
+
+def _frames_of(error: BaseException) -> Iterator[FrameType]:
+    """The frames of a traceback, innermost first."""
+    frames = []
+    step = error.__traceback__
+    while step is not None:
+        frames.append(step.tb_frame)
+        step = step.tb_next
+    return reversed(frames)
+
+
+def _failure_sentence(error: BaseException) -> str:
+    return (
+        f"the program ended with {type(error).__name__}; "
+        "this is the graph of the last result it had made by then"
+    )
+
+
+def _without_torch(ending: Ending) -> Outcome:
+    if ending.exception is not None:
+        return Outcome(ending)
+    what = "no autograd graph: the program did not import torch"
+    return Outcome(ending, error=NoGraph(what, "point gradscope at a PyTorch program"))
+
+
+def _made_elsewhere() -> NoGraph:
+    return NoGraph(
+        "no autograd graph is left in this process, and what the program did in its child "
+        "processes is not watched",
+        "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
+    )
+
+
+def _code_namespace(target: Target) -> Any:
+    """What fills the namespace of ``-c`` code: torch and its functions, and the ``--let``
+    leaves."""
+    if target.kind != "code":
+        return None
+
+    def fill(namespace: dict[str, Any]) -> None:
+        _load("running.scope").fill(namespace, target.lets)
+
+    return fill

@@ -1,0 +1,335 @@
+"""Takes the one report that was asked for: at a backward call of the program, or at its end."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.isolation import fault_of, unseen
+from gradscope.autograd.summary import SMALL
+from gradscope.autograd.tensors import grad_fn_of
+from gradscope.errors import CaptureError, Fault, GradscopeError, without_frames
+from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
+from gradscope.graphing.probe import Detail, Made, Probe, Watched, made
+from gradscope.graphing.roots import (
+    Unusable,
+    last_made,
+    named_root,
+    no_graph,
+    only_result,
+    result_root,
+    unknown_root,
+    usable_root,
+    without_history,
+)
+from gradscope.graphing.study import Live, follower, studied
+from gradscope.model.report import Report
+from gradscope.model.request import Request
+from gradscope.recording.names import Scopes, value_in_frame
+from gradscope.recording.places import frames_from
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Sources
+from gradscope.running.create_graph import derivative
+from gradscope.running.inner import Answer, InnerCalls, is_inner
+from gradscope.running.refusals import batched, misfit, single
+from gradscope.running.steps import joined
+from gradscope.target import StopProgram
+
+MOST_STOPS = 1_000
+"""How often a program is stopped that catches even that; then it is left to run."""
+
+
+class Watcher:
+    """Records a program and answers one :class:`Request`.
+
+    After the program has ended, ``report`` is the answer or ``error`` says why there is none; that
+    may be a :class:`~gradscope.errors.Fault` of our own.
+    """
+
+    def __init__(self, request: Request, sources: Sources) -> None:
+        self.report: Report | None = None
+        self.error: GradscopeError | None = None
+        self.calls = 0
+        self._stops = 0
+        self._steps_left = request.steps
+        self._seen: dict[str, None] = {}
+        self._request = request
+        self._detail = Detail(request.values, request.saved, request.histograms)
+        keep = self._detail.keep if request.values else SMALL
+        self.recorder = _recorder_for(request)(sources, self._on_backward, keep)
+        self._inner = InnerCalls(self.recorder)
+        self._unusable: Unusable | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer, or the reason why there is none."""
+        return self.report is not None or self.error is not None
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        is_incomplete = self.error is None and self._steps_left > 0
+        return self.answered and not is_incomplete
+
+    # ------------------------------------------------------------------ while it runs
+
+    def _on_backward(self, call: BackwardCall) -> Any:
+        self.calls += 1
+        watched: Made | None = None
+        if self._is_asked_for(call):
+            try:
+                watched = self._look_at(call)
+            except GradscopeError as error:
+                self.error = error
+            except Exception as error:
+                self.error = fault_of(error)
+            self._choose(call)
+        # A failure is the program's own to handle, also where it would have been stopped.
+        if watched is not None and (watched.failure is not None or self._may_go_on()):
+            return watched.conclude()
+        if self._may_go_on():
+            return self._let_run(call)
+        self._stops += 1
+        raise StopProgram
+
+    def _is_asked_for(self, call: BackwardCall) -> bool:
+        request = self._request
+        if self._is_done or self.calls < (request.call or 1):
+            return False
+        # Of several steps the first tells; inner calls of the others walk another graph.
+        return not (request.call is None and self.answered and is_inner(call))
+
+    def _choose(self, call: BackwardCall) -> None:
+        """Keep what was seen of a call, if it is the one to be shown."""
+        if self.error is not None:
+            # Only its words are needed; its frames would hold tensors of the program.
+            self.error = without_frames(self.error)
+        seen = Answer(self.report, self.error)
+        if self._request.call is None and self._request.root is None:
+            if is_inner(call):
+                self._inner.put(call, self.calls, seen)
+                seen = Answer(None, None)
+                self._steps_left += 1
+            else:
+                seen = self._inner.chosen(seen)
+        self.report, self.error = seen.report, seen.error
+        if self._is_done:
+            self.recorder.end()
+
+    def _may_go_on(self) -> bool:
+        return not self._is_done or self._request.run_on or self._stops >= MOST_STOPS
+
+    def _look_at(self, call: BackwardCall) -> Made | None:
+        """Answer the request here if it can be; how the call went if it was made meanwhile."""
+        request = self._request
+        self._steps_left -= 1
+        own = request.root is None and request.gradient is None and request.create_graph is None
+        if request.gradients and own:
+            return self._watch(call)
+        with unseen():
+            scopes = self._scopes(call.frame)
+            if request.root is not None:
+                root = self._named_root(request.root, scopes)
+                if root is not None:
+                    self._take(self._derived([root], scopes, call.frame), scopes)
+                else:
+                    self._seen.update(dict.fromkeys(scopes.variable_names()))
+            elif request.create_graph is not None:
+                root = self._derived(call.roots, scopes, call.frame, call.gradients)
+                self._take(root, scopes)
+            elif request.gradients:
+                self._take(single(call), scopes)
+            else:
+                self._show(call.roots, scopes)
+        return self._followed(call) if request.root is None else None
+
+    def _named_root(self, text: str, scopes: Scopes) -> torch.Tensor | None:
+        """The tensor that ``--root`` names; None where it does not name one yet."""
+        try:
+            return named_root(text, scopes, self.recorder)
+        except Unusable as error:
+            # `loss = 0.0` before a loop: what it is to be may come.
+            self._unusable = error
+            return None
+
+    def _followed(self, call: BackwardCall) -> Made | None:
+        """Make the call where a study wants to see how it goes, and complete its answer."""
+        complete = follower(self._request.study, self.report)
+        if complete is None:
+            return None
+        ended = made(call)
+        self.report = complete()
+        return ended
+
+    def _watch(self, call: BackwardCall) -> Watched:
+        with unseen():
+            scopes = self._scopes(call.frame)
+            if call.batched:
+                raise batched(call, scopes)
+            probe = self._probe(call.roots, scopes)
+            studied = self._studied(probe, call.roots, call.gradients, scopes)
+        watched = probe.watch(call, self.calls)
+        try:
+            with unseen():
+                wrong = misfit(call) if watched.failure is not None else []
+                notes = watched.notes + wrong + self._futile_reads(call.frame)
+                found = probe.report([watched.flowed], notes, studied)
+                self.report = found if self.report is None else joined(self.report, found)
+        except Exception as error:  # the call was made; what came of it is the program's
+            self.error = error if isinstance(error, GradscopeError) else fault_of(error)
+        return watched
+
+    def _scopes(self, frame: FrameType) -> Scopes:
+        return Scopes.of_frames(frames_from(frame, self.recorder.places))
+
+    def _futile_reads(self, frame: FrameType) -> list[str]:
+        """Remarks on lines near the call that will find None in the ``.grad`` of a non-leaf."""
+        lines: dict[str, list[int]] = {}
+        for line, path in self.recorder.sources.grad_reads(frame.f_code):
+            tensor = value_in_frame(path, frame)
+            # Only where the variable is such a tensor now: before this line it may be another.
+            if isinstance(tensor, torch.Tensor) and grad_fn_of(tensor) and not tensor.retains_grad:
+                lines.setdefault(path, []).append(line)
+        return [
+            f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
+            f"{path} is not a leaf, and torch keeps such a gradient only after "
+            f"{path}.retain_grad(). It is shown here."
+            for path, numbers in lines.items()
+        ]
+
+    def _let_run(self, call: BackwardCall) -> Any:
+        return call.run() if self.answered else self.recorder.let_run(call)
+
+    # ------------------------------------------------------------------ when it has ended
+
+    def finish(self, namespace: Mapping[str, Any], value: object) -> None:
+        """The program ran to its end: answer from what it left, or set ``error``."""
+        self._settle()
+        if self.answered:
+            return
+        try:
+            with unseen():
+                scopes = Scopes.of_namespaces([{**namespace, "_": value}])
+                root = self._final_root(scopes, value)
+                self._take(self._derived([root], scopes), scopes)
+        except GradscopeError as error:
+            self.error = error
+        except Exception as error:
+            self.error = Fault.of(error)
+
+    def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
+        """The program failed: say why if that is known, show the graph it had made by then."""
+        self._settle()
+        if self.answered:
+            return
+        try:
+            with unseen():
+                self._show_last(Scopes.of_frames(frames), sentence)
+        except GradscopeError as error:
+            self.error = error
+        except Exception as error:
+            self.error = Fault.of(error)
+
+    def _settle(self) -> None:
+        """No further call will come."""
+        if not self.answered:
+            last = self._inner.chosen(Answer(None, None))
+            self.report, self.error = last.report, last.error
+
+    def explain_refusal(self, frames: list[FrameType]) -> GradscopeError | None:
+        """Why the program's backward call had nowhere to go, if that is how it failed."""
+        refused = (reference() for reference in self.recorder.refused)
+        for tensor in (one for one in refused if one is not None):
+            own = [one for one in frames if not self.recorder.places.is_foreign(one.f_code)]
+            names = Scopes.of_frames(own).names(tensor)
+            return without_history(tensor, names[0] if names else "the root", self.recorder)
+        return None
+
+    def _show_last(self, scopes: Scopes, sentence: str) -> None:
+        last = last_made(self.recorder)
+        if self._request.root is not None:
+            named = named_root(self._request.root, scopes, self.recorder)
+            last = last if named is None else named
+        if last is not None and grad_fn_of(last) is not None:
+            self._show([last], scopes, [sentence])
+
+    def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
+        request = self._request
+        if request.root is not None:
+            named = named_root(request.root, scopes, self.recorder)
+            if named is None and self._unusable is not None:
+                raise self._unusable
+            if named is None:
+                raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
+            return named
+        if self.calls and request.call is not None:
+            raise CaptureError(
+                f"the program made {self.calls} backward call{'s' * (self.calls > 1)}, "
+                f"so there is no call {request.call}",
+                f"--call takes 1 to {self.calls}",
+            )
+        if isinstance(value, torch.Tensor):
+            return usable_root(value, "the result", "_", self.recorder)
+        root = result_root(value, "the target")
+        if root is None:
+            root = only_result(self.recorder, scopes)
+        if root is None:
+            raise no_graph(self.recorder)
+        return root
+
+    def _take(self, root: torch.Tensor, scopes: Scopes) -> None:
+        if not self._request.gradients:
+            self._show([root], scopes)
+            return
+        probe = self._probe([root], scopes)
+        text = self._request.gradient
+        if text is None:
+            seed = implicit_gradient(root)
+        else:
+            seed = parse_gradient(text, root, scopes.merged())
+        studied = self._studied(probe, [root], [seed], scopes)
+        self.report = probe.report([probe.own_pass(seed)], studied=studied)
+
+    def _derived(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        frame: FrameType | None = None,
+        gradients: Sequence[torch.Tensor | None] = (None,),
+    ) -> torch.Tensor:
+        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets."""
+        leaf = self._request.create_graph
+        if leaf is None:
+            (root,) = roots
+            return root  # type: ignore[no-any-return]
+        return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
+
+    def _show(self, roots: list[Any], scopes: Scopes, notes: Sequence[str] = ()) -> None:
+        """The graph from these roots, no gradient sent through it."""
+        probe = self._probe(roots, scopes)
+        studied = self._studied(probe, roots, [None] * len(roots), scopes)
+        self.report = probe.report(notes=notes, studied=studied)
+
+    def _studied(
+        self,
+        probe: Probe,
+        roots: Sequence[Any],
+        gradients: Sequence[torch.Tensor | None],
+        scopes: Scopes,
+    ) -> dict[str, Any]:
+        return studied(self._request.study, Live(probe, roots, gradients, self.recorder, scopes))
+
+    def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
+        return Probe(roots, self.recorder, scopes, self._detail)
+
+
+def _recorder_for(request: Request) -> type[Recorder]:
+    """The recorder that sees what the request is about."""
+    room = "recording.recorder" if request.study is None else request.study.recorder
+    kind: type[Recorder] = importlib.import_module(f"gradscope.{room}").RECORDER
+    return kind
