@@ -20,8 +20,8 @@ from benchmarks.subjects import backward_of
 from benchmarks.tables import table
 from benchmarks.workloads import Program, gpt2
 from gradscope.autograd.walk import walk
-from gradscope.graphing.edge_gradients import Flow
-from gradscope.graphing.gradient_table import Meter
+from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.gradient_table import GradientTable
 
 Backward = Callable[[torch.Tensor], None]
 
@@ -29,7 +29,7 @@ Backward = Callable[[torch.Tensor], None]
 def watched(loss: torch.Tensor) -> None:
     """Backward with the norm of the gradient on every edge, read back once at the end."""
     assert loss.grad_fn is not None
-    flow = Flow(walk([loss.grad_fn]), Meter())
+    flow = EdgeGradients(walk([loss.grad_fn]), GradientTable())
     flow.seed(0, 0, torch.ones_like(loss))
     with flow.hooked():
         backward_of(loss)

@@ -18,8 +18,8 @@ from torch.overrides import TorchFunctionMode
 from benchmarks.workloads import Program
 from gradscope.autograd.walk import make_release_safe, walk
 from gradscope.garbage import collector_paused
-from gradscope.graphing.edge_gradients import Flow
-from gradscope.graphing.gradient_table import Meter
+from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.gradient_table import GradientTable
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -183,7 +183,7 @@ def gradients(program: Program, clock: Clock) -> None:
     walked = walk([loss.grad_fn])
     make_release_safe(walked)
     with clock.running(), collector_paused():
-        flow = Flow(walked, Meter())
+        flow = EdgeGradients(walked, GradientTable())
         flow.seed(0, 0, torch.ones(()))
         with flow.hooked():
             backward_of(loss)

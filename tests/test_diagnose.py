@@ -25,11 +25,11 @@ from gradscope.model.observations import (
     Finding,
     Freed,
     Intake,
-    Learner,
     Mismatch,
     Observations,
     Saved,
     Step,
+    TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import Origin, Report
@@ -279,10 +279,10 @@ def test_zeros_are_no_matter_while_something_learns_or_a_margin_is_kept() -> Non
     assert told(beside("ClampMinBackward0", 1.0)) == []
 
 
-def learner(name: str, **more: Any) -> Learner:
+def learner(name: str, **more: Any) -> TrackedParameter:
     """A parameter of a module that an optimizer holds."""
     given = {"requires_grad": True, "in_module": True, "in_optimizer": True, **more}
-    return Learner(name, SCALAR, **given)
+    return TrackedParameter(name, SCALAR, **given)
 
 
 REACHED = learner("w", leaf=0, reached=True)

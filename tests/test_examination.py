@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from torch import nn
 
-from gradscope.model.observations import Learner, Observations
+from gradscope.model.observations import Observations, TrackedParameter
 from gradscope.model.report import Report
 from tests.looking import Session
 from tests.test_unchanged import TRAINING, alone
@@ -182,7 +182,7 @@ net(torch.ones(2, 3)).sum().backward()
 optimizer.step()
 """
 
-LEARNERS: dict[str, Callable[[Learner], bool]] = {
+LEARNERS: dict[str, Callable[[TrackedParameter], bool]] = {
     "used.weight": lambda one: one.reached and one.leaf is not None and one.in_optimizer is True,
     "unused.weight": lambda one: not one.reached and one.leaf is None and one.used is None,
     "frozen.bias": lambda one: not one.requires_grad and one.in_module,

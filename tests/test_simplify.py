@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Report
 from gradscope.simplify import Folding, UnknownLeaf, View, simplify
-from gradscope.simplify.reading import Reading, combine
+from gradscope.simplify.reading import ViewGradients, combine
 from gradscope.simplify.sequences import find_repeats
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, small, transformer
@@ -220,7 +220,7 @@ def test_nothing_is_lost_of_any_graph(report: Report, folding: Folding) -> None:
 def test_a_closed_module_reads_what_enters_it() -> None:
     report = transformer()
     view = simplify(report.graph, Folding(depth=1))
-    reading = Reading(report.graph, report.passes[0], view)
+    reading = ViewGradients(report.graph, report.passes[0], view)
     model = view.items[-1]
     assert reading.entering(model) == reading.link(view.links[-1])
     inside = [float(reading.leaf(i).norm or 0) for i in range(len(report.graph.leaves))]

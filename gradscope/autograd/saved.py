@@ -23,7 +23,7 @@ _CHECKPOINT = "_checkpoint_hook."
 """How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""
 
 
-class Slot(NamedTuple):
+class SavedSlot(NamedTuple):
     """One saved tensor: what lies there, and the hook that would turn it into the tensor, if any.
 
     ``freed``: a backward call has been here.
@@ -108,7 +108,7 @@ def require_readable_slots() -> None:
         )
 
 
-def slots(node: LiveNode) -> Iterator[Slot]:
+def slots(node: LiveNode) -> Iterator[SavedSlot]:
     """Every slot of a node in which something was saved, or had been before it was freed."""
     if isinstance(node, BackwardCFunction):
         yield from _custom(node)
@@ -139,7 +139,7 @@ def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
             yield f"ctx.{name}", inner
 
 
-def checkpoint_inputs(hook: Any) -> list[Slot] | None:
+def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:
     """What a checkpoint keeps to compute its part again; None if the hook is not a checkpoint's."""
     if not getattr(hook, "__qualname__", "").startswith(_CHECKPOINT):
         return None
@@ -169,10 +169,10 @@ def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeEr
         yield "saved_tensors", error
 
 
-def _custom(node: Any) -> Iterator[Slot]:
+def _custom(node: Any) -> Iterator[SavedSlot]:
     saved = _raw_of_custom(node)
     if saved is None:
-        yield Slot("saved_tensors", freed=True)
+        yield SavedSlot("saved_tensors", freed=True)
         return
     for position, raw in enumerate(saved):
         slot = _read(f"saved_tensors[{position}]", raw)
@@ -204,8 +204,8 @@ def _numbered(name: str, raw: Any) -> list[tuple[str, Any]]:
     return [] if raw is None else [(name, raw)]
 
 
-def _read(name: str, raw: Any) -> Slot:
-    return Slot(name, getattr(raw, "data", None), getattr(raw, "unpack_hook", None))
+def _read(name: str, raw: Any) -> SavedSlot:
+    return SavedSlot(name, getattr(raw, "data", None), getattr(raw, "unpack_hook", None))
 
 
 def _is_freed(node: LiveNode, name: str) -> bool:

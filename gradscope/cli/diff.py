@@ -15,7 +15,7 @@ import msgspec
 import gradscope
 from gradscope import render
 from gradscope.analyses.diff import Comparison, Tolerance, compare, union
-from gradscope.cli import memory
+from gradscope.cli import last_target as memory
 from gradscope.cli.output import Output
 from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved

@@ -152,7 +152,7 @@ def _harmless_target(report: Report) -> str:
 
 def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:
     from gradscope.analyses.doctor.request import Examination
-    from gradscope.cli import memory
+    from gradscope.cli import last_target as memory
     from gradscope.running.session import examine
 
     program = Program.prepare(target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradscope.cli.memory import cache_folder
+from gradscope.cli.last_target import cache_folder
 from gradscope.cli.result import Result
 from gradscope.cli.running import run_command
 from gradscope.errors import TargetError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gradscope.cli import memory, terminal
+from gradscope.cli import last_target as memory
+from gradscope.cli import terminal
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import target_from
 from gradscope.cli.output import OWN_OF_GRAPHS, Output

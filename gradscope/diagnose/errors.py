@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._learners import failed_without_history, find_missing
+from gradscope.diagnose._parameters import failed_without_history, find_missing
 from gradscope.diagnose._readings import (
     FUNCTIONS,
     HOOKS,
@@ -19,7 +19,7 @@ from gradscope.diagnose._readings import (
     NONSCALAR,
     SHAPES,
     TWICE,
-    Reading,
+    ErrorReading,
 )
 from gradscope.model.observations import Change, Failure, Finding
 
@@ -31,7 +31,7 @@ _OWN_FUNCTION = re.compile(
 )
 
 
-def _read(facts: Facts, readings: Iterable[Reading]) -> Iterable[tuple[Failure, Finding]]:
+def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, Finding]]:
     """The failure, if one of these is what torch said, with a finding on it."""
     failure = facts.seen.failure
     for reading in readings:
@@ -40,7 +40,7 @@ def _read(facts: Facts, readings: Iterable[Reading]) -> Iterable[tuple[Failure, 
             return
 
 
-def _explained(facts: Facts, failure: Failure, reading: Reading) -> Finding:
+def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Finding:
     first = failure.message.strip().split("\n")[0]
     location = facts.location(failure.origin)
     return Finding(
@@ -73,7 +73,7 @@ def saved_tensor_changed(facts: Facts) -> Iterable[Finding]:
         yield _explained(
             facts,
             failure,
-            Reading(
+            ErrorReading(
                 "",
                 "A tensor was changed in place after an operation had saved it for backward.",
                 "Backward needs it as it was.",
@@ -112,7 +112,7 @@ def freed_graph(facts: Facts) -> Iterable[Finding]:
     if failure is None or _FREED not in failure.message:
         return
     freed = next(iter(facts.seen.freed), None)
-    reading = Reading(
+    reading = ErrorReading(
         "",
         "backward goes through a part of the graph that an earlier backward call has freed.",
         "A backward call frees the saved tensors of everything it went through.",
@@ -262,7 +262,7 @@ def no_history(facts: Facts) -> Iterable[Finding]:
     yield _explained(
         facts,
         failure,
-        Reading(
+        ErrorReading(
             "",
             "backward starts from a tensor without history: nothing that requires grad went into "
             "it.",

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._births import (
+from gradscope.diagnose._facts import Facts, short
+from gradscope.diagnose._nonfinite_sources import (
     MOST,
-    Backward,
-    Forward,
+    BackwardSources,
+    ForwardSources,
     half_of,
     overflows,
     overflows_backward,
 )
-from gradscope.diagnose._facts import Facts, short
 from gradscope.diagnose._ops import ACCUMULATING
 from gradscope.diagnose.values import aftermath, counts
 from gradscope.model.observations import Finding
@@ -24,7 +24,7 @@ LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 
 def half_overflow(facts: Facts) -> Iterable[Finding]:
     """GS103: a number too large for half precision, forward or backward."""
-    forward = facts.once(Forward)
+    forward = facts.once(ForwardSources)
     groups = facts.by_place(node for node in forward.born if overflows(facts, node))
     for nodes in list(groups.values())[:MOST]:
         yield _overflow_finding(facts, forward, nodes)
@@ -32,13 +32,13 @@ def half_overflow(facts: Facts) -> Iterable[Finding]:
         hidden = facts.by_place(_hidden_overflows(facts, forward))
         for nodes in list(hidden.values())[:1]:
             yield _hidden_finding(facts, nodes)
-        backward = facts.once(Backward)
+        backward = facts.once(BackwardSources)
         born = [node for node in backward.born if overflows_backward(facts, node)]
         for nodes in list(facts.by_place(born).values())[:1]:
             yield _gradient_overflow(facts, nodes[0])
 
 
-def _overflow_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
+def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Finding:
     dtype = half_of(facts, nodes[0])
     return msgspec.structs.replace(
         facts.about(nodes[0], "error", f"{facts.words(nodes[0])} overflows in {dtype}."),
@@ -53,7 +53,7 @@ def _overflow_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Findi
     )
 
 
-def _hidden_overflows(facts: Facts, forward: Forward) -> Iterable[int]:
+def _hidden_overflows(facts: Facts, forward: ForwardSources) -> Iterable[int]:
     """Products and sums in float16 that became infinite, and then were divided by."""
     for node in range(len(facts.graph.nodes)):
         if facts.op(node) not in ACCUMULATING or half_of(facts, node) != "float16":

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._learners import find_missing, grouped, same_line
-from gradscope.model.observations import Finding, Learner
+from gradscope.diagnose._parameters import find_missing, grouped, same_line
+from gradscope.model.observations import Finding, TrackedParameter
 
 
 def frozen_parameter(facts: Facts) -> Iterable[Finding]:
@@ -54,7 +54,7 @@ def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _not_in_graph(facts: Facts, learner: Learner) -> Finding:
+def _not_in_graph(facts: Facts, learner: TrackedParameter) -> Finding:
     place = facts.expression(learner.made) or learner.name or "a tensor"
     return Finding(
         rule="",
@@ -108,7 +108,7 @@ def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _is_left_out(learner: Learner) -> bool:
+def _is_left_out(learner: TrackedParameter) -> bool:
     held = learner.in_module or learner.loose
     return held and learner.requires_grad and learner.in_optimizer is False and learner.reached
 
@@ -153,6 +153,6 @@ def silent_inplace(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _names(learners: list[Learner]) -> str:
+def _names(learners: list[TrackedParameter]) -> str:
     names = [learner.name for learner in learners]
     return f"{plural(len(names), 'parameter')}: {listed(names)}"

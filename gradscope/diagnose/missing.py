@@ -8,14 +8,14 @@ import msgspec
 
 from gradscope.diagnose._cuts import COMPARISON, CUTS
 from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._learners import (
+from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
     grouped,
     has_sibling,
     is_spare_part,
 )
-from gradscope.model.observations import Cut, CutReason, Finding, Learner, Severity
+from gradscope.model.observations import Cut, CutReason, Finding, Severity, TrackedParameter
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
@@ -122,9 +122,11 @@ def _inference_tensor(facts: Facts) -> Iterable[Finding]:
     )
 
 
-def _cut_off(facts: Facts, reasons: tuple[CutReason, ...]) -> Iterable[tuple[int, list[Learner]]]:
+def _cut_off(
+    facts: Facts, reasons: tuple[CutReason, ...]
+) -> Iterable[tuple[int, list[TrackedParameter]]]:
     """Cuts for these reasons with the learners behind them; one place is one cause."""
-    places: dict[int | None, tuple[int, list[Learner]]] = {}
+    places: dict[int | None, tuple[int, list[TrackedParameter]]] = {}
     for index, learners in sorted(facts.once(find_missing).by_cut.items()):
         cut = facts.seen.cuts[index]
         if cut.reason in reasons:
@@ -133,7 +135,7 @@ def _cut_off(facts: Facts, reasons: tuple[CutReason, ...]) -> Iterable[tuple[int
 
 
 def _finding(
-    facts: Facts, index: int, learners: list[Learner], what: str, why: str, remedy: str
+    facts: Facts, index: int, learners: list[TrackedParameter], what: str, why: str, remedy: str
 ) -> Finding:
     cut = facts.seen.cuts[index]
     guilty = _guilty(facts, cut)
@@ -161,7 +163,7 @@ def _at(facts: Facts, origin: int | None) -> str:
     return f"At {place} " if place else "Here "
 
 
-def _subject(facts: Facts, learners: list[Learner], names: list[str]) -> str:
+def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -> str:
     paths = [path for path, _ in grouped(facts, learners)]
     return listed(paths or names, 3)
 
@@ -188,7 +190,7 @@ def result_unused(facts: Facts) -> Iterable[Finding]:
     """GS302: a parameter that is used, but nothing made from it reaches the loss."""
     if failed_without_history(facts):
         return
-    places: dict[int | None, list[Learner]] = {}
+    places: dict[int | None, list[TrackedParameter]] = {}
     for learner in facts.once(find_missing).idle:
         places.setdefault(learner.used, []).append(learner)
     for used, found in places.items():
@@ -208,7 +210,7 @@ def result_unused(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _severity(facts: Facts, learner: Learner, may_be_meant: bool) -> Severity:
+def _severity(facts: Facts, learner: TrackedParameter, may_be_meant: bool) -> Severity:
     """A gradient that was asked for and is not there has made the program fail."""
     if learner.wanted:
         return "error"
@@ -218,7 +220,7 @@ def _severity(facts: Facts, learner: Learner, may_be_meant: bool) -> Severity:
 
 def _idle(
     facts: Facts,
-    group: tuple[str, list[Learner]],
+    group: tuple[str, list[TrackedParameter]],
     origin: int | None,
     words: tuple[str, str, str],
     may_be_meant: bool = False,

@@ -7,8 +7,14 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
-from gradscope.diagnose._births import MOST, Backward, Forward, overflows, overflows_backward
 from gradscope.diagnose._facts import Facts, elements, listed, plural, short
+from gradscope.diagnose._nonfinite_sources import (
+    MOST,
+    BackwardSources,
+    ForwardSources,
+    overflows,
+    overflows_backward,
+)
 from gradscope.model.observations import Finding, Intake, Saved
 
 _DIRECT = 6
@@ -17,7 +23,7 @@ _DIRECT = 6
 
 def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
     """GS101: the first NaN or infinity of the forward pass."""
-    forward = facts.once(Forward)
+    forward = facts.once(ForwardSources)
     groups = facts.by_place(node for node in forward.born if not overflows(facts, node))
     for nodes in list(groups.values())[:MOST]:
         yield _forward_finding(facts, forward, nodes)
@@ -25,7 +31,7 @@ def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
         yield _bad_loss(facts)
 
 
-def _forward_finding(facts: Facts, forward: Forward, nodes: list[int]) -> Finding:
+def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Finding:
     what = "NaN" if forward.nan[nodes[0]] else "infinity"
     node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
@@ -72,7 +78,7 @@ def counts(facts: Facts, nodes: list[int]) -> list[str]:
     return lines
 
 
-def aftermath(facts: Facts, forward: Forward) -> str:
+def aftermath(facts: Facts, forward: ForwardSources) -> str:
     """What became of the loss, and of how many results before it."""
     loss = facts.loss
     said = f"the loss is {loss}, " if isinstance(loss, str) else ""
@@ -81,7 +87,7 @@ def aftermath(facts: Facts, forward: Forward) -> str:
 
 def nonfinite_input(facts: Facts) -> Iterable[Finding]:
     """GS105: NaN or infinity that was there before the first operation."""
-    forward = facts.once(Forward)
+    forward = facts.once(ForwardSources)
     for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
         yield _bad_leaf(facts, leaf)
     places: dict[object, Intake] = {}
@@ -132,10 +138,10 @@ def _bad_operand(facts: Facts, intake: Intake) -> Finding:
 
 def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
     """GS102: the first NaN or infinity of the backward pass, where the loss is finite."""
-    forward = facts.once(Forward)
+    forward = facts.once(ForwardSources)
     if forward.roots or _loss_is_bad(facts):
         return  # then every gradient is a consequence
-    backward = facts.once(Backward)
+    backward = facts.once(BackwardSources)
     born = [node for node in backward.born if not overflows_backward(facts, node)]
     left_out = {cause: node for node in reversed(born) for cause in forward.behind(node)}
     for nodes in list(facts.by_place(left_out).values())[:MOST]:
@@ -149,7 +155,9 @@ def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
         yield _unseen_finding(facts, backward.born_unseen)
 
 
-def _left_out_finding(facts: Facts, forward: Forward, nodes: list[int], taker: int) -> Finding:
+def _left_out_finding(
+    facts: Facts, forward: ForwardSources, nodes: list[int], taker: int
+) -> Finding:
     """A NaN of the forward pass that the loss does not contain, and every gradient does."""
     node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
@@ -167,7 +175,7 @@ def _left_out_finding(facts: Facts, forward: Forward, nodes: list[int], taker: i
     )
 
 
-def _backward_finding(facts: Facts, backward: Backward, nodes: list[int]) -> Finding:
+def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> Finding:
     node = nodes[0]
     advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE)
     guard = _guard(facts, node)

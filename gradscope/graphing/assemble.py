@@ -26,7 +26,7 @@ from gradscope.autograd.nodes import (
 from gradscope.autograd.summary import SMALL, is_small, metadata, name_of, values_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
-from gradscope.graphing.edge_gradients import Flow
+from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.forward import ForwardValues
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.report import (
@@ -46,7 +46,7 @@ from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
-from gradscope.recording.spans import Span
+from gradscope.recording.spans import SequenceSpan
 
 _OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
 """Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
@@ -145,7 +145,9 @@ class Assembler:
             self._by_place[place] = self.origin(self.recorder.places.site(place))
         return self._by_place[place]
 
-    def _variable(self, number: int, span: Span | None, sequence: int, origin: int | None) -> str:
+    def _variable(
+        self, number: int, span: SequenceSpan | None, sequence: int, origin: int | None
+    ) -> str:
         if origin in self._statements:
             return ""  # `y[0] = 3` says itself what it changes
         if span is not None and (span.forward >= 0 or span.is_backward):
@@ -263,7 +265,7 @@ class Assembler:
         return names
 
 
-def backward_pass(flow: Flow, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
+def backward_pass(flow: EdgeGradients, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
     """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
     flowed = BackwardPass(
         gradients=flow.meter.finish(),

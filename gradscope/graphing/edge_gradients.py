@@ -19,12 +19,12 @@ from torch.autograd.function import BackwardCFunction
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf, outputs_of
 from gradscope.autograd.walk import Walked
-from gradscope.graphing.gradient_table import NONE, NOT_REACHED, Meter
+from gradscope.graphing.gradient_table import NONE, NOT_REACHED, GradientTable
 
 Gradients = tuple[torch.Tensor | None, ...]
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
     """A gradient tensor that was measured: weakly, at which version, and its entry in the table.
 
     ``version`` is -1 where torch counts none.
@@ -40,12 +40,13 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return is_it and (self.version == -1 or self.version == gradient._version)
 
 
-class Place(msgspec.Struct, gc=False):
+class NodeEdges(msgspec.Struct, gc=False):
     """One node: the numbers of the edges that arrive at each of its outputs, and (slot, edge) of
     those that leave it.
 
-    ``upstream`` is its row of the table that a :class:`Flow` fills, ``seeded`` are the outputs that
-    the pass starts from, ``arrived`` is what was measured of the gradients that it received.
+    ``upstream`` is its row of the table that a :class:`EdgeGradients` fills, ``seeded`` are the
+    outputs that the pass starts from, ``arrived`` is what was measured of the gradients that it
+    received.
     """
 
     number: int
@@ -53,10 +54,10 @@ class Place(msgspec.Struct, gc=False):
     arriving: list[list[int]]
     leaving: list[tuple[int, int]]
     seeded: list[int]
-    arrived: list[Seen]
+    arrived: list[MeasuredTensor]
 
 
-class Flow:
+class EdgeGradients:
     """Collects one pass over a walked graph.
 
     Args:
@@ -68,11 +69,13 @@ class Flow:
     After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
     """
 
-    def __init__(self, walked: Walked, meter: Meter, outputs: Iterable[int] | None = None) -> None:
+    def __init__(
+        self, walked: Walked, meter: GradientTable, outputs: Iterable[int] | None = None
+    ) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
         self._walked = walked
-        self._sent: list[Seen | None] = [None] * len(walked.edges)
+        self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
         if outputs is None:
             outputs = (len(outputs_of(node)) for node in walked.nodes)
         self._places = [_place(number, count) for number, count in enumerate(outputs)]
@@ -129,14 +132,14 @@ class Flow:
 
     # What runs inside the program's backward must not fail because of us.
 
-    def _before(self, place: Place, received: Gradients) -> None:
+    def _before(self, place: NodeEdges, received: Gradients) -> None:
         try:
             with functions_off():
                 self._note(place, received)
         except Exception as error:
             self.meter.note_fault(error)
 
-    def _after(self, place: Place, sent: Gradients, received: Gradients) -> None:
+    def _after(self, place: NodeEdges, sent: Gradients, received: Gradients) -> None:
         try:
             with functions_off():
                 if not place.arrived:
@@ -145,7 +148,7 @@ class Flow:
         except Exception as error:
             self.meter.note_fault(error)
 
-    def _note_sent(self, place: Place, sent: Gradients) -> None:
+    def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         for slot, edge in place.leaving:
             gradient = sent[slot] if slot < len(sent) else None
             if gradient is None:
@@ -159,12 +162,12 @@ class Flow:
             self._sent[edge], self.edges[edge] = seen, seen.entry
         place.arrived.clear()
 
-    def _note(self, place: Place, received: Gradients) -> None:
+    def _note(self, place: NodeEdges, received: Gradients) -> None:
         upstream = place.upstream
         for output, gradient in enumerate(received[: len(upstream)]):
             upstream[output] = self._received(place, output, gradient)
 
-    def _received(self, place: Place, output: int, gradient: torch.Tensor | None) -> int:
+    def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
         edges, reached = self.edges, place.arriving[output]
         if len(reached) != 1 or not edges[reached[0]]:
             reached = [edge for edge in reached if edges[edge]]
@@ -179,21 +182,21 @@ class Flow:
         place.arrived.append(seen)
         return seen.entry
 
-    def _measure(self, gradient: torch.Tensor) -> Seen:
+    def _measure(self, gradient: torch.Tensor) -> MeasuredTensor:
         try:
             version = gradient._version
         except RuntimeError:  # an inference tensor has none
             version = -1
-        return Seen(weakref.ref(gradient), version, self.meter.add_unseen(gradient))
+        return MeasuredTensor(weakref.ref(gradient), version, self.meter.add_unseen(gradient))
 
 
-def _place(number: int, outputs: int) -> Place:
+def _place(number: int, outputs: int) -> NodeEdges:
     if outputs < 2:  # nearly all
-        return Place(number, [NOT_REACHED], [[]], [], [], [])
-    return Place(number, [NOT_REACHED] * outputs, [[] for _ in range(outputs)], [], [], [])
+        return NodeEdges(number, [NOT_REACHED], [[]], [], [], [])
+    return NodeEdges(number, [NOT_REACHED] * outputs, [[] for _ in range(outputs)], [], [], [])
 
 
-def _needs_a_look_before(place: Place, node: object) -> bool:
+def _needs_a_look_before(place: NodeEdges, node: object) -> bool:
     # Where one gradient arrives it is the one that was sent, known already; a sum exists only
     # on arrival, and a user's function may overwrite what it is given.
     is_sum = len(place.arriving) > 1 or len(place.arriving[0]) > 1

@@ -15,7 +15,7 @@ from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.summary import all_plain, flat_values, is_small, name_of
 from gradscope.autograd.walk import Walked
 from gradscope.model.plain import Number
-from gradscope.recording.remembered import Values
+from gradscope.recording.remembered import RememberedValues
 
 MAX_VALUES = 32_768
 """Elements of small forward tensors whose values are kept, in all."""
@@ -41,7 +41,7 @@ class ForwardValues:
         keep: values of leaves with at most this many elements are kept.
     """
 
-    def __init__(self, walked: Walked, recorded: Values, keep: int) -> None:
+    def __init__(self, walked: Walked, recorded: RememberedValues, keep: int) -> None:
         self._found: dict[tuple[int, int], tuple[Kind, tuple[Number, ...]]] = {}
         rows: list[_Row] = []
         left = max(MAX_VALUES, keep)
@@ -65,7 +65,7 @@ class ForwardValues:
         return values if kind == (shape, dtype) else None
 
 
-def _rows(walked: Walked, recorded: Values, keep: int) -> Iterator[_Row]:
+def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[_Row]:
     by_sequence = recorded.by_sequence()
     for number, live in enumerate(walked.nodes):
         if is_leaf(live):

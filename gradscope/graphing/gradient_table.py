@@ -85,7 +85,7 @@ class _Known:
         return self.latest() is not None or self._first() is not None
 
 
-class Meter:
+class GradientTable:
     """Measures gradients into a table.
 
     Args:

@@ -34,8 +34,8 @@ from gradscope.escaping import message
 from gradscope.garbage import collector_paused
 from gradscope.graphing.assemble import Assembler, backward_pass
 from gradscope.graphing.blame import explain_failure
-from gradscope.graphing.edge_gradients import Flow
-from gradscope.graphing.gradient_table import MAX_VALUES, NONE, Meter
+from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.gradient_table import MAX_VALUES, NONE, GradientTable
 from gradscope.model.invariants import check
 from gradscope.model.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.recording.names import Scopes
@@ -62,7 +62,7 @@ class Detail:
 
 
 @dataclass
-class Made:
+class BackwardOutcome:
     """A backward call that the program made itself: its result or the exception it raised."""
 
     result: Any
@@ -76,19 +76,19 @@ class Made:
 
 
 @dataclass
-class Watched(Made):
+class ObservedBackward(BackwardOutcome):
     """The same with what flowed, and what there is to say of a failure."""
 
     flowed: BackwardPass
     notes: list[str]
 
 
-def made(call: BackwardCall) -> Made:
+def made(call: BackwardCall) -> BackwardOutcome:
     """Let the program make its call, and keep what comes of it."""
     try:
-        return Made(call.run(), None)
+        return BackwardOutcome(call.run(), None)
     except Exception as error:  # the program's own; whoever asked decides what becomes of it
-        return Made(None, error)
+        return BackwardOutcome(None, error)
 
 
 class Probe:
@@ -113,8 +113,8 @@ class Probe:
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
-        self._meter = Meter(detail.keep, limit, detail.histograms)
-        self._leaf_meter = Meter(limit=0)
+        self._meter = GradientTable(detail.keep, limit, detail.histograms)
+        self._leaf_meter = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
 
     @collector_paused()
@@ -153,13 +153,13 @@ class Probe:
         flow.end()
         return backward_pass(flow, self.graph, seeds)
 
-    def watch(self, call: BackwardCall, number: int) -> Watched:
+    def watch(self, call: BackwardCall, number: int) -> ObservedBackward:
         """Let the program make its call, and see what flows."""
         # Not as a decorator, whose frame would stand between the program and torch.
         with collector_paused():
             return self._watch(call, number)
 
-    def _watch(self, call: BackwardCall, number: int) -> Watched:
+    def _watch(self, call: BackwardCall, number: int) -> ObservedBackward:
         with unseen():
             self._measure_leaves()
             flow, seeds = self._seeded(map(given, call.roots, call.gradients))
@@ -174,11 +174,11 @@ class Probe:
         self,
         call: BackwardCall,
         number: int,
-        flow: Flow,
+        flow: EdgeGradients,
         seeds: list[int],
         before: list[int | None],
-        ended: Made,
-    ) -> Watched:
+        ended: BackwardOutcome,
+    ) -> ObservedBackward:
         """What there is to say of the call, now that it has ended."""
         failure = ended.failure
         if failure is None:
@@ -197,7 +197,7 @@ class Probe:
             error="" if failure is None else f"{type(failure).__name__}: {message(failure)}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
-        return Watched(ended.result, failure, flowed, notes)
+        return ObservedBackward(ended.result, failure, flowed, notes)
 
     # ------------------------------------------------------------------ inside
 
@@ -216,9 +216,9 @@ class Probe:
             for leaf, norm in zip(self.graph.leaves, sizes, strict=True)
         )
 
-    def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[Flow, list[int]]:
+    def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[EdgeGradients, list[int]]:
         outputs = (len(node.outputs) for node in self.graph.nodes)
-        flow = Flow(self.walked, self._meter, outputs)
+        flow = EdgeGradients(self.walked, self._meter, outputs)
         seeds = [
             NONE if gradient is None else flow.seed(self.walked.index[node], output, gradient)
             for (node, output), gradient in zip(self._edges, gradients, strict=True)
@@ -240,7 +240,7 @@ class Probe:
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
 
-    def _send(self, flow: Flow, gradient: torch.Tensor) -> None:
+    def _send(self, flow: EdgeGradients, gradient: torch.Tensor) -> None:
         # Asking for all leaves as inputs leaves every ``.grad`` alone.
         leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
         inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
@@ -268,7 +268,7 @@ class Probe:
             *(notes or ["the program's own backward would fail in the same way"]),
         )
 
-    def _note_results(self, flow: Flow, call: BackwardCall, result: Any) -> None:
+    def _note_results(self, flow: EdgeGradients, call: BackwardCall, result: Any) -> None:
         for tensor, gradient in zip(call.inputs, result, strict=False):
             node, output = edge_of(tensor)
             position = self.walked.index.get(node)

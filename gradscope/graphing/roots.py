@@ -18,7 +18,7 @@ from gradscope.autograd.tensors import grad_fn_of, is_functorch_wrapped, require
 from gradscope.autograd.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, SeedError
 from gradscope.graphing.literal import evaluate
-from gradscope.recording.events import Made
+from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
 from gradscope.recording.recorder import Recorder
 
@@ -248,7 +248,7 @@ def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unu
     return Unusable(what, _reason(made, tensor))
 
 
-def _reason(made: Made, tensor: torch.Tensor) -> str:
+def _reason(made: TensorOrigin, tensor: torch.Tensor) -> str:
     if not made.grad_enabled:
         return "that line ran under torch.no_grad() (or set_grad_enabled(False)); move it out"
     if not (tensor.is_floating_point() or tensor.is_complex()):

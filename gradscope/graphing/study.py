@@ -22,7 +22,7 @@ from gradscope.recording.recorder import Recorder
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveGraph:
     """A walked graph before backward has freed anything, and what is known of it.
 
     ``probe.walked`` holds the live nodes by the ids of ``probe.graph``; ``roots`` are the tensors
@@ -37,7 +37,7 @@ class Live:
     scopes: Scopes
 
 
-def studied(asked: Study | None, live: Live) -> dict[str, Any]:
+def studied(asked: Study | None, live: LiveGraph) -> dict[str, Any]:
     """The answer, by the Report's field it belongs to; empty where nothing was asked.
 
     Raises:

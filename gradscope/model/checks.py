@@ -26,7 +26,7 @@ program's own precision loses; forward gives another result each time; it could 
 they agree."""
 
 
-class Comparison(Struct, frozen=True):
+class GradientComparison(Struct, frozen=True):
     """The derivative by one input of a call, where it differs most from finite differences.
 
     ``input`` counts the call's tensors that carry a gradient.  ``element`` is the index of the
@@ -54,7 +54,7 @@ class CallCheck(Struct, frozen=True):
     nodes: tuple[int, ...]
     function: str
     verdict: Verdict
-    inputs: tuple[Comparison, ...] = ()
+    inputs: tuple[GradientComparison, ...] = ()
     reason: str = ""
 
 

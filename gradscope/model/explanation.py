@@ -32,7 +32,7 @@ class Formula(Struct, frozen=True):
     text: str
 
 
-class Rule(Struct, frozen=True):
+class DerivativeRule(Struct, frozen=True):
     """How nodes of one class compute their gradients.
 
     ``function`` is the schema of the forward function.  Without ``formulas``, ``why`` says where
@@ -68,7 +68,7 @@ class Local(Struct, frozen=True):
     diagonal: bool = False
 
 
-class Step(Struct, frozen=True):
+class ChainStep(Struct, frozen=True):
     """What one node does with the gradient it receives.
 
     ``rule`` indexes the explanation's rules.  ``arguments`` names the forward function's argument
@@ -148,8 +148,8 @@ class Explanation(Struct, frozen=True):
     ``everything``: fold nothing.
     """
 
-    steps: tuple[Step, ...]
-    rules: tuple[Rule, ...]
+    steps: tuple[ChainStep, ...]
+    rules: tuple[DerivativeRule, ...]
     leaves: tuple[int, ...] = ()
     ways: tuple[Ways, ...] = ()
     weights: Weights | None = None

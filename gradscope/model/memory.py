@@ -15,7 +15,7 @@ of a module; a tensor without history that a variable of the program holds; kept
 Function as a plain attribute of its ``ctx``; packed by a saved-tensor hook of the program."""
 
 
-class Kept(Struct, frozen=True):
+class KeptStorage(Struct, frozen=True):
     """One storage that backward keeps alive, counted once however many tensors look into it.
 
     ``bytes`` is the size of the whole storage, ``used`` at most so many of them are in a tensor
@@ -80,7 +80,7 @@ class Memory(Struct, frozen=True):
     ``freed`` are nodes whose saved tensors an earlier backward call had freed already.
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptStorage, ...]
     twins: tuple[Twin, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     freed: tuple[int, ...] = ()

@@ -50,7 +50,7 @@ class Finding(Struct, frozen=True):
     step: int = 0
 
 
-class Learner(Struct, frozen=True):
+class TrackedParameter(Struct, frozen=True):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
@@ -262,7 +262,7 @@ class Observations(Struct, frozen=True):
     be looked at for a fault of gradscope's own; ``faults`` says what was missed for such faults.
     """
 
-    learners: tuple[Learner, ...] = ()
+    learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()

@@ -44,7 +44,7 @@ class InPlace(NamedTuple):
     site: Site | None
 
 
-class Made(NamedTuple):
+class TensorOrigin(NamedTuple):
     """How a tensor without a grad_fn was made: a leaf, or a result that carries no history."""
 
     site: Site | None
@@ -58,9 +58,9 @@ class Events:
 
     def __init__(self) -> None:
         self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
-        self._plain: TensorTable[Made] = TensorTable(MAX_EVENTS)
+        self._plain: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._many = FEW
-        self._leaves: TensorTable[Made] = TensorTable(MAX_EVENTS)
+        self._leaves: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._changes: dict[Any, bool] = {}
 
     def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
@@ -101,11 +101,13 @@ class Events:
             return
         elif not requires_grad(out):
             history = any(map(requires_grad, tensors_in(args)))
-            self._plain[out] = Made(find_site(), _name(func), torch.is_grad_enabled(), history)
+            self._plain[out] = TensorOrigin(
+                find_site(), _name(func), torch.is_grad_enabled(), history
+            )
         else:
             self._note_leaf(func, out, find_site())
 
-    def made(self, tensor: torch.Tensor) -> Made | None:
+    def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""
         return self._leaves.get(tensor) or self._plain.get(tensor)
 
@@ -133,7 +135,7 @@ class Events:
 
     def _note_leaf(self, func: Any, tensor: torch.Tensor, site: Site | None) -> None:
         if is_learned_leaf(tensor) and tensor not in self._leaves:
-            self._leaves[tensor] = Made(site, _name(func), True, False)
+            self._leaves[tensor] = TensorOrigin(site, _name(func), True, False)
 
 
 def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:

@@ -22,7 +22,7 @@ MAX_CALLS = 100
 """Calls remembered."""
 
 
-class Freed:
+class FreedGraphs:
     """The last backward calls that freed their graph, and what was in it."""
 
     def __init__(self) -> None:

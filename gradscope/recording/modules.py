@@ -37,7 +37,7 @@ OUTSIDE = -1
 """The call of a node that was made outside every module."""
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class ModulePath(msgspec.Struct, frozen=True, gc=False):
     """Where a module sits: which root module it belongs to, and its dotted path from there.
 
     ``is_library``: its forward is torch's own code, such as that of ``nn.Sequential``.
@@ -70,13 +70,13 @@ class ModuleTracker:
 
     def __init__(self, aside: Callable[[], Aside]) -> None:
         self.roots: list[RootModule] = []
-        self.strays: list[tuple[weakref.ref[nn.Module], Place]] = []
-        self._places: dict[int, tuple[weakref.ref[nn.Module], Place]] = {}
+        self.strays: list[tuple[weakref.ref[nn.Module], ModulePath]] = []
+        self._places: dict[int, tuple[weakref.ref[nn.Module], ModulePath]] = {}
         self._stack: list[int] = []
         self._running: list[nn.Module] = []
         self._first_call = 0
         self._parents = array("q")
-        self._call_places: list[Place] = []
+        self._call_places: list[ModulePath] = []
         self._changes = array("q")
         self._changed_to = array("q")
         self._thread = threading.get_ident()
@@ -125,7 +125,7 @@ class ModuleTracker:
         position = bisect_right(self._changes, sequence) - 1
         return self._changed_to[position] if position >= 0 else OUTSIDE
 
-    def place(self, call: int) -> Place | None:
+    def place(self, call: int) -> ModulePath | None:
         """Which module was called, or None when the call is no longer remembered."""
         index = call - self._first_call
         return self._call_places[index] if 0 <= index < len(self._call_places) else None
@@ -154,7 +154,7 @@ class ModuleTracker:
         """Whether a module call is under way."""
         return bool(self._running)
 
-    def met(self) -> Iterator[tuple[nn.Module, Place]]:
+    def met(self) -> Iterator[tuple[nn.Module, ModulePath]]:
         """The modules that still live, with their places."""
         for reference, place in self._places.values():
             module = reference()
@@ -211,7 +211,7 @@ class ModuleTracker:
         del self._changes[:changes]
         del self._changed_to[:changes]
 
-    def _place_of(self, module: nn.Module) -> Place:
+    def _place_of(self, module: nn.Module) -> ModulePath:
         known = self._known(module)
         if known is not None:
             return known
@@ -225,11 +225,11 @@ class ModuleTracker:
         self.strays.append((weakref.ref(module), place))
         return self._remember(module, place)
 
-    def _known(self, module: nn.Module) -> Place | None:
+    def _known(self, module: nn.Module) -> ModulePath | None:
         known = self._places.get(id(module))
         return known[1] if known is not None and known[0]() is module else None
 
-    def _add_root(self, module: nn.Module) -> Place:
+    def _add_root(self, module: nn.Module) -> ModulePath:
         # All modules below are named at once: asking each for its path would be quadratic.
         number = len(self.roots)
         has_parameters = next(module.parameters(), None) is not None
@@ -244,7 +244,7 @@ class ModuleTracker:
                     self._parameters[tensor] = prefix + name
         return self._places[id(module)][1]
 
-    def _place(self, root: int, path: str, module: nn.Module) -> Place:
+    def _place(self, root: int, path: str, module: nn.Module) -> ModulePath:
         kind = type(module)
         is_library = self._is_library.get(kind)
         if is_library is None:
@@ -253,9 +253,9 @@ class ModuleTracker:
             forward = inspect.getattr_static(kind, "forward", None)
             written_in = str(getattr(forward, "__module__", ""))
             is_library = self._is_library[kind] = written_in.startswith("torch.nn.")
-        return Place(root, path, kind.__name__, is_library)
+        return ModulePath(root, path, kind.__name__, is_library)
 
-    def _remember(self, module: nn.Module, place: Place) -> Place:
+    def _remember(self, module: nn.Module, place: ModulePath) -> ModulePath:
         self._places[id(module)] = (weakref.ref(module), place)
         return place
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.recording.modules import ModuleTracker, Place, RootModule
+from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -258,7 +258,7 @@ class ModuleNames:
             if stray is not None:
                 self._add(stray, self.path(place))
 
-    def path(self, place: Place) -> str:
+    def path(self, place: ModulePath) -> str:
         """The dotted path of a recorded place; the class name where a root has no name."""
         root = self._roots[place.root]
         module = root.module()

@@ -38,13 +38,13 @@ from gradscope.autograd.walk import NO_SEQUENCE, nearest
 from gradscope.errors import Fault
 from gradscope.recording.derived import watched_nodes
 from gradscope.recording.events import Events, tensors_in
-from gradscope.recording.freed import MAX_NODES, Freed
+from gradscope.recording.freed import MAX_NODES, FreedGraphs
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
-from gradscope.recording.remembered import LeafNames, Values
+from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.spans import Span, Spans
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.spans import SequenceSpan, Spans
+from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -76,8 +76,8 @@ class Recorder(TorchFunctionMode):
         self.modules = ModuleTracker(self.aside)
         self.events = Events()
         self.places = Places()
-        self.freed = Freed()
-        self.values = Values(keep)
+        self.freed = FreedGraphs()
+        self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
@@ -168,7 +168,7 @@ class Recorder(TorchFunctionMode):
                 self.failed_with = [TensorRef(one) for one in tensors_in(args)]
             raise
         made = (before, _sequence())
-        self._note(Seen(func, args, kwargs, made, out, frame, self.places))
+        self._note(TorchCall(func, args, kwargs, made, out, frame, self.places))
         return out
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -179,7 +179,7 @@ class Recorder(TorchFunctionMode):
         before = _sequence()
         out = original(*args, **kwargs)
         made = (before, _sequence())
-        self._note(Seen(original, args, kwargs, made, out, sys._getframe(1), self.places))
+        self._note(TorchCall(original, args, kwargs, made, out, sys._getframe(1), self.places))
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
@@ -256,13 +256,13 @@ class Recorder(TorchFunctionMode):
 
     # ------------------------------------------------------------------ what is remembered
 
-    def _note(self, seen: Seen) -> None:
+    def _note(self, call: TorchCall) -> None:
         self.failed_with = []
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.
         try:
             with functions_off():
-                self._remember(seen)
+                self._remember(call)
         except Exception as error:
             self.note_fault(error)
 
@@ -275,24 +275,24 @@ class Recorder(TorchFunctionMode):
         fault = fault_of(error)
         self.fault = self.fault or fault
 
-    def _remember(self, seen: Seen) -> None:
-        events, in_place = self.events, self.events.changes(seen.func, seen.kwargs)
-        if seen.in_graph:
-            self._made(seen)
+    def _remember(self, call: TorchCall) -> None:
+        events, in_place = self.events, self.events.changes(call.func, call.kwargs)
+        if call.in_graph:
+            self._made(call)
         elif not in_place:
             events.note_result(
-                seen.func, seen.args, seen.out, lambda: self.places.site_of(seen.frame)
+                call.func, call.args, call.out, lambda: self.places.site_of(call.frame)
             )
         if in_place:
-            site = self.places.site_of(seen.frame)
-            events.note_change(seen.func, seen.args, seen.kwargs, site)
+            site = self.places.site_of(call.frame)
+            events.note_change(call.func, call.args, call.kwargs, site)
 
-    def _made(self, seen: Seen) -> None:
-        self._spans.add(*seen.made, seen.place)
-        if seen.user is not None:
-            self.leaf_names.note(seen.place, self.places, seen.user, seen.args)
-        if seen.out is not None:
-            self.values.note(seen.made[1] - 1, seen.out)
+    def _made(self, call: TorchCall) -> None:
+        self._spans.add(*call.sequence_range, call.place)
+        if call.user is not None:
+            self.leaf_names.note(call.place, self.places, call.user, call.args)
+        if call.out is not None:
+            self.values.note(call.sequence_range[1] - 1, call.out)
 
     # ------------------------------------------------------------------ looking it up
 
@@ -306,11 +306,11 @@ class Recorder(TorchFunctionMode):
         """Whether any call has made a node since this recorder was started."""
         return not self._spans.is_empty
 
-    def span_of(self, sequence: int) -> Span | None:
+    def span_of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
         return self._spans.of(sequence)
 
-    def place_of(self, span: Span | None) -> int:
+    def place_of(self, span: SequenceSpan | None) -> int:
         """The number of the place of a call, -1 where it is not known; of what backward made, the
         place of the node whose backward that was."""
         while span is not None and span.forward >= 0:

@@ -30,7 +30,7 @@ NAMED_VISITS = 8
 """How often the operands of one place in the program are looked up by name."""
 
 
-class Value(msgspec.Struct, frozen=True, gc=False):
+class RememberedValue(msgspec.Struct, frozen=True, gc=False):
     """A forward value: of which node and output, its kind, and its elements or a copy of it."""
 
     sequence: int
@@ -44,7 +44,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
         return flat_values(self.kept) if isinstance(self.kept, torch.Tensor) else self.kept
 
 
-class Values:
+class RememberedValues:
     """Forward values of small tensors.
 
     Args:
@@ -53,7 +53,7 @@ class Values:
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
-        self._values: deque[Value] = deque(maxlen=MAX_VALUES)
+        self._values: deque[RememberedValue] = deque(maxlen=MAX_VALUES)
 
     def note(self, sequence: int, out: Any) -> None:
         """Remember the result of a call whose last node has this sequence number."""
@@ -64,11 +64,11 @@ class Values:
                 later = self._keep > SMALL or not tensor.is_cpu
                 kept = tensor.detach().clone() if later else flat_values(tensor)
                 kind = tensor.shape, tensor.dtype
-                self._values.append(Value(sequence, tensor.output_nr, *kind, kept))
+                self._values.append(RememberedValue(sequence, tensor.output_nr, *kind, kept))
 
-    def by_sequence(self) -> dict[int, list[Value]]:
+    def by_sequence(self) -> dict[int, list[RememberedValue]]:
         """The values of each sequence number, the latest last."""
-        found: dict[int, list[Value]] = {}
+        found: dict[int, list[RememberedValue]] = {}
         for value in self._values:
             found.setdefault(value.sequence, []).append(value)
         return found

@@ -21,7 +21,7 @@ from types import CodeType
 from gradscope.filesystem import here
 from gradscope.model.report import Origin
 
-Span = tuple[int, int, int, int]
+TextSpan = tuple[int, int, int, int]
 """First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
 ``ast``."""
 
@@ -39,8 +39,8 @@ class _File:
     """One source file, its text in lines and what its statements say of the spans in them."""
 
     lines: list[str]
-    variables: dict[Span, str] = field(default_factory=dict)
-    statements: dict[Span, Span] = field(default_factory=dict)
+    variables: dict[TextSpan, str] = field(default_factory=dict)
+    statements: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """Spans that stand for a statement: ``x[0]`` in ``x[0] = 3`` means all of it, and what a loop
     does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Sources:
         self._own = set(_with_inner(codes))
         self._directory = directory or here()
         self._files: dict[str, _File] = {}
-        self._spans: dict[int, list[Span | None]] = {}
+        self._spans: dict[int, list[TextSpan | None]] = {}
         self._codes: list[CodeType] = []
 
     def origin(self, site: Site) -> Origin:
@@ -112,7 +112,7 @@ class Sources:
         file = self._file(code)
         return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
 
-    def span(self, site: Site) -> Span | None:
+    def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
         # All positions of a code object are read at once: they can only be had in order.
         spans = self._spans.get(id(site.code))
@@ -150,7 +150,7 @@ def _with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
         waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
 
 
-def _instruction_spans(code: CodeType) -> Iterator[Span | None]:
+def _instruction_spans(code: CodeType) -> Iterator[TextSpan | None]:
     for first, last, start, end in code.co_positions():
         if first is None or last is None or start is None or end is None:
             yield None
@@ -158,7 +158,7 @@ def _instruction_spans(code: CodeType) -> Iterator[Span | None]:
             yield first, start, last, end
 
 
-def text_of(lines: list[str], span: Span) -> str:
+def text_of(lines: list[str], span: TextSpan) -> str:
     """The exact source text of a span, with its line breaks; "" when the lines are not there."""
     first, start, last, end = span
     if first < 1 or last > len(lines):
@@ -185,7 +185,7 @@ def _without_comments(expression: str) -> str:
     return "\n".join(lines)
 
 
-def _span(node: ast.expr | ast.stmt) -> Span:
+def _span(node: ast.expr | ast.stmt) -> TextSpan:
     return (
         node.lineno,
         node.col_offset,

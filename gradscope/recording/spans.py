@@ -15,7 +15,7 @@ MAX_SPANS = 2_000_000
 memory."""
 
 
-class Span(msgspec.Struct, frozen=True, gc=False):
+class SequenceSpan(msgspec.Struct, frozen=True, gc=False):
     """One torch call that made nodes: those with sequence numbers in ``first <= n < end``.
 
     ``place`` is a number of :class:`~gradscope.recording.places.Places`, -1 where none is known.
@@ -64,7 +64,7 @@ class Spans:
         """Whether no call has made a node yet."""
         return not self._ends
 
-    def of(self, sequence: int) -> Span | None:
+    def of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
         position = bisect_right(self._firsts, sequence) - 1
         if position < 0 or sequence >= self._ends[position]:
@@ -72,8 +72,8 @@ class Spans:
         first, end, place = self._firsts[position], self._ends[position], self._places[position]
         forward = self._backward.get(first) if self._backward else None
         if forward is None:
-            return Span(first, end, place, False)
-        return Span(first, end, place, True, forward)
+            return SequenceSpan(first, end, place, False)
+        return SequenceSpan(first, end, place, True, forward)
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""

@@ -11,10 +11,10 @@ import torch
 from gradscope.recording.places import Places
 
 
-class Seen(msgspec.Struct):
+class TorchCall(msgspec.Struct):
     """A call that has just returned.
 
-    ``made`` bounds the sequence numbers of the nodes it made: none where both are equal.
+    ``sequence_range`` bounds the sequence numbers of the nodes it made: none where both are equal.
     ``frame`` is the one that made the call, which may be torch's own.  ``function`` is torch's
     name, where somebody has looked it up.
     """
@@ -22,7 +22,7 @@ class Seen(msgspec.Struct):
     func: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    made: tuple[int, int]
+    sequence_range: tuple[int, int]
     out: Any
     frame: FrameType
     places: Places
@@ -68,7 +68,7 @@ class Seen(msgspec.Struct):
     @property
     def in_graph(self) -> bool:
         """Whether the call made a node."""
-        return self.made[0] != self.made[1]
+        return self.sequence_range[0] != self.sequence_range[1]
 
 
 def flat_tensors(*containers: Any) -> list[torch.Tensor]:

@@ -15,7 +15,7 @@ from gradscope.autograd.summary import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import CaptureError, Fault, GradscopeError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
-from gradscope.graphing.probe import Detail, Made, Probe, Watched, made
+from gradscope.graphing.probe import BackwardOutcome, Detail, ObservedBackward, Probe, made
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -27,7 +27,7 @@ from gradscope.graphing.roots import (
     usable_root,
     without_history,
 )
-from gradscope.graphing.study import Live, follower, studied
+from gradscope.graphing.study import LiveGraph, follower, studied
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.recording.names import Scopes, value_in_frame
@@ -80,7 +80,7 @@ class Watcher:
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
-        watched: Made | None = None
+        watched: BackwardOutcome | None = None
         if self._is_asked_for(call):
             try:
                 watched = self._look_at(call)
@@ -124,7 +124,7 @@ class Watcher:
     def _may_go_on(self) -> bool:
         return not self._is_done or self._request.run_on or self._stops >= MOST_STOPS
 
-    def _look_at(self, call: BackwardCall) -> Made | None:
+    def _look_at(self, call: BackwardCall) -> BackwardOutcome | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
         self._steps_left -= 1
@@ -157,7 +157,7 @@ class Watcher:
             self._unusable = error
             return None
 
-    def _followed(self, call: BackwardCall) -> Made | None:
+    def _followed(self, call: BackwardCall) -> BackwardOutcome | None:
         """Make the call where a study wants to see how it goes, and complete its answer."""
         complete = follower(self._request.study, self.report)
         if complete is None:
@@ -166,7 +166,7 @@ class Watcher:
         self.report = complete()
         return ended
 
-    def _watch(self, call: BackwardCall) -> Watched:
+    def _watch(self, call: BackwardCall) -> ObservedBackward:
         with unseen():
             scopes = self._scopes(call.frame)
             if call.batched:
@@ -322,7 +322,9 @@ class Watcher:
         gradients: Sequence[torch.Tensor | None],
         scopes: Scopes,
     ) -> dict[str, Any]:
-        return studied(self._request.study, Live(probe, roots, gradients, self.recorder, scopes))
+        return studied(
+            self._request.study, LiveGraph(probe, roots, gradients, self.recorder, scopes)
+        )
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)

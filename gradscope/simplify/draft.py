@@ -15,7 +15,7 @@ WHOLE = 0
 
 
 @dataclass
-class Made:
+class GroupDraft:
     """A group without its place; the fields are those of :class:`Group`."""
 
     kind: GroupKind
@@ -33,14 +33,14 @@ class Draft:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.groups = [Made("graph")]
+        self.groups = [GroupDraft("graph")]
 
-    def add(self, made: Made) -> int:
+    def add(self, made: GroupDraft) -> int:
         """A new group, which is in none yet; returns what stands for it among contents."""
         self.groups.append(made)
         return ~(len(self.groups) - 1)
 
-    def group_of(self, entry: int) -> Made | None:
+    def group_of(self, entry: int) -> GroupDraft | None:
         """The group that an entry stands for, None for a node."""
         return self.groups[~entry] if entry < 0 else None
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.draft import WHOLE, Draft, Made
+from gradscope.simplify.draft import WHOLE, Draft, GroupDraft
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sequences import find_repeats
 
@@ -56,7 +56,7 @@ def by_module(draft: Draft) -> None:
         for inner in reversed(missing):
             record = graph.calls[inner]  # type: ignore[index]
             title = record.path or record.type
-            entry = draft.add(Made("module", title, record.type, call=inner))
+            entry = draft.add(GroupDraft("module", title, record.type, call=inner))
             draft.groups[~entries[call]].contents.append(entry)
             entries[inner], call = entry, inner
         draft.groups[~entries[node.call]].contents.append(node.id)
@@ -89,10 +89,10 @@ class _Grouping:
 
     # ------------------------------------------------------------------ repeats
 
-    def _fold_repeats(self, made: Made) -> list[Made]:
+    def _fold_repeats(self, made: GroupDraft) -> list[GroupDraft]:
         """Fold until nothing repeats any more; returns the new groups that have rounds of their
         own to look at."""
-        rounds: list[Made] = []
+        rounds: list[GroupDraft] = []
         while True:
             contents: list[int] = []
             for stretch in self._stretches(made.contents):
@@ -114,7 +114,7 @@ class _Grouping:
                 stretch = []
         yield stretch
 
-    def _folded(self, stretch: list[int], rounds: list[Made]) -> list[int]:
+    def _folded(self, stretch: list[int], rounds: list[GroupDraft]) -> list[int]:
         found = find_repeats([self._word(entry) for entry in stretch])
         contents: list[int] = []
         done = 0
@@ -124,7 +124,7 @@ class _Grouping:
             contents.append(self._repeat(stretch[start:done], period, count, rounds))
         return contents + stretch[done:]
 
-    def _repeat(self, entries: list[int], period: int, count: int, rounds: list[Made]) -> int:
+    def _repeat(self, entries: list[int], period: int, count: int, rounds: list[GroupDraft]) -> int:
         made = self._described(entries, period, count)
         word = self._number("repeat", count, tuple(map(self._word, entries[:period])))
         if period == 1:
@@ -132,28 +132,30 @@ class _Grouping:
         else:
             for start in range(0, len(entries), period):
                 part = entries[start : start + period]
-                each = Made("round", f"round {start // period + 1}", contents=part)
+                each = GroupDraft("round", f"round {start // period + 1}", contents=part)
                 made.contents.append(self.draft.add(each))
                 rounds.append(each)
         entry = self.draft.add(made)
         self._words[entry] = word
         return entry
 
-    def _described(self, entries: list[int], period: int, count: int) -> Made:
+    def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:
         """``h.*`` for modules that differ in a number only; else operations and expressions."""
         first = [self.draft.group_of(entry) for entry in entries[:period]]
         if all(made is not None and made.kind == "module" for made in first):
             known = [made for made in map(self.draft.group_of, entries) if made is not None]
             titles = [pattern([one.title for one in known[i::period]]) for i in range(period)]
             types = dict.fromkeys(one.type for one in known[:period])
-            return Made("repeat", _shortened(titles), " ".join(types), count=count)
+            return GroupDraft("repeat", _shortened(titles), " ".join(types), count=count)
         nodes = [self.graph.nodes[node] for entry in entries[:period] for node in self._all(entry)]
         # From the last to the first, as backward comes by.  One expression often makes several
         # nodes; it is said once.
         origins = [self.graph.origin_of(node) for node in reversed(nodes)]
         words = [origin.expression for origin in origins if origin and origin.expression]
         title = _shortened(list(dict.fromkeys(short_op(node) for node in reversed(nodes))))
-        return Made("repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count)
+        return GroupDraft(
+            "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
+        )
 
     def _all(self, entry: int) -> list[int]:
         """All nodes of an entry in the order of the program; of repeats one round."""
@@ -185,7 +187,7 @@ class _Grouping:
 
     # ------------------------------------------------------------------ functions and parts
 
-    def _by_function(self, made: Made) -> None:
+    def _by_function(self, made: GroupDraft) -> None:
         """Group neighbours that one function made, where several did and there is much."""
         functions = [self._function(entry) for entry in made.contents]
         if len(functions) <= FUNCTION_ENTRIES or len(set(functions)) < 2:
@@ -199,7 +201,7 @@ class _Grouping:
             name = functions[start]
             if name and len(run) >= FEWEST_IN_FUNCTION:
                 word = self._number("function", name, tuple(map(self._word, run)))
-                run = [self.draft.add(Made("function", f"{name}()", contents=run))]
+                run = [self.draft.add(GroupDraft("function", f"{name}()", contents=run))]
                 self._words[run[0]] = word
             contents += run
             start = end
@@ -219,7 +221,7 @@ class _Grouping:
         # A module's own forward is what the module's group shows already.
         return "" if name.startswith("<") or name.endswith(".forward") else name
 
-    def _divide(self, made: Made) -> None:
+    def _divide(self, made: GroupDraft) -> None:
         """Divide what is too long to be seen at once, and that again until it is not."""
         whole, size = len(made.contents), 1
         while len(made.contents) > MANY_ENTRIES:
@@ -229,7 +231,7 @@ class _Grouping:
                 first = start * size // PART + 1
                 title = f"{first:,}\u2013{min(first + size - 1, whole):,} of {whole:,}"
                 part = made.contents[start : start + PART]
-                contents.append(self.draft.add(Made("part", title, contents=part)))
+                contents.append(self.draft.add(GroupDraft("part", title, contents=part)))
             made.contents = contents
 
 

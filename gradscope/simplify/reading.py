@@ -16,7 +16,7 @@ from gradscope.simplify import Item, Link, View
 _LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 
 
-class Reading:
+class ViewGradients:
     """One backward pass, seen through one view of its graph."""
 
     def __init__(self, graph: Graph, backward: BackwardPass, view: View) -> None:

@@ -209,7 +209,7 @@ def together(folder: Path, _: random.Random, moments: int) -> Problems:
         path.write_text(PROGRAM, "utf-8")
 
     def remembers() -> None:
-        from gradscope.cli import memory
+        from gradscope.cli import last_target as memory
         from gradscope.target import Target
 
         other = os.fork()

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.slots import Slot, is_usable
+from gradscope.analyses.check.slots import TapeSlot, is_usable
 from gradscope.autograd.rerun import codes_of, is_restorable
 
 HOOKED = torch.nn.modules._functions.BackwardHookFunction
@@ -34,12 +34,12 @@ class Call:
     function: Any
     leaves: list[Any]
     spec: pytree.TreeSpec
-    inputs: list[Slot]
+    inputs: list[TapeSlot]
     place: int = -1
     first: int = 0
     end: int = 0
-    results: list[Slot | None] = field(default_factory=list)
-    changed: Slot | None = None
+    results: list[TapeSlot | None] = field(default_factory=list)
+    changed: TapeSlot | None = None
     random: torch.Tensor | None = None
     random_on: dict[torch.device, torch.Tensor] = field(default_factory=dict)
     problem: str = ""
@@ -81,9 +81,9 @@ class Call:
         return self.function is torch.autograd.grad
 
     @property
-    def slots(self) -> Iterator[Slot]:
+    def slots(self) -> Iterator[TapeSlot]:
         """The operands, in the order of the arguments."""
-        return (one for one in self.leaves if isinstance(one, Slot))
+        return (one for one in self.leaves if isinstance(one, TapeSlot))
 
 
 def is_tensor(thing: Any) -> bool:

@@ -10,15 +10,15 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.check.alone import Alone, Gradients
 from gradscope.analyses.check.call import Call
 from gradscope.analyses.check.compare import Compared
 from gradscope.analyses.check.forms import FORMS
 from gradscope.analyses.check.replay import Unrepeatable
 from gradscope.analyses.check.request import Check
-from gradscope.analyses.check.slots import Slot
+from gradscope.analyses.check.single_call import InputGradients, SingleCall
+from gradscope.analyses.check.slots import TapeSlot
 from gradscope.analyses.check.stale import Own, beside_own
-from gradscope.model.checks import MEANT, CallCheck, Comparison, Verdict
+from gradscope.model.checks import MEANT, CallCheck, GradientComparison, Verdict
 
 LARGE = 10_000_000
 """Elements of all operands up to which a built-in call is checked unasked."""
@@ -28,7 +28,7 @@ MAX_CUSTOM = 200
 
 _RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
 
-Told = tuple[Verdict, tuple[Comparison, ...], str]
+Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 """The verdict on a call, its inputs, and the reason."""
 
 LEFT = "right when run alone: in the program it used what another call had left"
@@ -86,7 +86,7 @@ class Selection:
         return not asked and call.custom is None and elements > LARGE
 
 
-class Examined:
+class CallChecks:
     """Checks calls while the tape runs.
 
     Args:
@@ -103,7 +103,7 @@ class Examined:
         self,
         selected: Mapping[Call, tuple[int, ...]],
         own: Mapping[Call, Own],
-        name_of: Callable[[Slot], str],
+        name_of: Callable[[TapeSlot], str],
         selection: Selection,
     ) -> None:
         self.found: dict[Call, CallCheck] = {}
@@ -113,7 +113,7 @@ class Examined:
         self._name_of = name_of
         self._selection = selection
 
-    def visit(self, call: Call, operands: Callable[[Slot], torch.Tensor]) -> None:
+    def visit(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         """A call is about to be made again: check it, if it is one of those."""
         nodes = self._selected.get(call)
         if nodes is None:
@@ -125,7 +125,7 @@ class Examined:
             verdict, inputs, reason = "not checked", (), error.what
         self.found[call] = CallCheck(nodes, function, verdict, inputs, reason)
 
-    def _checked(self, call: Call, operands: Callable[[Slot], torch.Tensor]) -> Told:
+    def _checked(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Told:
         if call.is_backward:
             raise Unrepeatable("a backward pass made it; only the whole program covers it")
         if call.problem:
@@ -133,7 +133,7 @@ class Examined:
         elements = sum(operands(slot).numel() for slot in call.inputs)
         if self._selection.is_too_large(call, elements):
             raise Unrepeatable(f"its operands have {elements:,} elements; --all takes it too")
-        alone = Alone(call, operands)
+        alone = SingleCall(call, operands)
         if alone.is_random():
             return "random", (), "two runs with the same random state give different results"
         try:
@@ -143,7 +143,7 @@ class Examined:
                 self._note_half_read(call, alone, range(len(alone.inputs)))
             raise
 
-    def _compared(self, call: Call, alone: Alone) -> Told:
+    def _compared(self, call: Call, alone: SingleCall) -> Told:
         gradients = alone.gradients()
         compared = Compared(alone, gradients)
         names = [self._name_of(slot) for slot in alone.slots]
@@ -161,7 +161,11 @@ class Examined:
         return (verdict, inputs, "") if stale is None else ("wrong", stale, LEFT)
 
     def _assumed(
-        self, call: Call, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]
+        self,
+        call: Call,
+        alone: SingleCall,
+        compared: Compared,
+        inputs: tuple[GradientComparison, ...],
     ) -> Told:
         """A call of torch's own differs: perhaps for steps that it does not expect."""
         wrong = [one.input for one in inputs if one.verdict == "wrong"]
@@ -188,7 +192,7 @@ class Examined:
             return verdict, tuple(told), "; ".join(halves) or OF_TORCH
         return verdict, tuple(told), "; ".join(reasons)
 
-    def _note_half_read(self, call: Call, alone: Alone, inputs: Iterable[int]) -> list[int]:
+    def _note_half_read(self, call: Call, alone: SingleCall, inputs: Iterable[int]) -> list[int]:
         """Those of some inputs of which one triangle only is read; noted for the leaves."""
         found = [number for number in inputs if alone.is_half_read(number)]
         if found:
@@ -196,11 +200,11 @@ class Examined:
         return found
 
 
-def _named(one: Comparison) -> str:
+def _named(one: GradientComparison) -> str:
     return one.name or f"input {one.input}"
 
 
-def _worst(inputs: Iterable[Comparison]) -> Verdict:
+def _worst(inputs: Iterable[GradientComparison]) -> Verdict:
     found = {one.verdict for one in inputs}
     return next((rank for rank in _RANKS if rank in found), "right")
 
@@ -215,7 +219,10 @@ def function_name(call: Call) -> str:
 
 
 def _of_torch(
-    call: Call, gradients: Gradients, compared: Compared, inputs: tuple[Comparison, ...]
+    call: Call,
+    gradients: InputGradients,
+    compared: Compared,
+    inputs: tuple[GradientComparison, ...],
 ) -> Told | None:
     """What a call of torch's own has instead of a derivative, if it has."""
     if compared.is_flat:
@@ -229,7 +236,9 @@ def _of_torch(
     return None
 
 
-def _meant(call: Call, alone: Alone, compared: Compared, inputs: tuple[Comparison, ...]) -> Told:
+def _meant(
+    call: Call, alone: SingleCall, compared: Compared, inputs: tuple[GradientComparison, ...]
+) -> Told:
     """The backward of a Function of the program differs: perhaps it is made to."""
     wrong = [one for one in inputs if one.verdict == "wrong"]
     name = function_name(call)

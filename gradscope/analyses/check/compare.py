@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import torch
 
-from gradscope.analyses.check.alone import Alone, Gradients, real
 from gradscope.analyses.check.forms import Form, Part, part_of
-from gradscope.analyses.check.judging import Judged, Ruler, judge
+from gradscope.analyses.check.judging import Agreement, Judgement, judge
+from gradscope.analyses.check.single_call import InputGradients, SingleCall, real
 from gradscope.autograd.finite_differences import (
     ELEMENTS,
     STEP,
@@ -22,7 +22,7 @@ from gradscope.autograd.finite_differences import (
     element_of,
     spread,
 )
-from gradscope.model.checks import Comparison
+from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 
 TOLERANCE = 1e-4
@@ -42,14 +42,14 @@ class Compared:
     ``is_flat``: so far no difference was other than 0.
     """
 
-    def __init__(self, alone: Alone, gradients: Gradients) -> None:
+    def __init__(self, alone: SingleCall, gradients: InputGradients) -> None:
         self._alone = alone
         self._gradients = gradients
         self._here = alone.value()
         self._noise = alone.noise
         self.is_flat = True
 
-    def inputs(self, names: list[str]) -> Iterator[Comparison]:
+    def inputs(self, names: list[str]) -> Iterator[GradientComparison]:
         """For every input the place where the two differ most."""
         for position, name in enumerate(names):
             found = list(self._input(position))
@@ -59,7 +59,7 @@ class Compared:
             if found:
                 yield self._plain(position, name, *max(found, key=_badness))
 
-    def within(self, form: Form, one: Comparison) -> Comparison | None:
+    def within(self, form: Form, one: GradientComparison) -> GradientComparison | None:
         """How the two compare for steps of an input that keep a form; None where they differ."""
         judged = self._direction(one.input, form.project)
         if judged.verdict != "right":
@@ -71,7 +71,7 @@ class Compared:
         tensor, gradient = self._alone.inputs[position], self._gradients.of_inputs[position]
         return real(torch.zeros_like(tensor) if gradient is None else gradient.to(tensor.dtype))
 
-    def _input(self, position: int) -> Iterator[tuple[Judged, tuple[int, ...] | None]]:
+    def _input(self, position: int) -> Iterator[tuple[Judgement, tuple[int, ...] | None]]:
         tensor, slopes = real(self._alone.inputs[position]), self._slopes(position)
         sizes = _Sizes(tensor, slopes)
         count = tensor.numel()
@@ -105,9 +105,9 @@ class Compared:
 
     def _element(
         self, tensor: torch.Tensor, slopes: torch.Tensor, index: tuple[int, ...], sizes: _Sizes
-    ) -> tuple[Judged, tuple[int, ...]]:
+    ) -> tuple[Judgement, tuple[int, ...]]:
         at = along_element(tensor, index, self._alone.value)
-        ruler = Ruler(TOLERANCE, sizes.floor, self._noise)
+        ruler = Agreement(TOLERANCE, sizes.floor, self._noise)
         steps = sizes.steps(abs(float(tensor[index])))
         judged = judge(float(slopes[index]), at, self._here, steps, ruler)
         if not (math.isfinite(judged.analytic) or self._alone.is_finite):
@@ -116,7 +116,7 @@ class Compared:
 
     def _direction(
         self, position: int, part: Part | None = None, among: range | None = None
-    ) -> Judged:
+    ) -> Judgement:
         """All elements of an input together: of all of it, of a part of its matrices, or of a
         range of elements."""
         operand, slopes = self._alone.inputs[position], self._slopes(position)
@@ -132,13 +132,13 @@ class Compared:
         terms = along(slopes, direction)
         # As large as the sum is when its terms have random signs.
         scale = float(torch.linalg.vector_norm(terms))
-        ruler = Ruler(TOLERANCE, max(scale, sizes.floor), self._noise)
+        ruler = Agreement(TOLERANCE, max(scale, sizes.floor), self._noise)
         step = STEP * sizes.typical
         at = self._alone.along(position, direction)
         # The smaller step comes by fewer of the kinks that a large tensor is full of.
         return judge(float(terms.sum()), at, self._here, [step, step / 100], ruler)
 
-    def _found(self, position: int) -> tuple[Judged, tuple[int, ...]] | None:
+    def _found(self, position: int) -> tuple[Judgement, tuple[int, ...]] | None:
         """The element behind a direction that disagrees, by halving."""
         tensor, slopes = real(self._alone.inputs[position]), self._slopes(position)
         part = range(tensor.numel())
@@ -157,10 +157,10 @@ class Compared:
         return found if found[0].verdict == "wrong" else None
 
     def _plain(
-        self, position: int, name: str, judged: Judged, element: tuple[int, ...] | None
-    ) -> Comparison:
+        self, position: int, name: str, judged: Judgement, element: tuple[int, ...] | None
+    ) -> GradientComparison:
         is_none = self._gradients.of_inputs[position] is None
-        return Comparison(
+        return GradientComparison(
             position,
             name,
             judged.verdict,
@@ -192,7 +192,7 @@ class _Sizes:
 _RANKS = {"right": 0, "unresolved": 1, "kink": 1, "wrong": 2}
 
 
-def _badness(found: tuple[Judged, tuple[int, ...] | None]) -> tuple[int, float]:
+def _badness(found: tuple[Judgement, tuple[int, ...] | None]) -> tuple[int, float]:
     judged = found[0]
     difference = abs(judged.analytic - judged.numeric)
     return _RANKS[judged.verdict], difference if math.isfinite(difference) else math.inf

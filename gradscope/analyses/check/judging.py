@@ -23,7 +23,7 @@ large tensor is never far from some kink."""
 _ORDER: tuple[Verdict, ...] = ("right", "wrong", "kink", "unresolved")
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """Both numbers, the verdict, and the difference relative to the larger number or, where that is
     larger still, to the scale of the comparison."""
 
@@ -33,7 +33,7 @@ class Judged(NamedTuple):
     error: float
 
 
-class Ruler(NamedTuple):
+class Agreement(NamedTuple):
     """What counts as agreement: ``tolerance`` times the larger number, or times ``scale`` where
     both are smaller.  ``noise`` is how far rounding moves the function that is measured."""
 
@@ -56,8 +56,8 @@ def judge(
     at: Callable[[float], float],
     here: float,
     steps: Iterable[float],
-    ruler: Ruler,
-) -> Judged:
+    ruler: Agreement,
+) -> Judgement:
     """Compare a derivative with differences of ``at`` around 0, where it is ``here``.
 
     Each step of ``steps`` is tried until one agrees; else the first that is sure of the difference
@@ -73,22 +73,22 @@ def judge(
 
 
 def _at_step(
-    analytic: float, at: Callable[[float], float], here: float, step: float, ruler: Ruler
-) -> Judged:
+    analytic: float, at: Callable[[float], float], here: float, step: float, ruler: Agreement
+) -> Judgement:
     wide = sides(at, here, step)
     is_even = wide.gap <= EVEN * wide.size
     if is_even and ruler.agree(analytic, wide.central):
-        return Judged("right", analytic, wide.central, ruler.error(analytic, wide.central))
+        return Judgement("right", analytic, wide.central, ruler.error(analytic, wide.central))
     near = sides(at, here, step / NEARER)
     error = ruler.error(analytic, near.central)
     doubt = max(abs(wide.central - near.central), NEARER * ruler.noise / step)
     verdict = _why(analytic, wide, near, ruler, doubt)
     if error <= ruler.tolerance and (verdict != "kink" or near.gap <= EVEN * near.size):
         verdict = "right"
-    return Judged(verdict, analytic, near.central, error)
+    return Judgement(verdict, analytic, near.central, error)
 
 
-def _why(analytic: float, wide: Sides, near: Sides, ruler: Ruler, doubt: float) -> Verdict:
+def _why(analytic: float, wide: Sides, near: Sides, ruler: Agreement, doubt: float) -> Verdict:
     """What it means that they differ."""
     if not (wide.is_finite and near.is_finite):
         return "kink"

@@ -11,11 +11,17 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.check.alone import dense_of, real
-from gradscope.analyses.check.placed import Placed
-from gradscope.analyses.check.program import COARSE, TOLERANCES, LeafOnTape, Whole, wide_gradients
+from gradscope.analyses.check.placed import TapedGraph
+from gradscope.analyses.check.program import (
+    COARSE,
+    TOLERANCES,
+    LeafOnTape,
+    WholeProgram,
+    wide_gradients,
+)
 from gradscope.analyses.check.replay import Replay, Unrepeatable, value_of, widened
-from gradscope.analyses.check.slots import Slot
+from gradscope.analyses.check.single_call import dense_of, real
+from gradscope.analyses.check.slots import TapeSlot
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.summary import name_of
@@ -39,7 +45,7 @@ class Doubts(NamedTuple):
     half_read: Sequence[tuple[str, tuple[int, ...]]]
 
 
-def own_gradients(placed: Placed) -> Gradients | None:
+def own_gradients(placed: TapedGraph) -> Gradients | None:
     """The gradients of all leaves by the program's own graph, whose buffers stay; None where that
     would run hooks of the program.
 
@@ -64,9 +70,9 @@ def own_gradients(placed: Placed) -> Gradients | None:
 
 
 def check_leaves(
-    placed: Placed,
+    placed: TapedGraph,
     replay: Replay,
-    values: Mapping[Slot, torch.Tensor],
+    values: Mapping[TapeSlot, torch.Tensor],
     gradients: Gradients | None,
     doubts: Doubts,
 ) -> Found:
@@ -98,7 +104,7 @@ def check_leaves(
         for function, nodes in reversed(doubts.half_read)
         for leaf in placed.leaves_behind(nodes)
     }
-    whole = Whole(replay, weights, values, tolerance, half_read)
+    whole = WholeProgram(replay, weights, values, tolerance, half_read)
     found = tuple(whole.check(leaves, work))
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
@@ -110,7 +116,7 @@ def check_leaves(
 
 
 def _without_hooks(
-    placed: Placed, replay: Replay, weights: Mapping[Slot, torch.Tensor]
+    placed: TapedGraph, replay: Replay, weights: Mapping[TapeSlot, torch.Tensor]
 ) -> Gradients:
     slots = placed.leaf_slots()
     start = {slot: value_of(slot.given) for own in slots.values() for slot in own if slot.given}
@@ -122,7 +128,7 @@ def _without_hooks(
     return found
 
 
-def _leaves(placed: Placed, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
+def _leaves(placed: TapedGraph, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
     slots = placed.leaf_slots()
     for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
         if leaf.node in blocked or number not in slots:
@@ -132,7 +138,7 @@ def _leaves(placed: Placed, gradients: Gradients, blocked: set[int]) -> Iterable
         yield LeafOnTape(number, slots[number], dense)
 
 
-def _blocked(placed: Placed, replay: Replay, unsure: Iterable[int]) -> set[int]:
+def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:
     """Nodes behind something that could not be made again, or is not what it seems."""
     start = {node for call in replay.failed for node in placed.nodes[call]}
     start.update(unsure)
@@ -143,7 +149,7 @@ def _blocked(placed: Placed, replay: Replay, unsure: Iterable[int]) -> set[int]:
     return placed.behind(start)
 
 
-def _weights(placed: Placed) -> dict[Slot, torch.Tensor]:
+def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     """What is fed in at each root."""
     if len(placed.roots) != len(placed.live.roots):
         raise Unrepeatable("the program itself did not make its root as it is now")
@@ -154,7 +160,7 @@ def _weights(placed: Placed) -> dict[Slot, torch.Tensor]:
     }
 
 
-def _refuse(placed: Placed, values: Mapping[Slot, torch.Tensor], tolerance: float) -> None:
+def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
     """Differences of something else than the program say nothing of it."""
     for slot, root in placed.roots.items():
         if slot not in values:
@@ -167,7 +173,7 @@ def _refuse(placed: Placed, values: Mapping[Slot, torch.Tensor], tolerance: floa
             raise Unrepeatable("run again in float64, its root has another value")
 
 
-def _tolerance(placed: Placed) -> float:
+def _tolerance(placed: TapedGraph) -> float:
     """What the coarsest tensor of the graph leaves of a derivative."""
     known = {name_of(kind): one for kind, one in TOLERANCES.items()}
     kinds = {tensor.dtype for node in placed.graph.nodes for tensor in node.outputs if tensor}

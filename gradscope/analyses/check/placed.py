@@ -13,22 +13,22 @@ import torch
 
 from gradscope.analyses.check.call import Call
 from gradscope.analyses.check.replay import needed
-from gradscope.analyses.check.slots import Given, Slot, is_usable
+from gradscope.analyses.check.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd.nodes import is_leaf
-from gradscope.graphing.study import Live
+from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target
 
 
-class Placed:
+class TapedGraph:
     """One live graph and the calls behind it.
 
     ``positions`` gives the node of a sequence number, ``nodes`` those of a call, the one of its
     result first; ``roots`` are the roots that are on the tape.
     """
 
-    def __init__(self, live: Live, tape: Tape) -> None:
+    def __init__(self, live: LiveGraph, tape: Tape) -> None:
         self.live = live
         self.tape = tape
         self.walked = live.probe.walked
@@ -50,7 +50,7 @@ class Placed:
 
     # ------------------------------------------------------------------ names
 
-    def name_of(self, slot: Slot) -> str:
+    def name_of(self, slot: TapeSlot) -> str:
         """What the program calls the value in a slot, or ""."""
         given = slot.given
         if given is not None and given.leaf is not None:
@@ -61,8 +61,8 @@ class Placed:
         return "" if position is None else self._node_name(position)
 
     @cached_property
-    def _names(self) -> dict[Slot, str]:
-        found: dict[Slot, str] = {}
+    def _names(self) -> dict[TapeSlot, str]:
+        found: dict[TapeSlot, str] = {}
         for call in self.calls:
             whole = self._node_name(self.nodes[call][0]) if self.nodes[call] else ""
             for number, slot in enumerate(call.results):
@@ -115,10 +115,10 @@ class Placed:
         """Whether a backward pass of ours would run hooks of the program."""
         return self.tape.has_hooks or any(leaf._backward_hooks for leaf in self.variables)
 
-    def leaf_slots(self) -> dict[int, list[Slot]]:
+    def leaf_slots(self) -> dict[int, list[TapeSlot]]:
         """For every leaf, by its number, its slots on the tape."""
         numbers = {id(variable): number for number, variable in enumerate(self.variables)}
-        found: dict[int, list[Slot]] = {}
+        found: dict[int, list[TapeSlot]] = {}
         taken = (slot for call in self.calls for slot in call.slots)
         for slot in dict.fromkeys((*self.roots, *taken)):
             if slot.given is not None and slot.given.leaf is not None:
@@ -128,7 +128,7 @@ class Placed:
         return found
 
 
-def _leaf_slot(root: Any) -> Slot | None:
+def _leaf_slot(root: Any) -> TapeSlot | None:
     """The slot of a leaf that is a root and that no call has taken."""
     is_plain = isinstance(root, torch.Tensor) and is_usable(root)
-    return Slot(Given.of(root)) if is_plain and root.is_leaf else None
+    return TapeSlot(OutsideValue.of(root)) if is_plain and root.is_leaf else None

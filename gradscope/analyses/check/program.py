@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import msgspec
 import torch
 
-from gradscope.analyses.check.alone import ROUNDING, real
 from gradscope.analyses.check.forms import FORMS, Form, is_square, part_of
-from gradscope.analyses.check.judging import Judged, Ruler, judge
+from gradscope.analyses.check.judging import Agreement, Judgement, judge
 from gradscope.analyses.check.replay import Replay, Unrepeatable, value_of
-from gradscope.analyses.check.slots import Slot
+from gradscope.analyses.check.single_call import ROUNDING, real
+from gradscope.analyses.check.slots import TapeSlot
 from gradscope.autograd.finite_differences import STEP, along
 from gradscope.autograd.isolation import functions_on
 from gradscope.errors import described
@@ -54,13 +54,13 @@ class LeafOnTape:
     program's own graph gives it."""
 
     number: int
-    slots: list[Slot]
+    slots: list[TapeSlot]
     gradient: torch.Tensor
 
 
 def wide_gradients(
-    replay: Replay, weights: Mapping[Slot, torch.Tensor], start: Mapping[Slot, torch.Tensor]
-) -> dict[Slot, torch.Tensor | None]:
+    replay: Replay, weights: Mapping[TapeSlot, torch.Tensor], start: Mapping[TapeSlot, torch.Tensor]
+) -> dict[TapeSlot, torch.Tensor | None]:
     """What backward of the calls, made again in float64, gives these slots.
 
     Raises:
@@ -82,7 +82,7 @@ def wide_gradients(
     return dict(zip(leaves, slopes, strict=True))
 
 
-class Whole:
+class WholeProgram:
     """The program as one function of its leaves.
 
     Args:
@@ -97,8 +97,8 @@ class Whole:
     def __init__(
         self,
         replay: Replay,
-        weights: Mapping[Slot, torch.Tensor],
-        values: Mapping[Slot, torch.Tensor],
+        weights: Mapping[TapeSlot, torch.Tensor],
+        values: Mapping[TapeSlot, torch.Tensor],
         tolerance: float,
         half_readers: Mapping[int, str],
     ) -> None:
@@ -106,7 +106,7 @@ class Whole:
         self._weights = weights
         self._tolerance = tolerance
         self._half_readers = half_readers
-        self._start: dict[Slot, torch.Tensor] = {}
+        self._start: dict[TapeSlot, torch.Tensor] = {}
         self._largest = 0.0
         self._here = self._sum(values)
         self._terms = sum(
@@ -139,10 +139,10 @@ class Whole:
             part = first if self._compared(first).verdict == "wrong" else second
         yield part
 
-    def _value(self, moved: Mapping[Slot, torch.Tensor]) -> float:
+    def _value(self, moved: Mapping[TapeSlot, torch.Tensor]) -> float:
         return self._sum(self._replay.run(moved))
 
-    def _sum(self, found: Mapping[Slot, torch.Tensor]) -> float:
+    def _sum(self, found: Mapping[TapeSlot, torch.Tensor]) -> float:
         with torch.no_grad():
             return sum(
                 float((real(found[slot]) * real(weight)).sum())
@@ -189,7 +189,7 @@ class Whole:
 
         scale = sum(float(product.square().sum()) for product in products) ** 0.5
         scale = max(scale, SMALL * self._largest, 1e-12)
-        ruler = Ruler(self._tolerance, scale, ROUNDING * abs(self._here))
+        ruler = Agreement(self._tolerance, scale, ROUNDING * abs(self._here))
         analytic = sum(float(product.sum()) for product in products)
         step = STEP * (self._size(leaves[0]) if len(leaves) == 1 else 1.0)
         judged = judge(analytic, at, self._here, [step / 100, step], ruler)
@@ -218,9 +218,9 @@ class Whole:
     def _told(
         self,
         leaves: Sequence[LeafOnTape],
-        judged: Judged,
+        judged: Judgement,
         directions: Mapping[int, torch.Tensor],
-        ruler: Ruler,
+        ruler: Agreement,
     ) -> LeafCheck:
         verdict, reason = judged.verdict, ""
         if verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
@@ -237,7 +237,7 @@ class Whole:
             reason,
         )
 
-    def _is_noise(self, leaves: Sequence[LeafOnTape], judged: Judged) -> bool:
+    def _is_noise(self, leaves: Sequence[LeafOnTape], judged: Judgement) -> bool:
         """Whether the difference is as small as what rounding leaves of a gradient that is 0 in
         theory: moving a leaf by its own size would not show in the root."""
         size = self._size(leaves[0]) if len(leaves) == 1 else 1.0
@@ -247,9 +247,9 @@ class Whole:
     def _agrees_wide(
         self,
         leaves: Sequence[LeafOnTape],
-        judged: Judged,
+        judged: Judgement,
         directions: Mapping[int, torch.Tensor],
-        ruler: Ruler,
+        ruler: Agreement,
     ) -> bool:
         """Whether backward of the same program in float64 agrees with the differences."""
         start = {slot: self._start[slot] for leaf in leaves for slot in leaf.slots}

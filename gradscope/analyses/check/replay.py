@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.slots import Given, Slot
+from gradscope.analyses.check.slots import OutsideValue, TapeSlot
 from gradscope.autograd.isolation import functions_on
 from gradscope.errors import GradscopeError, described
 
@@ -64,7 +64,7 @@ def is_wide(tensor: torch.Tensor) -> bool:
     return tensor.dtype in (torch.float64, torch.complex128)
 
 
-def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
+def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tensors:
     """Make one call with these operands, which it may change; the flattened result.
 
     Raises:
@@ -72,7 +72,7 @@ def make_again(call: Call, operands: Callable[[Slot], torch.Tensor]) -> Tensors:
     """
     if call.problem:
         raise Unrepeatable(call.problem)
-    leaves = [operands(one) if isinstance(one, Slot) else widened(one) for one in call.leaves]
+    leaves = [operands(one) if isinstance(one, TapeSlot) else widened(one) for one in call.leaves]
     args, kwargs = pytree.tree_unflatten(leaves, call.spec)
     if call.function in _ASSUMED and args:
         args = (_ASSUMED[call.function](args[0]), *args[1:])
@@ -116,7 +116,7 @@ def _draw_as_then(call: Call) -> None:
         torch.cuda.set_rng_state(state, device)
 
 
-def value_of(given: Given) -> torch.Tensor:
+def value_of(given: OutsideValue) -> torch.Tensor:
     """A value from outside, in double precision.
 
     Raises:
@@ -138,7 +138,7 @@ class Replay:
     program had, where that is known.
     """
 
-    def __init__(self, calls: Sequence[Call], roots: Iterable[Slot]) -> None:
+    def __init__(self, calls: Sequence[Call], roots: Iterable[TapeSlot]) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
@@ -147,10 +147,10 @@ class Replay:
 
     def run(
         self,
-        moved: Mapping[Slot, torch.Tensor] | None = None,
-        visit: Callable[[Call, Callable[[Slot], torch.Tensor]], None] | None = None,
+        moved: Mapping[TapeSlot, torch.Tensor] | None = None,
+        visit: Callable[[Call, Callable[[TapeSlot], torch.Tensor]], None] | None = None,
         with_graph: bool = False,
-    ) -> dict[Slot, torch.Tensor]:
+    ) -> dict[TapeSlot, torch.Tensor]:
         """The values of the roots.
 
         Args:
@@ -184,17 +184,17 @@ class Replay:
 class _Values:
     """What the slots hold while the tape runs."""
 
-    def __init__(self, moved: Mapping[Slot, torch.Tensor], with_graph: bool) -> None:
+    def __init__(self, moved: Mapping[TapeSlot, torch.Tensor], with_graph: bool) -> None:
         self._moved = moved
         self._with_graph = with_graph
-        self._values: dict[Slot, torch.Tensor] = {}
-        self._lost: set[Slot] = set()
+        self._values: dict[TapeSlot, torch.Tensor] = {}
+        self._lost: set[TapeSlot] = set()
 
-    def has(self, slot: Slot) -> bool:
+    def has(self, slot: TapeSlot) -> bool:
         """Whether the value of a slot is known."""
         return slot in self._values or (slot.given is not None and slot not in self._lost)
 
-    def of(self, slot: Slot) -> torch.Tensor:
+    def of(self, slot: TapeSlot) -> torch.Tensor:
         """The value of a slot now.
 
         Raises:
@@ -207,7 +207,7 @@ class _Values:
             found = self._values[slot] = self._given(slot, slot.given)
         return found
 
-    def _given(self, slot: Slot, given: Given) -> torch.Tensor:
+    def _given(self, slot: TapeSlot, given: OutsideValue) -> torch.Tensor:
         moved = self._moved.get(slot)
         found = value_of(given) if moved is None else moved
         if not (self._with_graph and given.requires_grad and is_wide(found)):
@@ -236,14 +236,14 @@ class _Values:
             if slot is not None and slot.result is not None and not slot.result.is_lost:
                 self._values[slot] = widened(slot.result.value)
 
-    def drop(self, slots: Iterable[Slot], kept: set[Slot]) -> None:
+    def drop(self, slots: Iterable[TapeSlot], kept: set[TapeSlot]) -> None:
         """These are not needed any more."""
         for slot in slots:
             if slot not in kept:
                 self._values.pop(slot, None)
 
 
-def _last_uses(calls: Sequence[Call]) -> dict[int, list[Slot]]:
+def _last_uses(calls: Sequence[Call]) -> dict[int, list[TapeSlot]]:
     """After which call each slot is not needed any more."""
     last = {}
     for position, call in enumerate(calls):
@@ -252,13 +252,13 @@ def _last_uses(calls: Sequence[Call]) -> dict[int, list[Slot]]:
         for result in call.results:
             if result is not None:
                 last[result] = position
-    found: dict[int, list[Slot]] = {}
+    found: dict[int, list[TapeSlot]] = {}
     for slot, position in last.items():
         found.setdefault(position, []).append(slot)
     return found
 
 
-def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[Slot]) -> list[Call]:
+def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[TapeSlot]) -> list[Call]:
     """The calls behind a graph: those that made its nodes, and whose results went into them."""
     wanted = set(roots)
     found = []

@@ -1,8 +1,8 @@
 """The tensors of a program by what they were at each moment.
 
-A :class:`Slot` stands for one value on the tape.  Which slot a tensor is now is known by the object
-and by the version of its storage, so that a change that no taped call made is noticed.  Knows
-nothing of calls.
+A :class:`TapeSlot` stands for one value on the tape.  Which slot a tensor is now is known by the
+object and by the version of its storage, so that a change that no taped call made is noticed.
+Knows nothing of calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ and is lost if the program changes it in place."""
 
 
 @dataclass(eq=False)
-class Given:
+class OutsideValue:
     """A value that came from outside the tape: a leaf, a constant, or a result of something that
     was not taped.
 
@@ -47,7 +47,7 @@ class Given:
     node: int | None = None
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> Given:
+    def of(cls, tensor: torch.Tensor) -> OutsideValue:
         """The value of a tensor as it is now."""
         value = tensor.detach()
         if value.numel() <= COPIED:
@@ -70,7 +70,7 @@ class Given:
 
 
 @dataclass(eq=False)
-class Slot:
+class TapeSlot:
     """One value on the tape.
 
     ``given`` where it came from outside.  ``origin`` is the slot whose memory a view shares when
@@ -78,13 +78,13 @@ class Slot:
     only.  ``carries``: it has a history now.
     """
 
-    given: Given | None = None
-    origin: Slot | None = None
-    result: Given | None = None
+    given: OutsideValue | None = None
+    origin: TapeSlot | None = None
+    result: OutsideValue | None = None
     carries: bool = True
 
     @property
-    def base(self) -> Slot:
+    def base(self) -> TapeSlot:
         """The slot whose memory it is."""
         return self.origin or self
 
@@ -94,11 +94,11 @@ class Slots:
     it."""
 
     def __init__(self) -> None:
-        self._known: TensorTable[weakref.ref[Slot]] = TensorTable(MAX_KNOWN)
+        self._known: TensorTable[weakref.ref[TapeSlot]] = TensorTable(MAX_KNOWN)
         # Of each storage its version, and the slots that hold its content when the tape runs again.
-        self._stamps: dict[int, tuple[int, weakref.WeakSet[Slot]]] = {}
+        self._stamps: dict[int, tuple[int, weakref.WeakSet[TapeSlot]]] = {}
 
-    def find(self, tensor: torch.Tensor) -> Slot | None:
+    def find(self, tensor: torch.Tensor) -> TapeSlot | None:
         """The slot of a tensor; None when it is not on the tape, or not as it is now."""
         known = self._known.get(tensor)
         slot = None if known is None else known()
@@ -108,28 +108,28 @@ class Slots:
         version, bases = stamp
         return slot if version == version_of(tensor) and slot.base in bases else None
 
-    def operand(self, tensor: torch.Tensor) -> Slot:
+    def operand(self, tensor: torch.Tensor) -> TapeSlot:
         """The slot of a tensor that a call is about to take."""
         slot = self.find(tensor)
         if slot is None:
-            slot = Slot(Given.of(tensor), carries=requires_grad(tensor))
+            slot = TapeSlot(OutsideValue.of(tensor), carries=requires_grad(tensor))
             self._put(tensor, slot, slot)
         return slot
 
-    def result(self, tensor: torch.Tensor, operands: list[tuple[int, Slot]]) -> Slot:
+    def result(self, tensor: torch.Tensor, operands: list[tuple[int, TapeSlot]]) -> TapeSlot:
         """The slot of a tensor that a call has made out of these (memory, slot)."""
         memory = memory_of(tensor)
         base = next((slot.base for known, slot in operands if known == memory), None)
-        slot = Slot()
+        slot = TapeSlot()
         self._put(tensor, slot, base or slot)
         return slot
 
-    def changed(self, tensor: torch.Tensor, slot: Slot) -> None:
+    def changed(self, tensor: torch.Tensor, slot: TapeSlot) -> None:
         """A taped call has changed this tensor in place."""
         slot.carries = requires_grad(tensor)
         self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.WeakSet([slot.base]))
 
-    def _put(self, tensor: torch.Tensor, slot: Slot, base: Slot) -> None:
+    def _put(self, tensor: torch.Tensor, slot: TapeSlot, base: TapeSlot) -> None:
         slot.origin = None if base is slot else base
         self._known[tensor] = weakref.ref(slot)
         version = version_of(tensor)

@@ -11,12 +11,12 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.check.alone import Alone, Gradients, cotangent, real
 from gradscope.analyses.check.call import Call
+from gradscope.analyses.check.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.autograd import saved
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import outputs_of
-from gradscope.model.checks import Comparison
+from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 
 STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
@@ -50,8 +50,12 @@ def _upstream(described: Any) -> torch.Tensor:
 
 
 def beside_own(
-    call: Call, alone: Alone, gradients: Gradients, own: Own, inputs: tuple[Comparison, ...]
-) -> tuple[Comparison, ...] | None:
+    call: Call,
+    alone: SingleCall,
+    gradients: InputGradients,
+    own: Own,
+    inputs: tuple[GradientComparison, ...],
+) -> tuple[GradientComparison, ...] | None:
     """The inputs, where the gradients of the node that is in the graph differ from those of a fresh
     run: the first such input is wrong; None where they agree."""
     for comparison in inputs:
@@ -70,7 +74,7 @@ def beside_own(
         index = tuple(int(i) for i in torch.unravel_index(difference.argmax(), right.shape))
         analytic, numeric = float(left[index]), float(right[index])
         error = abs(analytic - numeric) / max(abs(analytic), abs(numeric))
-        told = Comparison(
+        told = GradientComparison(
             comparison.input,
             comparison.name,
             "wrong",

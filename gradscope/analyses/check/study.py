@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 
 from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.calls import ONLY_ALONE, Examined, Selection, function_name
+from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection, function_name
 from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
-from gradscope.analyses.check.placed import Placed
+from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay, Unrepeatable
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.check.stale import Own, own_gradients
 from gradscope.autograd.rerun import codes_of, preserved, unheard, warnings_ignored
 from gradscope.errors import SeedError
-from gradscope.graphing.study import Live
+from gradscope.graphing.study import LiveGraph
 from gradscope.model.checks import CallCheck, Checks, LeafCheck
 from gradscope.model.report import Node
 
@@ -28,7 +28,7 @@ FORGOTTEN = "the tape was full, and its older half was forgotten"
 UNSEEN = "no call of the program was seen to make it"
 
 
-def study(live: Live, asked: Check) -> Checks:
+def study(live: LiveGraph, asked: Check) -> Checks:
     """Compare the derivatives of a graph with finite differences.
 
     Raises:
@@ -38,7 +38,7 @@ def study(live: Live, asked: Check) -> Checks:
     _refuse(asked.node, live.probe.graph.nodes)
     customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
     with unheard(), warnings_ignored(), preserved(customs):
-        return _checked(Placed(live, tape), asked)
+        return _checked(TapedGraph(live, tape), asked)
 
 
 def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
@@ -56,7 +56,7 @@ def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
         )
 
 
-def _checked(placed: Placed, asked: Check) -> Checks:
+def _checked(placed: TapedGraph, asked: Check) -> Checks:
     selection = Selection(asked)
     selected = {call: nodes for call, nodes in placed.nodes.items() if selection.takes(call, nodes)}
     # Asked before anything is run again, while the program's own state is as it left it.
@@ -66,7 +66,7 @@ def _checked(placed: Placed, asked: Check) -> Checks:
         gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
     except Unrepeatable as error:
         reason = error.what
-    examined = Examined(selected, own, placed.name_of, selection)
+    examined = CallChecks(selected, own, placed.name_of, selection)
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
     unseen = tuple(_unseen(placed, asked.node))
@@ -83,7 +83,7 @@ def _checked(placed: Placed, asked: Check) -> Checks:
     return Checks((*calls, *unseen), compared[0], selection.repeats, covered, compared[1])
 
 
-def _half_read(placed: Placed, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
+def _half_read(placed: TapedGraph, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
     """All calls of these functions in the order of the program, also those not checked one by
     one."""
     named = ((function_name(call), placed.nodes[call]) for call in placed.calls)
@@ -91,7 +91,7 @@ def _half_read(placed: Placed, functions: set[str]) -> list[tuple[str, tuple[int
 
 
 def _settled(
-    placed: Placed, found: Mapping[Call, CallCheck], leaves: Sequence[LeafCheck]
+    placed: TapedGraph, found: Mapping[Call, CallCheck], leaves: Sequence[LeafCheck]
 ) -> Iterator[CallCheck]:
     """The calls; none of torch's own is wrong where every leaf behind it is right."""
     good = {leaf for one in leaves if one.verdict in ("right", "rounding") for leaf in one.leaves}
@@ -104,13 +104,13 @@ def _settled(
             yield told
 
 
-def _own(placed: Placed, call: Call) -> Own | None:
+def _own(placed: TapedGraph, call: Call) -> Own | None:
     if call.custom is None or placed.has_hooks:
         return None
     return own_gradients(call, [placed.walked.nodes[node] for node in placed.nodes[call]])
 
 
-def _unseen(placed: Placed, asked: int | None) -> Iterable[CallCheck]:
+def _unseen(placed: TapedGraph, asked: int | None) -> Iterable[CallCheck]:
     reason = FORGOTTEN if placed.tape.has_forgotten else UNSEEN
     for nodes in placed.unseen():
         if asked is None or asked in nodes:

@@ -16,13 +16,13 @@ from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.call import HOOKED, Call, is_tensor, problem_of
-from gradscope.analyses.check.slots import Given, Slot, Slots, is_usable, memory_of
+from gradscope.analyses.check.slots import OutsideValue, Slots, TapeSlot, is_usable, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import make_release_safe, walk
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
@@ -51,7 +51,7 @@ class Tape(Recorder):
         self._open: list[Call | None] = []
         self._is_closed = False
 
-    def slot_of(self, tensor: Any) -> Slot | None:
+    def slot_of(self, tensor: Any) -> TapeSlot | None:
         """The slot of a tensor of the program, if it is on the tape as it is now."""
         is_plain = isinstance(tensor, torch.Tensor) and is_usable(tensor)
         return self._slots.find(tensor) if is_plain else None
@@ -110,10 +110,10 @@ class Tape(Recorder):
     def _taping(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Opened:
         return _Opened(self, func, args, kwargs)
 
-    def _note(self, seen: Seen) -> None:
+    def _note(self, seen: TorchCall) -> None:
         super()._note(seen)
         self.has_hooks |= getattr(seen.func, "__name__", "") == "register_hook"
-        self._tape(seen.made, seen.args, seen.kwargs, seen.out)
+        self._tape(seen.sequence_range, seen.args, seen.kwargs, seen.out)
 
     # ------------------------------------------------------------------ what is kept
 
@@ -134,7 +134,7 @@ class Tape(Recorder):
         problem = problem_of(func, leaves)
         # What cannot be made again needs no arguments, and they would keep the graph alive.
         leaves = [] if problem else [self._operand(one) for one in leaves]
-        carrying = [one for one in leaves if isinstance(one, Slot) and one.carries]
+        carrying = [one for one in leaves if isinstance(one, TapeSlot) and one.carries]
         call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem)
         if kept is not None and leaves and leaves[0] is kept:
             call.changed = kept
@@ -143,7 +143,7 @@ class Tape(Recorder):
             call.random_on[device] = torch.cuda.get_rng_state(device)
         return call
 
-    def _about_to_change(self, tensor: torch.Tensor) -> Slot | None:
+    def _about_to_change(self, tensor: torch.Tensor) -> TapeSlot | None:
         if not is_usable(tensor):
             return None
         slot = self._slots.operand(tensor)
@@ -202,12 +202,14 @@ class Tape(Recorder):
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
             self._forget_half()
 
-    def _is_rewritten(self, call: Call, tensor: torch.Tensor, slot: Slot) -> bool:
+    def _is_rewritten(self, call: Call, tensor: torch.Tensor, slot: TapeSlot) -> bool:
         """Whether a call has changed a leaf without history, as an embedding with ``max_norm``."""
         is_leaf = slot.given is not None and slot.given.leaf is not None
         return is_leaf and slot is not call.changed and self._slots.find(tensor) is not slot
 
-    def _result(self, call: Call, tensor: Any, operands: list[tuple[int, Slot]]) -> Slot | None:
+    def _result(
+        self, call: Call, tensor: Any, operands: list[tuple[int, TapeSlot]]
+    ) -> TapeSlot | None:
         if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):
             return None
         known = self._slots.find(tensor)
@@ -215,7 +217,7 @@ class Tape(Recorder):
             return known
         slot = self._slots.result(tensor, operands)
         if call.custom is not None or call.problem:
-            slot.result = Given.of(tensor)
+            slot.result = OutsideValue.of(tensor)
         return slot
 
     def _drop_unmoved(self, call: Call) -> None:

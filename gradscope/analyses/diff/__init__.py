@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from gradscope.analyses.diff.changes import changes
 from gradscope.analyses.diff.comparison import (
-    Change,
     Comparison,
     EdgeDifference,
+    GraphDifference,
     LeafDifference,
-    Place,
+    NodePlace,
     Side,
     Tolerance,
 )
@@ -23,11 +23,11 @@ from gradscope.analyses.diff.union import Union, union
 from gradscope.model.report import Report
 
 __all__ = [
-    "Change",
     "Comparison",
     "EdgeDifference",
+    "GraphDifference",
     "LeafDifference",
-    "Place",
+    "NodePlace",
     "Side",
     "Tolerance",
     "Union",

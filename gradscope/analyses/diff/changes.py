@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analyses.diff.comparison import Change, Place
+from gradscope.analyses.diff.comparison import GraphDifference, NodePlace
 from gradscope.analyses.diff.matching import Matching
 from gradscope.model.report import Graph
 
 
-def changes(matching: Matching) -> list[Change]:
+def changes(matching: Matching) -> list[GraphDifference]:
     """Every difference of the graphs, each told once, those nearest to the roots first."""
     found = [*_removed(matching), *_added(matching), *_changed(matching), *_edges(matching)]
     return [change for _, change in sorted(found, key=lambda entry: entry[0])]
 
 
-_Placed = tuple[tuple[float, int], Change]
+_Placed = tuple[tuple[float, int], GraphDifference]
 """A change and where it stands: a position in A's order, then a node's number."""
 
 
@@ -24,7 +24,7 @@ def _removed(matching: Matching) -> Iterator[_Placed]:
     for node in range(len(side.words)):
         if node not in matching.pairs:
             above = _above(matching, side.above[node])
-            yield (node, node), Change("removed", a=side.place(node), above=above)
+            yield (node, node), GraphDifference("removed", a=side.place(node), above=above)
 
 
 def _added(matching: Matching) -> Iterator[_Placed]:
@@ -39,13 +39,13 @@ def _added(matching: Matching) -> Iterator[_Placed]:
         # Just behind the last node that leads here.
         position[node] = max((position[source] for source in sources), default=-1.0)
         above = _above(matching, side.above[node], swapped=True)
-        change = Change("added", b=side.place(node), above=above)
+        change = GraphDifference("added", b=side.place(node), above=above)
         yield (position[node] + 0.5, node), change
 
 
 def _above(
     matching: Matching, arrivals: list[tuple[int, int]], swapped: bool = False
-) -> tuple[Place | None, Place | None]:
+) -> tuple[NodePlace | None, NodePlace | None]:
     """The first node that leads to a change and is in both graphs, on both sides."""
     counterpart = matching.back if swapped else matching.pairs
     for _, source in arrivals:
@@ -62,7 +62,7 @@ def _changed(matching: Matching) -> Iterator[_Placed]:
         detail = "; ".join(_details(left, right, a, b))
         if detail:
             places = matching.a.place(a), matching.b.place(b)
-            yield (a, a), Change("changed", *places, detail=detail)
+            yield (a, a), GraphDifference("changed", *places, detail=detail)
 
 
 def _details(left: Graph, right: Graph, a: int, b: int) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _edge(
     sources: tuple[int, int],
     left: tuple[int, int] | None,
     right: tuple[int, int] | None,
-) -> Change | None:
+) -> GraphDifference | None:
     expected = (matching.pairs[left[0]], left[1]) if left and left[0] in matching.pairs else None
     lone = (left is not None and expected is None) or (
         right is not None and right[0] not in matching.back
@@ -105,4 +105,4 @@ def _edge(
     above = matching.a.place(sources[0]), matching.b.place(sources[1])
     a = matching.a.place(left[0]) if left else None
     b = matching.b.place(right[0]) if right else None
-    return Change("cut" if b is None else "joined" if a is None else "moved", a, b, above)
+    return GraphDifference("cut" if b is None else "joined" if a is None else "moved", a, b, above)

@@ -48,7 +48,7 @@ class Side(Struct, frozen=True):
         return cls(meta.target, meta.torch, *sizes, bool(report.passes))
 
 
-class Place(Struct, frozen=True):
+class NodePlace(Struct, frozen=True):
     """A node for a reader who has only the comparison."""
 
     node: int
@@ -59,7 +59,7 @@ class Place(Struct, frozen=True):
     module: str = ""
 
 
-class Change(Struct, frozen=True):
+class GraphDifference(Struct, frozen=True):
     """One difference of the graphs.
 
     ``a`` and ``b`` are the places on both sides where it is, as far as they exist; ``above`` the
@@ -68,9 +68,9 @@ class Change(Struct, frozen=True):
     """
 
     what: What
-    a: Place | None = None
-    b: Place | None = None
-    above: tuple[Place | None, Place | None] = (None, None)
+    a: NodePlace | None = None
+    b: NodePlace | None = None
+    above: tuple[NodePlace | None, NodePlace | None] = (None, None)
     detail: str = ""
 
 
@@ -96,8 +96,8 @@ class EdgeDifference(Struct, frozen=True):
 
     a: int
     b: int
-    source: Place | None
-    target: Place
+    source: NodePlace | None
+    target: NodePlace
     distance: Distance
 
 
@@ -125,7 +125,7 @@ class Comparison(Struct, frozen=True):
     related: bool = True
     matched: int = 0
     pairs: tuple[tuple[int, int], ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[GraphDifference, ...] = ()
     edges: tuple[EdgeDifference, ...] = ()
     leaves: tuple[LeafDifference, ...] = ()
     compared: int = 0

@@ -14,13 +14,13 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradscope.analyses.diff.comparison import Place
+from gradscope.analyses.diff.comparison import NodePlace
 from gradscope.model.report import Graph
 
 Words = tuple[Hashable, ...]
 
 
-class Sided:
+class MatchedGraph:
     """One graph with what matching asks of it: the words for each node, and its neighbours."""
 
     def __init__(self, graph: Graph) -> None:
@@ -40,13 +40,13 @@ class Sided:
             self.below[edge.source][edge.slot] = (edge.target, edge.output)
             self.above[edge.target].append((edge.slot, edge.source))
 
-    def place(self, node: int) -> Place:
+    def place(self, node: int) -> NodePlace:
         """A node, told by what the user wrote."""
         record = self.graph.nodes[node]
         origin = self.graph.origin_of(record)
         words = "".join(self.names.get(node, ())) or (origin.expression if origin else "")
         file, line = (origin.file, origin.line) if origin else ("", 0)
-        return Place(node, record.op, words, file, line, self.graph.module_of(record))
+        return NodePlace(node, record.op, words, file, line, self.graph.module_of(record))
 
     def shapes(self, node: int) -> Words:
         """The shapes of a node's outputs."""
@@ -58,8 +58,8 @@ class Sided:
 class Matching:
     """The two graphs, and for every node of A that has one its counterpart in B."""
 
-    a: Sided
-    b: Sided
+    a: MatchedGraph
+    b: MatchedGraph
     pairs: dict[int, int] = field(default_factory=dict)
     back: dict[int, int] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ class Matching:
 
 def match(a: Graph, b: Graph) -> Matching:
     """The nodes that correspond; deterministic, and complete for equal graphs."""
-    found = Matching(Sided(a), Sided(b))
+    found = Matching(MatchedGraph(a), MatchedGraph(b))
     numbers: dict[Any, int] = {}
     sides = (found.a, found.b)
     above = [_from_above(side, numbers) for side in sides]
@@ -100,7 +100,7 @@ def _replaced(found: Matching, a: int, b: int) -> bool:
     return same_module and not leaves and left.shapes(a) == right.shapes(b)
 
 
-def _from_above(side: Sided, numbers: dict[Any, int]) -> list[int]:
+def _from_above(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
     """For every node a number that stands for all ways from the roots to it."""
     roots: dict[int, list[int]] = defaultdict(list)
     for position, root in enumerate(side.graph.roots):
@@ -113,7 +113,7 @@ def _from_above(side: Sided, numbers: dict[Any, int]) -> list[int]:
     return found
 
 
-def _from_below(side: Sided, numbers: dict[Any, int]) -> list[int]:
+def _from_below(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
     """For every node a number that stands for the whole graph below it."""
     found = [0] * len(side.words)
     for node in reversed(range(len(side.words))):

@@ -12,7 +12,7 @@ from gradscope.model.plain import Number
 from gradscope.model.report import GradientInfo, Leaf, Report
 
 
-class Gradients(NamedTuple):
+class EdgeDifferences(NamedTuple):
     """The pairs of edges whose gradients are not exactly equal, in the order of A's edges; how many
     pairs there are, and of how many all values were compared."""
 
@@ -21,10 +21,10 @@ class Gradients(NamedTuple):
     exact: int = 0
 
 
-def gradients(a: Report, b: Report, matching: Matching) -> Gradients:
+def gradients(a: Report, b: Report, matching: Matching) -> EdgeDifferences:
     """The gradients on all edges that correspond."""
     if not (a.passes and b.passes):
-        return Gradients([])
+        return EdgeDifferences([])
     found, compared, exact = list(_seeds(a, b, matching)), 0, 0
     for left, right in _edge_pairs(a, b, matching):
         one, other = a.passes[0].on_edge(left), b.passes[0].on_edge(right)
@@ -35,7 +35,7 @@ def gradients(a: Report, b: Report, matching: Matching) -> Gradients:
             ends = a.graph.edges[left]
             places = matching.a.place(ends.source), matching.a.place(ends.target)
             found.append(EdgeDifference(left, right, *places, apart))
-    return Gradients(found, compared, exact)
+    return EdgeDifferences(found, compared, exact)
 
 
 def _edge_pairs(a: Report, b: Report, matching: Matching) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ from gradscope.autograd.summary import is_small
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, requires_grad
 from gradscope.recording.names import locals_of
 from gradscope.recording.places import Places
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
@@ -67,16 +67,16 @@ class Alterations:
 
         return register
 
-    def note_hook(self, seen: Seen) -> None:
+    def note_hook(self, call: TorchCall) -> None:
         """The program hangs a hook on a tensor."""
-        if not seen.operands or len(self._on_nodes) >= MAX_KNOWN:
+        if not call.operands or len(self._on_nodes) >= MAX_KNOWN:
             return
-        tensor = seen.operands[0]
+        tensor = call.operands[0]
         node = grad_fn_of(tensor)
         if node is not None:
-            self._on_nodes[node._sequence_nr()] = (seen.function, seen.place)
+            self._on_nodes[node._sequence_nr()] = (call.function, call.place)
         elif requires_grad(tensor):
-            self._on_leaves[tensor] = (seen.function, seen.place)
+            self._on_leaves[tensor] = (call.function, call.place)
 
     @property
     def has_hooks(self) -> bool:
@@ -89,18 +89,18 @@ class Alterations:
             return self._on_leaves.get(leaf, ("hook", -1))
         return self._on_nodes.get(sequence, ("hook", -1))
 
-    def note_clip(self, seen: Seen) -> None:
+    def note_clip(self, call: TorchCall) -> None:
         """A call in torch's own clipping functions changes gradients in place."""
-        if seen.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
+        if call.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
             return
-        function = _clipper(seen.frame)
+        function = _clipper(call.frame)
         if not function or len(self.clips) >= MAX_KNOWN:
             return
-        before, after = _norms(seen.frame)
+        before, after = _norms(call.frame)
         if before is not None and after is not None and before <= after:
             return
-        known = self.clips.setdefault(seen.place, KnownClip(function, before, after))
-        if seen.function.startswith("_foreach") or not known.times:
+        known = self.clips.setdefault(call.place, KnownClip(function, before, after))
+        if call.function.startswith("_foreach") or not known.times:
             known.times += 1
         if before is not None and before > (known.before or 0.0):
             known.before, known.after = before, after

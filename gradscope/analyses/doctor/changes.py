@@ -15,7 +15,7 @@ from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.recording.events import storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_EDITS = 20_000
 """Changes in place that are remembered."""
@@ -52,25 +52,27 @@ class Changes:
         self._edits: deque[Edit] = deque(maxlen=MAX_EDITS)
         self._statistics: set[int] = set()
 
-    def note(self, seen: Seen) -> None:
+    def note(self, call: TorchCall) -> None:
         """A call that changes its first operand."""
-        for tensor in seen.operands[:1]:
+        for tensor in call.operands[:1]:
             storage = storage_of(tensor)
             if storage:
                 start, end = _range_of(
-                    _part(tensor, seen.args) if seen.function == "setitem" else tensor
+                    _part(tensor, call.args) if call.function == "setitem" else tensor
                 )
                 self._edits.append(
-                    Edit(storage, start, end, seen.made[1], seen.function, seen.place)
+                    Edit(storage, start, end, call.sequence_range[1], call.function, call.place)
                 )
 
-    def note_statistics(self, seen: Seen) -> None:
+    def note_statistics(self, call: TorchCall) -> None:
         """A batch norm that trains changes its running statistics, and torch does not count it."""
-        for tensor in seen.operands[1:3]:
+        for tensor in call.operands[1:3]:
             storage = storage_of(tensor)
             if storage and not requires_grad(tensor):
                 self._statistics.add(storage)
-                edit = Edit(storage, *_range_of(tensor), seen.made[1], seen.function, seen.place)
+                edit = Edit(
+                    storage, *_range_of(tensor), call.sequence_range[1], call.function, call.place
+                )
                 self._edits.append(edit)
 
     def edited_since(self, sequence: int) -> set[int]:

@@ -22,7 +22,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.model.observations import CutReason
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
@@ -115,12 +115,12 @@ class Cuts:
             if is_learned_leaf(tensor) and len(self._used_inside) < MAX_FOLLOWED:
                 self._used_inside[id(tensor)] = tensor
 
-    def note_function(self, seen: Seen) -> None:
+    def note_function(self, call: TorchCall) -> None:
         """A custom Function has returned: what was used inside it is behind its result."""
         inside, self._used_inside = self._used_inside, {}
-        if not seen.in_graph and inside and not all(map(requires_grad, seen.results)):
-            reason: CutReason = "checkpoint" if "Checkpoint" in seen.function else "function"
-            self._add(seen, reason, lambda: list(inside.values()))
+        if not call.in_graph and inside and not all(map(requires_grad, call.results)):
+            reason: CutReason = "checkpoint" if "Checkpoint" in call.function else "function"
+            self._add(call, reason, lambda: list(inside.values()))
 
     def note_gradients(
         self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
@@ -130,12 +130,12 @@ class Cuts:
         if tensors and not any(map(requires_grad, tensors)):
             self._know((place, "grad", "function", -1), tensors, lambda: leaves)
 
-    def note_data_set(self, seen: Seen) -> None:
+    def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""
-        target, *values = seen.operands
+        target, *values = call.operands
         computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
         if computed:
-            key: _Key = (seen.place, "data", "function", -1)
+            key: _Key = (call.place, "data", "function", -1)
             self._know(key, [target], lambda: leaves_behind(computed))
 
     def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
@@ -143,16 +143,16 @@ class Cuts:
         key: _Key = (place, "Parameter", "function", -1)
         self._know(key, [parameter], lambda: leaves_behind([source]))
 
-    def note(self, seen: Seen) -> None:
+    def note(self, call: TorchCall) -> None:
         """Look at one call."""
         if self._results:
-            self._follow(seen)
-        if seen.in_graph or not any(map(requires_grad, seen.operands)):
+            self._follow(call)
+        if call.in_graph or not any(map(requires_grad, call.operands)):
             return
-        if seen.function in _HARMLESS or not _gives_values(seen):
+        if call.function in _HARMLESS or not _gives_values(call):
             return
-        with_history = [tensor for tensor in seen.operands if requires_grad(tensor)]
-        self._add(seen, _reason(), lambda: leaves_behind(with_history))
+        with_history = [tensor for tensor in call.operands if requires_grad(tensor)]
+        self._add(call, _reason(), lambda: leaves_behind(with_history))
 
     def feeds(self, tensors: Iterable[Any]) -> None:
         """These tensors were used where history is needed: what they come from has fed it."""
@@ -177,12 +177,12 @@ class Cuts:
 
     def _add(
         self,
-        seen: Seen,
+        call: TorchCall,
         reason: CutReason,
         behind: Callable[[], list[torch.Tensor]],
     ) -> None:
         switched = self._switched_at if reason == "no_grad" else -1
-        self._know((seen.place, seen.function, reason, switched), seen.results, behind)
+        self._know((call.place, call.function, reason, switched), call.results, behind)
 
     def _know(
         self,
@@ -198,25 +198,25 @@ class Cuts:
             cut = self.known[key] = KnownCut(*key, behind(), discrete)
         self._remember(results, [cut])
 
-    def _follow(self, seen: Seen) -> None:
-        cuts = [cut for tensor in seen.operands for cut in self._cuts_of(tensor)]
+    def _follow(self, call: TorchCall) -> None:
+        cuts = [cut for tensor in call.operands for cut in self._cuts_of(tensor)]
         if not cuts:
             return
-        if seen.in_graph:
-            is_term = seen.function in _ADDING and all(is_small(t, 1) for t in seen.operands)
+        if call.in_graph:
+            is_term = call.function in _ADDING and all(is_small(t, 1) for t in call.operands)
             for cut in cuts:
                 if not cut.fed and len(cut.takers) < MAX_FOLLOWED:
-                    cut.takers.add(seen.made[1] - 1)
+                    cut.takers.add(call.sequence_range[1] - 1)
                 if is_term and not cut.summand:
-                    cut.added.add(seen.made[1] - 1)
-        elif seen.function == "numpy":
+                    cut.added.add(call.sequence_range[1] - 1)
+        elif call.function == "numpy":
             for cut in cuts:
-                cut.then = cut.then or _if_same_line(seen, cut.place)
-        elif any(_is_continuous(tensor) for tensor in seen.results):
-            self._remember(seen.results, cuts)
+                cut.then = cut.then or _if_same_line(call, cut.place)
+        elif any(_is_continuous(tensor) for tensor in call.results):
+            self._remember(call.results, cuts)
         else:
             # Past a sample, an index or a comparison no gradient could have come to this cut.
-            self._remember(seen.results, [cut for cut in cuts if cut.discrete])
+            self._remember(call.results, [cut for cut in cuts if cut.discrete])
 
     def _remember(self, results: Iterable[torch.Tensor], cuts: list[KnownCut]) -> None:
         for tensor in results:
@@ -230,9 +230,9 @@ def _is_continuous(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
-def _if_same_line(seen: Seen, place: int) -> str:
-    here, there = seen.places.line(seen.place), seen.places.line(place)
-    return seen.function if here is not None and here == there else ""
+def _if_same_line(call: TorchCall, place: int) -> str:
+    here, there = call.places.line(call.place), call.places.line(place)
+    return call.function if here is not None and here == there else ""
 
 
 def _reason() -> CutReason:
@@ -241,14 +241,14 @@ def _reason() -> CutReason:
     return "function" if torch.is_grad_enabled() else "no_grad"
 
 
-def _gives_values(seen: Seen) -> bool:
+def _gives_values(call: TorchCall) -> bool:
     """Whether the result depends on the elements of its operands, and has no history."""
-    if not seen.results:
-        return seen.function in _NUMBERS
+    if not call.results:
+        return call.function in _NUMBERS
     # A new leaf made of tensors with history (torch.tensor(list, requires_grad=True)) is cut too;
     # the very operand back is not.
-    operands = {id(tensor) for tensor in seen.operands}
+    operands = {id(tensor) for tensor in call.operands}
     return not any(
         requires_grad(tensor) and (id(tensor) in operands or not is_leaf_tensor(tensor))
-        for tensor in seen.results
+        for tensor in call.results
     )

@@ -46,7 +46,7 @@ TOLERANCE = 1e-3
 
 
 @dataclass
-class Kept:
+class RepeatableCall:
     """A call of a custom Function, ready to be repeated."""
 
     function: Any
@@ -61,7 +61,7 @@ class Derivatives:
     def __init__(self, check_all: bool) -> None:
         self._limit = LARGE_INPUTS if check_all else SMALL_INPUTS
         self._met: set[tuple[int, int]] = set()
-        self._waiting: list[Kept] = []
+        self._waiting: list[RepeatableCall] = []
 
     def note(self, function: Any, args: tuple[Any, ...], place: int, sequence: int) -> None:
         """A custom Function has made the node with this sequence number."""
@@ -73,7 +73,7 @@ class Derivatives:
             return
         self._met.add(key)
         copies = [_copy(one) if isinstance(one, torch.Tensor) else one for one in args]
-        self._waiting.append(Kept(function, place, sequence, copies))
+        self._waiting.append(RepeatableCall(function, place, sequence, copies))
 
     def mismatches(self, sequences: dict[int, int]) -> Iterator[Mismatch]:
         """Check what has been met since the last time, where it is in this graph."""
@@ -113,7 +113,7 @@ Worst = tuple[int, tuple[int, ...], float, float]
 class _Repeated:
     """A call that can be made again and again, always with the same random numbers."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: RepeatableCall) -> None:
         self._kept = kept
         self._state = torch.get_rng_state()
         self.weights: list[torch.Tensor] = []
@@ -138,7 +138,7 @@ class _Repeated:
             return sum(float((one * weight).sum()) for one, weight in pairs)
 
 
-def _worst(kept: Kept) -> Worst | None:
+def _worst(kept: RepeatableCall) -> Worst | None:
     """The element whose two derivatives are farthest apart; None where all agree."""
     call = _Repeated(kept)
     first, second = call.outputs(), call.outputs()

@@ -12,19 +12,19 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.between import Between
-from gradscope.analyses.doctor.case import Case
-from gradscope.analyses.doctor.chosen import Chosen
-from gradscope.analyses.doctor.glance import Glance
-from gradscope.analyses.doctor.interrupts import InterruptsPutOff
-from gradscope.analyses.doctor.journal import Journal
-from gradscope.analyses.doctor.pace import Pace
+from gradscope.analyses.doctor.brief_capture import BriefCapture
+from gradscope.analyses.doctor.call_selector import CallSelector
+from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.interrupts import DeferredInterrupts
+from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import HANDFUL, Examination
+from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.saved_values import activities
-from gradscope.analyses.doctor.tap import Tap
-from gradscope.analyses.doctor.teller import Teller
+from gradscope.analyses.doctor.step_log import StepLog
+from gradscope.analyses.doctor.step_tracker import StepTracker
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.analyses.doctor.unwatched import final_case
-from gradscope.analyses.doctor.watch import Watch
 from gradscope.analyses.doctor.watched import Before
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import unseen
@@ -59,13 +59,15 @@ class Examiner:
     def __init__(self, examination: Examination, sources: Sources) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
-        self.recorder = Tap(sources, self._on_backward, self._on_refused, examination.check_all)
+        self.recorder = DoctorRecorder(
+            sources, self._on_backward, self._on_refused, examination.check_all
+        )
         self._examination = examination
-        self._journal = Journal()
-        self._teller = Teller(self.recorder, self._journal)
-        self._chosen = Chosen(self.recorder, self._teller, examination)
-        self._between = Between(self.recorder, self._journal)
-        self._pace = Pace(examination.is_close)
+        self._journal = StepLog()
+        self._teller = ReportBuilder(self.recorder, self._journal)
+        self._chosen = CallSelector(self.recorder, self._teller, examination)
+        self._between = StepTracker(self.recorder, self._journal)
+        self._pace = SamplingPolicy(examination.is_close)
         self._stops = 0
 
     @property
@@ -90,7 +92,7 @@ class Examiner:
             raise StopProgram
         return made.conclude()
 
-    def _watch(self, call: BackwardCall) -> tuple[Watch | Glance | None, bool]:
+    def _watch(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture | None, bool]:
         """Make a call and look at it; None when it was not made, and whether to stop."""
         self._journal.batched += call.batched
         if call.batched:
@@ -99,14 +101,14 @@ class Examiner:
             self._teller.note_unseen()
             return None, False
         try:
-            with InterruptsPutOff(), unseen():
+            with DeferredInterrupts(), unseen():
                 made, before = self._look_before(call)
         except Exception as error:
             self._teller.note_unseen(error)
             return None, False
         made.run()
         try:
-            with InterruptsPutOff(), unseen():
+            with DeferredInterrupts(), unseen():
                 return made, self._look_after(made, before)
         except Exception as error:
             self._teller.note_unseen(error)
@@ -125,23 +127,23 @@ class Examiner:
 
     # ------------------------------------------------------------------ before a call
 
-    def _look_before(self, call: BackwardCall) -> tuple[Watch | Glance, Before | None]:
+    def _look_before(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture, Before | None]:
         """What is about to make the call, and what only a full look sees of its graph."""
         tap, journal = self.recorder, self._journal
         if journal.calls == 1:
             tap.learners.optimizers.find()
         tap.values_seen.resolve()
         loss = _loss(call)
-        made: Watch | Glance
+        made: FullCapture | BriefCapture
         if self._is_full(call, loss):
-            made = Watch(call, tap, journal.calls)
+            made = FullCapture(call, tap, journal.calls)
             made.prepare()
             made.flow.has_hooks = tap.alterations.has_hooks
         else:
-            made = Glance(call, tap, journal.calls, tap.values_seen)
+            made = BriefCapture(call, tap, journal.calls, tap.values_seen)
             journal.glanced += 1
         self._between.begin(made, loss)
-        return made, self._seen_before(made) if isinstance(made, Watch) else None
+        return made, self._seen_before(made) if isinstance(made, FullCapture) else None
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
         tap = self.recorder
@@ -150,7 +152,7 @@ class Examiner:
         # What is not light by now has come to a place where it never was.
         return odd or not tap.light or self._pace.is_full(tap.places.number(call.frame))
 
-    def _seen_before(self, watch: Watch) -> Before:
+    def _seen_before(self, watch: FullCapture) -> Before:
         tap = self.recorder
         looks = self._journal.calls <= ACTIVE_STEPS and not self._chosen.is_final
         return Before(
@@ -161,7 +163,7 @@ class Examiner:
 
     # ------------------------------------------------------------------ after a call
 
-    def _look_after(self, made: Watch | Glance, before: Before | None) -> bool:
+    def _look_after(self, made: FullCapture | BriefCapture, before: Before | None) -> bool:
         """Note what came of a call; returns whether the program should be stopped."""
         tap = self.recorder
         made.measured()
@@ -216,7 +218,9 @@ class Examiner:
         except Exception as problem:
             self.error = self._teller.fault = Fault.of(problem)
 
-    def _last_case(self, scopes: Scopes, value: object, error: BaseException | None) -> Case:
+    def _last_case(
+        self, scopes: Scopes, value: object, error: BaseException | None
+    ) -> CapturedCall:
         case = final_case(self.recorder, scopes, value, error)
         case.unfinished = error is not None and not self._teller.has_failure
         if self._teller.has_failure:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 
-class InterruptsPutOff:
+class DeferredInterrupts:
     """While a ``with`` block runs, Ctrl-C is noted; at its end the program's own handler gets it.
 
     For the main thread only, as all handlers of signals.

@@ -13,7 +13,7 @@ from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_leaf_tensor, 
 from gradscope.recording.events import storage_of
 from gradscope.recording.names import name_in_frame
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_WALKED = 400
 """Nodes behind an operand that are searched for the result of the same call."""
@@ -56,38 +56,41 @@ class Carries:
         self._step += 1
         self._before = (sequence, self._before[0])
 
-    def note(self, seen: Seen) -> None:
+    def note(self, call: TorchCall) -> None:
         """Look at one call that made a node."""
         if self._step:
-            self._note_old(seen)
+            self._note_old(call)
         if len(self._fresh) < MAX_FRESH:
-            self._fresh.update(map(id, seen.results))
+            self._fresh.update(map(id, call.results))
 
-    def _note_old(self, seen: Seen) -> None:
+    def _note_old(self, call: TorchCall) -> None:
         fresh = self._fresh
-        for tensor in seen.operands:
+        for tensor in call.operands:
             if not requires_grad(tensor) or id(tensor) in fresh or is_leaf_tensor(tensor):
                 continue
-            known = self.known.get(seen.place)
+            known = self.known.get(call.place)
             if known is None:
                 if len(self.known) >= MAX_PLACES:
                     return
-                known = self.known[seen.place] = KnownCarry(seen.function, "")
+                known = self.known[call.place] = KnownCarry(call.function, "")
             if known.looked_at == self._step:
                 return
             known.looked_at = self._step
-            if self._is_own_result(tensor, seen):
+            if self._is_own_result(tensor, call):
                 known.times = known.times + 1 if known.last_step == self._step - 1 else 1
                 known.last_step = self._step
-                known.variable = known.variable or self._name(tensor, seen)
+                known.variable = known.variable or self._name(tensor, call)
                 return
 
-    def _is_own_result(self, tensor: torch.Tensor, seen: Seen) -> bool:
+    def _is_own_result(self, tensor: torch.Tensor, call: TorchCall) -> bool:
         """Whether the same call helped to make this operand, since the last backward but one."""
         made = grad_fn_of(tensor)
         stack: list[Any] = [made]
         walked: set[Any] = set()
-        if made is not None and seen.made[0] <= made._sequence_nr() < seen.made[1]:
+        if (
+            made is not None
+            and call.sequence_range[0] <= made._sequence_nr() < call.sequence_range[1]
+        ):
             # Changed in place: its node is this call's; what it was lies behind it.
             stack = [target for target, _ in made.next_functions]
         while stack and len(walked) < MAX_WALKED:
@@ -96,13 +99,13 @@ class Carries:
                 continue
             walked.add(node)
             span = self._recorder.span_of(node._sequence_nr())
-            if span is not None and span.place == seen.place:
+            if span is not None and span.place == call.place:
                 return True
             stack.extend(target for target, _ in node.next_functions)
         return False
 
-    def _name(self, tensor: torch.Tensor, seen: Seen) -> str:
-        site, user = seen.places.site(seen.place), seen.user
+    def _name(self, tensor: torch.Tensor, call: TorchCall) -> str:
+        site, user = call.places.site(call.place), call.user
         if site is None or user is None:
             return ""
         return name_in_frame(tensor, self._recorder.sources.operands(site), user)

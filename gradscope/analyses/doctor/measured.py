@@ -10,8 +10,8 @@ import torch
 
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.autograd.walk import Walked
-from gradscope.graphing.edge_gradients import Flow, Gradients, Place
-from gradscope.graphing.gradient_table import Meter
+from gradscope.graphing.edge_gradients import EdgeGradients, Gradients, NodeEdges
+from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import Saved
 from gradscope.model.report import GradientInfo
 
@@ -19,13 +19,13 @@ MAX_BIRTHS = 8
 """Nodes whose saved tensors are described, because they made a gradient that is not finite."""
 
 
-class DoctorsFlow(Flow):
+class DoctorEdgeGradients(EdgeGradients):
     """Also looks at what a node had saved when finite gradients came in and others went out.
 
     ``has_hooks``: the program has hung hooks on tensors, so that gradients may be replaced.
     """
 
-    def __init__(self, walked: Walked, meter: DoctorsMeter) -> None:
+    def __init__(self, walked: Walked, meter: DoctorGradientTable) -> None:
         super().__init__(walked, meter)
         self._bad = meter.bad
         self.saved: list[Saved] = []
@@ -33,27 +33,27 @@ class DoctorsFlow(Flow):
         self.has_hooks = False
         self._births = 0
 
-    def _received(self, place: Place, output: int, gradient: torch.Tensor | None) -> int:
+    def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
         if self.has_hooks and gradient is not None and len(place.arriving[output]) == 1:
             sent = self._sent[place.arriving[output][0]]
             if sent is not None and sent.tensor() is not gradient:
                 self.replaced.add(place.number)
         return super()._received(place, output, gradient)
 
-    def _note_sent(self, place: Place, sent: Gradients) -> None:
+    def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         super()._note_sent(place, sent)
         if self._births < MAX_BIRTHS and self._is_birth(place):
             self._births += 1
             self.saved.extend(summaries(place.number, self._walked.nodes[place.number]))
 
-    def _is_birth(self, place: Place) -> bool:
+    def _is_birth(self, place: NodeEdges) -> bool:
         bad = self._bad
         if not bad or all(self.edges[edge] not in bad for _, edge in place.leaving):
             return False
         return all(entry not in bad for entry in place.upstream)
 
 
-class DoctorsMeter(Meter):
+class DoctorGradientTable(GradientTable):
     """Knows which entries of its table are not finite as soon as they are measured."""
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.analyses.doctor.case import Case, Names, Origins, Owner
+from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
 from gradscope.analyses.doctor.changes import KnownChange
-from gradscope.analyses.doctor.tap import Tap
-from gradscope.analyses.doctor.watch import Watch
+from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
@@ -24,16 +24,16 @@ from gradscope.model.observations import (
     Failure,
     Freed,
     Intake,
-    Learner,
     Observations,
     Step,
+    TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
 
 
 def observations(
-    tap: Tap, case: Case, steps: Iterable[Step], failure: Failure | None
+    tap: DoctorRecorder, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
     return Observations(
@@ -61,7 +61,7 @@ def observations(
 # ---------------------------------------------------------------- of the whole run
 
 
-def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
+def _learners(tap: DoctorRecorder, case: CapturedCall) -> Iterator[TrackedParameter]:
     known = tap.learners
     optimized = known.optimized()
     told: set[int] = set()
@@ -80,7 +80,7 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
     for read in tap.reads.vain.values():
         living = read.tensor()
         info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
-        yield Learner(
+        yield TrackedParameter(
             name=case.names.of(living) or read.name,
             tensor=info,
             requires_grad=True,
@@ -90,13 +90,13 @@ def _learners(tap: Tap, case: Case) -> Iterator[Learner]:
         )
 
 
-def _is_kept(tap: Tap, leaf: torch.Tensor) -> bool:
+def _is_kept(tap: DoctorRecorder, leaf: torch.Tensor) -> bool:
     """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
     does nothing with its gradient."""
     return tap.learners.is_reached_often(leaf) and not tap.reads.is_read(leaf)
 
 
-def _is_stray(tap: Tap, leaf: torch.Tensor) -> bool:
+def _is_stray(tap: DoctorRecorder, leaf: torch.Tensor) -> bool:
     """Whether the program made this Parameter and gave it to no module."""
     known = tap.learners
     made = tap.parameters.made(leaf) >= 0 and known.born(leaf) < 0
@@ -104,19 +104,19 @@ def _is_stray(tap: Tap, leaf: torch.Tensor) -> bool:
 
 
 def _learner(
-    tap: Tap,
-    case: Case,
+    tap: DoctorRecorder,
+    case: CapturedCall,
     tensor: torch.Tensor,
     name: str,
     optimized: dict[int, tuple[torch.Tensor, bool]],
     owner: Owner | None,
-) -> Learner:
+) -> TrackedParameter:
     known = tap.learners
     held = optimized.get(id(tensor))
     made = known.born(tensor)
     made = made if made >= 0 else tap.parameters.made(tensor)
     event = tap.events.made(tensor) if made < 0 else None
-    return Learner(
+    return TrackedParameter(
         name=name or _used_name(tap, tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
@@ -132,7 +132,7 @@ def _learner(
     )
 
 
-def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
+def _cuts(tap: DoctorRecorder, case: CapturedCall) -> Iterator[Cut]:
     for cut in tap.cuts.known.values():
         names = [case.names.of(leaf) or _used_name(tap, leaf) for leaf in cut.leaves]
         yield Cut(
@@ -147,16 +147,16 @@ def _cuts(tap: Tap, case: Case) -> Iterator[Cut]:
         )
 
 
-def _used_name(tap: Tap, leaf: torch.Tensor) -> str:
+def _used_name(tap: DoctorRecorder, leaf: torch.Tensor) -> str:
     return next(iter(tap.leaf_names.of(leaf)), "") or tap.modules.parameter_name(leaf)
 
 
-def _broadcasts(tap: Tap, origins: Origins) -> Iterator[Broadcast]:
+def _broadcasts(tap: DoctorRecorder, origins: Origins) -> Iterator[Broadcast]:
     for place, (function, shapes, result) in tap.broadcasts.known.items():
         yield Broadcast(origins.of_place(place), function, shapes, result)
 
 
-def _carried(tap: Tap, origins: Origins) -> Iterator[Carried]:
+def _carried(tap: DoctorRecorder, origins: Origins) -> Iterator[Carried]:
     for place, known in tap.carries.known.items():
         if known.times:
             origin = origins.of_place(place)
@@ -166,7 +166,7 @@ def _carried(tap: Tap, origins: Origins) -> Iterator[Carried]:
         yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
 
 
-def _clips(tap: Tap, origins: Origins) -> Iterator[Alteration]:
+def _clips(tap: DoctorRecorder, origins: Origins) -> Iterator[Alteration]:
     for place, clip in tap.alterations.clips.items():
         before = None if clip.before is None else number(clip.before)
         after = None if clip.after is None else number(clip.after)
@@ -176,7 +176,7 @@ def _clips(tap: Tap, origins: Origins) -> Iterator[Alteration]:
 # ---------------------------------------------------------------- of one graph
 
 
-def with_counts(tap: Tap, graph: Graph, sequences: dict[int, int]) -> Graph:
+def with_counts(tap: DoctorRecorder, graph: Graph, sequences: dict[int, int]) -> Graph:
     """The graph, with the numbers of non-finite elements in the forward tensors."""
     counts = tap.values_seen.counts
     if not counts:
@@ -198,7 +198,7 @@ def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
 
 
 def intakes(
-    tap: Tap, origins: Origins, names: Names, sequences: dict[int, int]
+    tap: DoctorRecorder, origins: Origins, names: Names, sequences: dict[int, int]
 ) -> Iterator[Intake]:
     """The operands without history that were not finite."""
     for taken in tap.values_seen.taken:
@@ -222,7 +222,7 @@ def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:
 
 
 def hooks(
-    tap: Tap, watch: Watch, graph: Graph, passed: BackwardPass, origins: Origins
+    tap: DoctorRecorder, watch: FullCapture, graph: Graph, passed: BackwardPass, origins: Origins
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
     for position in sorted({*passed.altered, *watch.flow.replaced, *watch.unfinished}):
@@ -243,13 +243,13 @@ def hooks(
         )
 
 
-def module_hooks(tap: Tap, origins: Origins) -> Iterator[Alteration]:
+def module_hooks(tap: DoctorRecorder, origins: Origins) -> Iterator[Alteration]:
     """Hooks that the program has hung on modules, to be named when one of them made a call fail."""
     for place, function in tap.alterations.module_hooks.items():
         yield Alteration(origins.of_place(place), function)
 
 
-def freed(tap: Tap, watch: Watch, position: int, origins: Origins) -> Freed:
+def freed(tap: DoctorRecorder, watch: FullCapture, position: int, origins: Origins) -> Freed:
     """The node whose buffers were gone, and who freed them."""
     site = tap.freed.by(watch.walked.nodes[position]._sequence_nr())
     return Freed(position, origins.of_site(site))

@@ -22,7 +22,7 @@ from gradscope.autograd.tensors import (
 )
 from gradscope.recording.names import name_in_frame
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_READS = 100
 """Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
@@ -32,7 +32,7 @@ MAX_LEAVES = 200_000
 
 
 @dataclass
-class VainRead:
+class NonLeafGradRead:
     """A tensor that is no leaf, and whose ``.grad`` the program has read, or which it wanted the
     gradient of (``wanted``) in a graph that it is not in."""
 
@@ -48,23 +48,23 @@ class Reads:
     """The gradients that the program, not torch, has read or asked for."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.vain: dict[tuple[int, str], VainRead] = {}
+        self.vain: dict[tuple[int, str], NonLeafGradRead] = {}
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
         self._recorder = recorder
         self._leaves: TensorTable[bool] = TensorTable(MAX_LEAVES)
         self._wanted: TensorTable[bool] = TensorTable(MAX_LEAVES)
 
-    def note(self, seen: Seen) -> None:
+    def note(self, call: TorchCall) -> None:
         """Somebody reads ``.grad``: of what?"""
-        tensor = seen.operands[0] if seen.operands else None
+        tensor = call.operands[0] if call.operands else None
         if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
             return
-        frame = _first_outside_ours(seen.frame)
-        if frame is None or seen.places.is_foreign(frame.f_code):
+        frame = _first_outside_ours(call.frame)
+        if frame is None or call.places.is_foreign(frame.f_code):
             return
         if not is_leaf_tensor(tensor):
-            self._note_vain(tensor, seen, frame)
+            self._note_vain(tensor, call, frame)
             return
         self.of_leaves += 1
         self._leaves[tensor] = True
@@ -83,8 +83,8 @@ class Reads:
         """Whether a call failed because this tensor is not in the graph it went through."""
         return tensor in self._wanted
 
-    def _note_vain(self, tensor: torch.Tensor, seen: Seen, frame: FrameType) -> None:
-        site = seen.places.site(seen.place)
+    def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
+        site = call.places.site(call.place)
         paths = self._recorder.sources.operands(site) if site is not None else []
         # Also the local variables, in case the expression's own names were bound since.
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
@@ -97,7 +97,7 @@ class Reads:
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
         shape = shape_of(tensor)
-        read = VainRead(name, TensorRef(tensor), torch_name(node), made, shape, wanted)
+        read = NonLeafGradRead(name, TensorRef(tensor), torch_name(node), made, shape, wanted)
         self.vain.setdefault((made, name), read)
 
 

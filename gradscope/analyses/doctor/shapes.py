@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
 """Places that are remembered."""
@@ -52,18 +52,18 @@ class Broadcasts:
     def __init__(self) -> None:
         self.known: dict[int, tuple[str, tuple[Shape, Shape], Shape]] = {}
 
-    def note(self, seen: Seen) -> None:
+    def note(self, call: TorchCall) -> None:
         """Look at one call that made a node, of a function in :data:`WATCHED`."""
-        if len(seen.operands) < 2:
+        if len(call.operands) < 2:
             return
-        first, second = seen.operands[0].shape, seen.operands[1].shape
+        first, second = call.operands[0].shape, call.operands[1].shape
         if first == second or not first or not second:
             return
         result = _broadcast(first, second)
-        if result in (first, second) or seen.place in self.known or len(self.known) >= MAX_PLACES:
+        if result in (first, second) or call.place in self.known or len(self.known) >= MAX_PLACES:
             return
         shapes = (tuple(first), tuple(second))
-        self.known[seen.place] = (seen.function, shapes, tuple(result))
+        self.known[call.place] = (call.function, shapes, tuple(result))
 
 
 def _broadcast(first: Shape, second: Shape) -> Shape:

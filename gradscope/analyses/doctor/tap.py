@@ -17,20 +17,20 @@ from gradscope.analyses.doctor.alterations import Alterations
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.kept import Kept
+from gradscope.analyses.doctor.growing_containers import GrowingContainers
 from gradscope.analyses.doctor.kinds import Kind, Sort, kind_of
-from gradscope.analyses.doctor.learners import Learners
 from gradscope.analyses.doctor.loops import Carries
 from gradscope.analyses.doctor.parameters import Parameters
 from gradscope.analyses.doctor.reads import Reads
 from gradscope.analyses.doctor.shapes import WATCHED, Broadcasts
-from gradscope.analyses.doctor.values import Values
+from gradscope.analyses.doctor.tracked_parameters import TrackedParameters
+from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
 from gradscope.recording.recorder import BackwardHandler, Recorder, is_traced
 from gradscope.recording.source import Sources
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _CLIPPING = torch.nn.utils.clip_grad.__file__
@@ -39,7 +39,7 @@ MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
 
 
-class Tap(Recorder):
+class DoctorRecorder(Recorder):
     """A recorder that also shows each call to the doctor.
 
     While ``light`` only what is new is looked at closely; ``has_news``: since the last backward
@@ -61,12 +61,12 @@ class Tap(Recorder):
         super().__init__(sources, on_backward, keep=0)
         self.light = False
         self.has_news = False
-        self.values_seen = Values()
+        self.values_seen = NonFiniteValues()
         self.cuts = Cuts()
         self.broadcasts = Broadcasts()
         self.carries = Carries(self)
-        self.kept = Kept()
-        self.learners = Learners(self)
+        self.kept = GrowingContainers()
+        self.learners = TrackedParameters(self)
         self.reads = Reads(self)
         self.parameters = Parameters(self.cuts.note_rewrapped, self.aside)
         self.alterations = Alterations()
@@ -139,7 +139,7 @@ class Tap(Recorder):
         if before == after and args and out is args[0]:
             return out
         if before == after or not self._note_ordinary(kind, (before, after), out, frame):
-            self._note(Seen(func, args, kwargs, (before, after), out, frame, self.places))
+            self._note(TorchCall(func, args, kwargs, (before, after), out, frame, self.places))
         return out
 
     def _note_ordinary(self, kind: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> bool:
@@ -186,77 +186,77 @@ class Tap(Recorder):
             self._on_refused(error, args, self.places.user_frame(frame) or frame)
             raise
 
-    def _remember(self, seen: Seen) -> None:
+    def _remember(self, call: TorchCall) -> None:
         # `apply` is one kind for all Functions: their classes may come and go.
-        func = getattr(seen.func, "__func__", seen.func)
+        func = getattr(call.func, "__func__", call.func)
         kind = self._kinds.get(func) or self._new_kind(func)
-        seen.function = kind.name
-        if seen.place not in kind.places:
+        call.function = kind.name
+        if call.place not in kind.places:
             self.light, self.has_news = False, True
-        if self.light and kind.is_brief and not self.events.changes(seen.func, seen.kwargs):
-            self._remember_known(seen)
+        if self.light and kind.is_brief and not self.events.changes(call.func, call.kwargs):
+            self._remember_known(call)
             return
-        super()._remember(seen)
+        super()._remember(call)
         if kind.sort != "event":
-            self._show(seen, kind.sort)
-        kind.places.add(seen.place)
+            self._show(call, kind.sort)
+        kind.places.add(call.place)
 
-    def _remember_known(self, seen: Seen) -> None:
+    def _remember_known(self, call: TorchCall) -> None:
         """A call as many were before it: where it was, and whether its result is finite."""
-        if seen.in_graph:
-            self._spans.add(*seen.made, seen.place)
+        if call.in_graph:
+            self._spans.add(*call.sequence_range, call.place)
         else:
             self.events.note_result(
-                seen.func, seen.args, seen.out, lambda: self.places.site(seen.place)
+                call.func, call.args, call.out, lambda: self.places.site(call.place)
             )
-        if not self._is_inside(seen):
-            self.values_seen.note(seen)
+        if not self._is_inside(call):
+            self.values_seen.note(call)
 
-    def _is_inside(self, seen: Seen) -> bool:
+    def _is_inside(self, call: TorchCall) -> bool:
         """Whether a call is made by a custom Function, and is not that Function's own."""
-        return len(self._functions) > (seen.function == "apply")
+        return len(self._functions) > (call.function == "apply")
 
-    def _show(self, seen: Seen, sort: Sort) -> None:
-        is_inside = self._is_inside(seen)
-        is_function = seen.function == "apply" and bool(self._functions)
+    def _show(self, call: TorchCall, sort: Sort) -> None:
+        is_inside = self._is_inside(call)
+        is_function = call.function == "apply" and bool(self._functions)
         if is_function:
-            seen.function = self._functions[-1].__name__
-            if not any(map(requires_grad, seen.results)):
+            call.function = self._functions[-1].__name__
+            if not any(map(requires_grad, call.results)):
                 # torch makes its node before it knows that nobody needs it.
-                seen.made = (seen.made[1], seen.made[1])
+                call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
-            self.learners.note_use(seen)
-            self.cuts.note_inside(seen.operands)
+            self.learners.note_use(call)
+            self.cuts.note_inside(call.operands)
         elif sort == "data":
-            self.cuts.note_data_set(seen)
+            self.cuts.note_data_set(call)
         elif sort == "switch":
-            self.cuts.note_switch(seen.args[0] if seen.args else True, seen.place)
+            self.cuts.note_switch(call.args[0] if call.args else True, call.place)
         elif sort == "grad":
-            self.reads.note(seen)
+            self.reads.note(call)
         elif sort == "hook":
-            self.alterations.note_hook(seen)
+            self.alterations.note_hook(call)
         else:
-            self._note_call(seen, is_function)
+            self._note_call(call, is_function)
 
-    def _note_call(self, seen: Seen, is_function: bool) -> None:
-        in_place = self.events.changes(seen.func, seen.kwargs)
-        if seen.function == "batch_norm" and seen.kwargs.get("training"):
-            self.changes.note_statistics(seen)
+    def _note_call(self, call: TorchCall, is_function: bool) -> None:
+        in_place = self.events.changes(call.func, call.kwargs)
+        if call.function == "batch_norm" and call.kwargs.get("training"):
+            self.changes.note_statistics(call)
         if in_place:
-            self.changes.note(seen)
-            self.alterations.note_clip(seen)
+            self.changes.note(call)
+            self.alterations.note_clip(call)
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
-        if seen.in_graph or (self.modules.is_running and not in_place):
-            self.learners.note_use(seen)
-        self.values_seen.note(seen)
-        if seen.in_graph:
-            self.carries.note(seen)
-            if seen.function in WATCHED:
-                self.broadcasts.note(seen)
+        if call.in_graph or (self.modules.is_running and not in_place):
+            self.learners.note_use(call)
+        self.values_seen.note(call)
+        if call.in_graph:
+            self.carries.note(call)
+            if call.function in WATCHED:
+                self.broadcasts.note(call)
         if not is_function:
-            self.cuts.note(seen)
+            self.cuts.note(call)
             return
-        self.cuts.note_function(seen)
-        if seen.in_graph:
-            last = seen.made[1] - 1
-            self.derivatives.note(self._functions[-1], seen.args, seen.place, last)
+        self.cuts.note_function(call)
+        if call.in_graph:
+            last = call.sequence_range[1] - 1
+            self.derivatives.note(self._functions[-1], call.args, call.place, last)

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.case import Case, Names, Origins, owners_of
+from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, owners_of
 from gradscope.analyses.doctor.observed import with_counts
-from gradscope.analyses.doctor.tap import Tap
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.errors import CaptureError, NoGraph, SeedError
@@ -25,7 +25,9 @@ from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.names import ModuleNames, Scopes
 
 
-def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> Case:
+def final_case(
+    tap: DoctorRecorder, scopes: Scopes, value: object, error: BaseException | None
+) -> CapturedCall:
     """The case of a program that ended without one.
 
     Raises:
@@ -50,7 +52,7 @@ def final_case(tap: Tap, scopes: Scopes, value: object, error: BaseException | N
     tap.cuts.mark(sequences, [root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, tap.modules)
-    return Case(
+    return CapturedCall(
         graph=with_counts(tap, report.graph, sequences),
         origins=Origins(report.graph.origins, tap.sources, tap.places),
         names=Names(scopes, modules),
@@ -70,7 +72,9 @@ def _numbered(leaves: list[torch.Tensor | None]) -> TensorTable[int]:
     return numbers
 
 
-def _root(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) -> tuple[Any, str]:
+def _root(
+    tap: DoctorRecorder, scopes: Scopes, value: object, error: BaseException | None
+) -> tuple[Any, str]:
     if error is not None:
         last = last_made(tap)
         note = f"the program ended with {type(error).__name__} before any backward call"
@@ -88,7 +92,7 @@ def _root(tap: Tap, scopes: Scopes, value: object, error: BaseException | None) 
     return root, f"{who} never called backward; this is the graph of the result that it left"
 
 
-def _nothing(tap: Tap) -> NoGraph:
+def _nothing(tap: DoctorRecorder) -> NoGraph:
     """Why there is nothing to examine, and what to do."""
     if tap.elsewhere:
         return NoGraph(
@@ -105,9 +109,9 @@ def _nothing(tap: Tap) -> NoGraph:
     )
 
 
-def _empty_case(tap: Tap, scopes: Scopes, note: str) -> Case:
+def _empty_case(tap: DoctorRecorder, scopes: Scopes, note: str) -> CapturedCall:
     modules = ModuleNames(scopes, tap.modules)
-    return Case(
+    return CapturedCall(
         graph=Graph((), (), (), ()),
         origins=Origins((), tap.sources, tap.places),
         names=Names(scopes, modules),

@@ -15,7 +15,7 @@ import torch
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.summary import readable, reducible
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_PLAIN = 2_000
 """Results without history that are checked between two backward calls."""
@@ -51,7 +51,7 @@ Counts = tuple[int, int]
 
 
 @dataclass
-class Taken:
+class NonFiniteOperand:
     """An operand without history that held NaN or infinity when a call in the graph took it."""
 
     sequence: int
@@ -63,14 +63,14 @@ class Taken:
 
 
 @dataclass
-class Values:
+class NonFiniteValues:
     """What is known of non-finite values since the last backward call.
 
     ``half``: some result was float16.
     """
 
     counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[NonFiniteOperand] = field(default_factory=list)
     half: bool = False
     _plain: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_KEPT))
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
@@ -93,20 +93,20 @@ class Values:
             self._fine.add(sequence)
         return True
 
-    def note(self, seen: Seen) -> None:
+    def note(self, call: TorchCall) -> None:
         """Check the results of a call."""
-        if self.is_clean and _passes(seen):
+        if self.is_clean and _passes(call):
             return
-        for out in seen.results[:MAX_TENSORS]:
+        for out in call.results[:MAX_TENSORS]:
             dtype = out.dtype
             if not (dtype.is_floating_point or dtype.is_complex):
                 continue
             if not requires_grad(out):
                 if self._left > 0:
-                    self._note_plain(seen, out)
-            elif seen.in_graph:
+                    self._note_plain(call, out)
+            elif call.in_graph:
                 self.half |= dtype is torch.float16
-                self._note_made(seen, out)
+                self._note_made(call, out)
 
     def resolve(self) -> None:
         """Read what waits on other devices; one wait in all."""
@@ -128,7 +128,7 @@ class Values:
         self._left = MAX_PLAIN
         self._plain.forget_dead()
 
-    def _note_made(self, seen: Seen, out: torch.Tensor) -> None:
+    def _note_made(self, call: TorchCall, out: torch.Tensor) -> None:
         # A view holds what was checked when it was made; it matters only on the way of a NaN.
         if out._is_view() and not self.counts:
             return
@@ -137,13 +137,13 @@ class Values:
             return
         counts = count(out)
         if counts is None and len(self._fine) < MAX_FINE:
-            self._fine.add(seen.made[1] - 1)
+            self._fine.add(call.sequence_range[1] - 1)
         node = grad_fn_of(out)
         if counts is None or node is None or len(self.counts) >= MAX_KEPT:
             return
         sequence = node._sequence_nr()
         self.counts[sequence, out.output_nr] = counts
-        self._note_operands(seen, sequence)
+        self._note_operands(call, sequence)
 
     def _wait(self, out: torch.Tensor) -> None:
         made = grad_fn_of(out) if readable(out) else None
@@ -152,20 +152,22 @@ class Values:
             total = reducible(out.detach()).sum().abs()
             self._waiting.append((sequence, out.output_nr, total))
 
-    def _note_operands(self, seen: Seen, sequence: int) -> None:
-        for tensor in seen.operands:
+    def _note_operands(self, call: TorchCall, sequence: int) -> None:
+        for tensor in call.operands:
             counts = count(tensor) if tensor.is_floating_point() else None
             if counts is not None and grad_fn_of(tensor) is None:
-                self._take(tensor, counts, sequence, seen.place)
+                self._take(tensor, counts, sequence, call.place)
             elif counts is not None:
-                self._look_behind(tensor, counts, seen.place)
+                self._look_behind(tensor, counts, call.place)
 
     def _take(self, tensor: torch.Tensor, counts: Counts, sequence: int, place: int) -> None:
         if len(self.taken) < MAX_KEPT:
             source = self._source(tensor)
             made = -1 if source is None else source
             reference = TensorRef(tensor)
-            self.taken.append(Taken(sequence, place, reference, made, counts, tensor.numel()))
+            self.taken.append(
+                NonFiniteOperand(sequence, place, reference, made, counts, tensor.numel())
+            )
 
     def _look_behind(self, tensor: torch.Tensor, counts: Counts, place: int) -> None:
         """An operand may have come through functions that only pass things on: from where?"""
@@ -186,13 +188,13 @@ class Values:
                 return
             node, output = behind[0]
 
-    def _note_plain(self, seen: Seen, out: torch.Tensor) -> None:
-        source = self._first_source(seen.operands[:MAX_TENSORS]) if self._plain else None
+    def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:
+        source = self._first_source(call.operands[:MAX_TENSORS]) if self._plain else None
         if source is None and out._is_view():
             return
         self._left -= 1
         if count(out) is not None:
-            self._plain[out] = seen.place if source is None else source
+            self._plain[out] = call.place if source is None else source
 
     def _first_source(self, operands: list[torch.Tensor]) -> int | None:
         return next((found for found in map(self._source, operands) if found is not None), None)
@@ -206,15 +208,15 @@ class Values:
         return None
 
 
-def _passes(seen: Seen) -> bool:
+def _passes(call: TorchCall) -> bool:
     """Whether the result of a call is finite where its operands are."""
-    if seen.function in PASSING:
+    if call.function in PASSING:
         return True
-    factor = seen.args[1] if len(seen.args) == 2 else None
+    factor = call.args[1] if len(call.args) == 2 else None
     if not isinstance(factor, (int, float)):
         return False
-    divides = seen.function in _DIVISIONS and abs(factor) >= 1
-    return divides or (seen.function in _PRODUCTS and abs(factor) <= 1)
+    divides = call.function in _DIVISIONS and abs(factor) >= 1
+    return divides or (call.function in _PRODUCTS and abs(factor) <= 1)
 
 
 def count(tensor: torch.Tensor) -> Counts | None:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gradscope.analyses.doctor import observed
-from gradscope.analyses.doctor.case import Case, Names, Origins, loose_modules, owners_of
+from gradscope.analyses.doctor.captured_call import (
+    CapturedCall,
+    Names,
+    Origins,
+    loose_modules,
+    owners_of,
+)
 from gradscope.analyses.doctor.changes import KnownChange
+from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.saved_values import freed_slots
-from gradscope.analyses.doctor.tap import Tap
-from gradscope.analyses.doctor.watch import Watch
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.escaping import message
 from gradscope.model.observations import Activity, Mismatch
 from gradscope.recording.names import Scopes
@@ -25,7 +31,7 @@ class Before:
     mismatches: list[Mismatch] = field(default_factory=list)
 
 
-def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
+def watched_case(tap: DoctorRecorder, watch: FullCapture, before: Before) -> CapturedCall:
     """Everything about one call and its graph, as plain data."""
     scopes = Scopes.of_frames(frames_from(watch.call.frame, tap.places))
     assembler, graph = watch.described(scopes)
@@ -42,7 +48,7 @@ def watched_case(tap: Tap, watch: Watch, before: Before) -> Case:
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(tap, origins))
     met = ((module, modules.path(place)) for module, place in tap.modules.met())
-    return Case(
+    return CapturedCall(
         graph=observed.with_counts(tap, graph, watch.sequences),
         origins=origins,
         names=names,

@@ -12,7 +12,7 @@ from gradscope.analyses.explain.request import Explain
 from gradscope.autograd.tensors import grad_fn_of, is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
 from gradscope.graphing.roots import named_tensor, without_history
-from gradscope.graphing.study import Live
+from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Graph
 
 SMALL_GRAPH = 40
@@ -28,7 +28,7 @@ class NoSuchLeaf(CaptureError):
     """--leaf or --node names nothing that backward reaches."""
 
 
-def chosen_leaves(live: Live, asked: Explain) -> list[int]:
+def chosen_leaves(live: LiveGraph, asked: Explain) -> list[int]:
     """The leaves to explain, by their indices in the graph's table.
 
     Raises:
@@ -74,7 +74,7 @@ def _farthest(graph: Graph) -> int:
     return max(range(len(graph.leaves)), key=lambda leaf: depth[graph.leaves[leaf].node])
 
 
-def _named(live: Live, name: str) -> int:
+def _named(live: LiveGraph, name: str) -> int:
     graph = live.probe.graph
     for index, leaf in enumerate(graph.leaves):
         if name in leaf.names or name == f"#{leaf.node}":
@@ -82,7 +82,7 @@ def _named(live: Live, name: str) -> int:
     raise _absent(live, name)
 
 
-def _absent(live: Live, name: str) -> NoSuchLeaf:
+def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
     """Why there is no leaf of this name: no such tensor, no leaf, or nothing leads to it."""
     graph = live.probe.graph
     tensor = named_tensor(name, live.scopes)
@@ -109,7 +109,7 @@ def _absent(live: Live, name: str) -> NoSuchLeaf:
     )
 
 
-def _cut_off(live: Live, name: str) -> str:
+def _cut_off(live: LiveGraph, name: str) -> str:
     """The line that cut a leaf off: one that names it, or the only one that cut anything."""
     sources = live.recorder.sources
     origins = list(dict.fromkeys(map(sources.origin, live.recorder.events.cuts())))
@@ -122,7 +122,7 @@ def _cut_off(live: Live, name: str) -> str:
     return f"`{expression}` ({found[0].file}:{found[0].line})"
 
 
-def _nearest(live: Live, name: str) -> str:
+def _nearest(live: LiveGraph, name: str) -> str:
     names = [one for leaf in live.probe.graph.leaves for one in leaf.names]
     names += [
         variable

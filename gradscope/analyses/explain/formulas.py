@@ -15,30 +15,30 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.model.explanation import Formula, Rule
+from gradscope.model.explanation import DerivativeRule, Formula
 from gradscope.model.plain import Struct
 
 LAYOUT = 1
 """Version of the kept table."""
 
 
-class Entry(Struct, frozen=True):
+class FormulaEntry(Struct, frozen=True):
     """The rule of a node class, and the arguments its input slots stand for in order; an argument
     in ``lists`` is a list of tensors and takes several slots."""
 
-    rule: Rule
+    rule: DerivativeRule
     arguments: tuple[str, ...]
     lists: tuple[str, ...] = ()
 
 
-class Table(Struct, frozen=True):
+class FormulaTable(Struct, frozen=True):
     """All formulas of one torch; ``missing`` says why there are none."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, FormulaEntry]
     missing: str = ""
 
 
-def formulas(cache: str) -> Table:
+def formulas(cache: str) -> FormulaTable:
     """The formulas of the torch that is installed.
 
     Args:
@@ -51,7 +51,7 @@ def formulas(cache: str) -> Table:
     try:
         table = _load()
     except Exception as error:  # whatever torchgen of another torch may stumble over
-        return Table({}, f"torch's derivatives.yaml could not be read: {_reason(error)}")
+        return FormulaTable({}, f"torch's derivatives.yaml could not be read: {_reason(error)}")
     if path is not None:
         _keep(path, msgspec.json.encode(table))
     return table
@@ -63,9 +63,9 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _read(path: Path) -> Table | None:
+def _read(path: Path) -> FormulaTable | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Table)
+        return msgspec.json.decode(path.read_bytes(), type=FormulaTable)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -82,7 +82,7 @@ def _keep(path: Path, data: bytes) -> None:
             beside.unlink(missing_ok=True)
 
 
-def _load() -> Table:
+def _load() -> FormulaTable:
     import torchgen
     from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
@@ -94,17 +94,17 @@ def _load() -> Table:
         str(native / "tags.yaml"),
     )
     found = (info for by_key in infos.values() for info in by_key.values())
-    return Table({info.op: _entry(info) for info in found if info.op})
+    return FormulaTable({info.op: _entry(info) for info in found if info.op})
 
 
-def _entry(info: Any) -> Entry:
+def _entry(info: Any) -> FormulaEntry:
     arguments = [(one.name, str(one.type)) for one in info.args_with_derivatives]
     written = [Formula(tuple(one.var_names), one.original_formula) for one in info.derivatives]
     # In the order in which the function takes them, not in that of the file.
     order = [name for name, _ in arguments]
     written.sort(key=lambda one: min(order.index(name) for name in one.arguments))
-    return Entry(
-        Rule(info.op, str(info.func.func), tuple(written)),
+    return FormulaEntry(
+        DerivativeRule(info.op, str(info.func.func), tuple(written)),
         tuple(order),
         tuple(name for name, kind in arguments if "List" in kind),
     )

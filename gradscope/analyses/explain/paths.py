@@ -54,7 +54,7 @@ def counts(graph: Graph, started: Sequence[Place]) -> list[int]:
     return found
 
 
-class Follower:
+class PathFollower:
     """Follows the paths through a part of a graph.
 
     Args:
@@ -114,7 +114,7 @@ def ways(
     numbers = counts(graph, [place for place, _ in seeds])
     counted = {leaf: digits(numbers[graph.leaves[leaf].node]) for leaf in leaves}
     try:
-        followed = Follower(puller, seeds, through).follow()
+        followed = PathFollower(puller, seeds, through).follow()
         totals = puller.sweep(_summed(seeds), through)
     except CannotCall as error:
         return tuple(Ways(leaf, counted[leaf], why=str(error)) for leaf in leaves)

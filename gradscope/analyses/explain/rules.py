@@ -9,10 +9,10 @@ from typing import Any
 
 from torch.autograd.function import BackwardCFunction
 
-from gradscope.analyses.explain.formulas import Table
+from gradscope.analyses.explain.formulas import FormulaTable
 from gradscope.analyses.explain.pull import backward_code
 from gradscope.autograd.nodes import op_name, slots_of
-from gradscope.model.explanation import Listing, Rule
+from gradscope.model.explanation import DerivativeRule, Listing
 from gradscope.model.plain import Number, number
 from gradscope.recording.source import Sources
 
@@ -38,11 +38,11 @@ class Rules:
         sources: finds the text of the program's code.
     """
 
-    def __init__(self, table: Table, sources: Sources) -> None:
+    def __init__(self, table: FormulaTable, sources: Sources) -> None:
         self._table = table
         self._sources = sources
         self._numbers: dict[str, int] = {}
-        self.rules: list[Rule] = []
+        self.rules: list[DerivativeRule] = []
 
     def number(self, node: Any) -> int:
         """The index of the rule of a live node."""
@@ -77,17 +77,21 @@ class Rules:
         name = self._sources.display_name(code.co_filename)
         return Listing(name, first, tuple(lines[:MOST_LINES])) if lines else None
 
-    def _rule(self, op: str, node: Any) -> Rule:
+    def _rule(self, op: str, node: Any) -> DerivativeRule:
         if isinstance(node, BackwardCFunction):
-            return Rule(op, why="an autograd.Function: its own backward computes the gradients")
+            return DerivativeRule(
+                op, why="an autograd.Function: its own backward computes the gradients"
+            )
         entry = self._table.entries.get(op)
         if entry is not None:
             return entry.rule
         if op in BY_HAND:
-            return Rule(op, why=f"written by hand in torch's C++: {BY_HAND[op]}")
+            return DerivativeRule(op, why=f"written by hand in torch's C++: {BY_HAND[op]}")
         if self._table.missing:
-            return Rule(op, why=self._table.missing)
-        return Rule(op, why="not in torch's derivatives.yaml, so its formula is not known here")
+            return DerivativeRule(op, why=self._table.missing)
+        return DerivativeRule(
+            op, why="not in torch's derivatives.yaml, so its formula is not known here"
+        )
 
 
 def constants(node: Any) -> tuple[tuple[str, Number], ...]:

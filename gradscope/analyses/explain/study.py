@@ -24,15 +24,15 @@ from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
 from gradscope.graphing.probe import given
-from gradscope.graphing.study import Live
-from gradscope.model.explanation import Explanation, Step, Ways
+from gradscope.graphing.study import LiveGraph
+from gradscope.model.explanation import ChainStep, Explanation, Ways
 from gradscope.model.report import Graph
 
 MOST_STEPS = 2_000
 """Steps explained at most."""
 
 
-def study(live: Live, asked: Explain) -> Explanation:
+def study(live: LiveGraph, asked: Explain) -> Explanation:
     """Explain what was asked for.
 
     Raises:
@@ -45,7 +45,7 @@ def study(live: Live, asked: Explain) -> Explanation:
 
 @dataclass
 class _Study:
-    live: Live
+    live: LiveGraph
     asked: Explain
 
     def __post_init__(self) -> None:
@@ -110,9 +110,9 @@ class _Study:
         on_path = {self.graph.edges[edge].source for edge in edges}
         return [node for node in nodes if node in on_path][:MOST_STEPS] or nodes[:SMALL_GRAPH]
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int) -> ChainStep:
         node = self.live.probe.walked.nodes[number]
-        step = Step(
+        step = ChainStep(
             node=number,
             rule=self.rules.number(node),
             arguments=self.rules.arguments(node),

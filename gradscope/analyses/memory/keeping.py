@@ -7,14 +7,14 @@ from collections.abc import Callable
 import msgspec
 import torch
 
-from gradscope.analyses.memory.ledger import Entry, Ledger, key_of
+from gradscope.analyses.memory.ledger import Ledger, StorageEntry, key_of
 from gradscope.analyses.memory.owners import leaf_tensors, owners
 from gradscope.analyses.memory.peak import Peaks, awaited
 from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.analyses.memory.twins import Candidate, twins
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.saved import (
-    Slot,
+    SavedSlot,
     attributes,
     checkpoint_inputs,
     is_closed,
@@ -25,11 +25,11 @@ from gradscope.autograd.saved import (
 from gradscope.autograd.summary import name_of, shape_of
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
-from gradscope.graphing.study import Live
-from gradscope.model.memory import Hidden, Holding, Kept, Memory, Twin
+from gradscope.graphing.study import LiveGraph
+from gradscope.model.memory import Hidden, Holding, KeptStorage, Memory, Twin
 
 
-def study(live: Live, _asked: MemoryStudy) -> Memory:
+def study(live: LiveGraph, _asked: MemoryStudy) -> Memory:
     """What autograd keeps alive for the graph, counted by unique storage.
 
     Raises:
@@ -42,7 +42,7 @@ def study(live: Live, _asked: MemoryStudy) -> Memory:
         return _counted(live)
 
 
-def _counted(live: Live) -> Memory:
+def _counted(live: LiveGraph) -> Memory:
     count = _Count(live)
     count.take_all()
     if count.freed and not count.entries():
@@ -68,13 +68,13 @@ def follow(answer: Memory) -> Callable[[], Memory] | None:
 class _Count:
     """One pass over the nodes of a graph."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveGraph) -> None:
         self._nodes = live.probe.walked.nodes
         self._ledger = Ledger()
         self.hidden: list[Hidden] = []
         self.freed: list[int] = []
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StorageEntry]:
         return self._ledger.entries()
 
     def take_all(self) -> None:
@@ -93,7 +93,7 @@ class _Count:
             for name, tensor in attributes(self._nodes[number]):
                 self._add(tensor, "attribute", (number, name))
 
-    def _take(self, number: int, slot: Slot) -> None:
+    def _take(self, number: int, slot: SavedSlot) -> None:
         if slot.freed:
             return
         if slot.hook is None:
@@ -114,8 +114,8 @@ class _Count:
             self.hidden.append(Hidden(*holder, reason))
 
 
-def _kept(entry: Entry, owned: Holding | None, name: str) -> Kept:
-    return Kept(
+def _kept(entry: StorageEntry, owned: Holding | None, name: str) -> KeptStorage:
+    return KeptStorage(
         bytes=entry.bytes,
         used=entry.used,
         shape=shape_of(entry.tensor),
@@ -127,7 +127,7 @@ def _kept(entry: Entry, owned: Holding | None, name: str) -> Kept:
     )
 
 
-def _twins(live: Live, entries: list[Entry]) -> tuple[Twin, ...]:
+def _twins(live: LiveGraph, entries: list[StorageEntry]) -> tuple[Twin, ...]:
     """Copies among what is kept, and of leaves: the cast of a weight is kept, the weight is not."""
     candidates = [Candidate(number, entry.tensor) for number, entry in enumerate(entries)]
     known = {key_of(entry.storage) for entry in entries}
@@ -141,7 +141,7 @@ def _twins(live: Live, entries: list[Entry]) -> tuple[Twin, ...]:
     )
 
 
-def _freed(live: Live, number: int) -> CaptureError:
+def _freed(live: LiveGraph, number: int) -> CaptureError:
     node = live.probe.walked.nodes[number]
     site = live.recorder.freed.by(node._sequence_nr())
     by = where(site, live.recorder) if site else "an earlier backward call"

@@ -21,7 +21,7 @@ _LOWER = {
 
 
 @dataclass
-class Entry:
+class StorageEntry:
     """A storage, the largest tensor seen in it, and who holds it."""
 
     storage: torch.UntypedStorage
@@ -56,7 +56,7 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, StorageEntry] = {}
 
     def add(self, tensor: torch.Tensor, holding: Holding, holder: tuple[int, str]) -> str:
         """Write down who holds a tensor; returns why it cannot be counted, or ""."""
@@ -65,11 +65,11 @@ class Ledger:
         parts, reason = dense_parts(tensor)
         for part in parts:
             storage = part.untyped_storage()
-            entry = self._entries.setdefault(key_of(storage), Entry(storage, part, holding))
+            entry = self._entries.setdefault(key_of(storage), StorageEntry(storage, part, holding))
             entry.add(part, holder)
         return reason
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StorageEntry]:
         """Every storage, the largest first."""
         return sorted(self._entries.values(), key=lambda entry: -entry.bytes)
 

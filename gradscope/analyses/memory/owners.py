@@ -10,12 +10,12 @@ from torch import nn
 
 from gradscope.analyses.memory.ledger import key_of
 from gradscope.autograd.tensors import dense_parts, has_storage, requires_grad
-from gradscope.graphing.study import Live
+from gradscope.graphing.study import LiveGraph
 from gradscope.model.memory import Holding
 from gradscope.recording.names import ModuleNames
 
 
-def owners(live: Live) -> dict[int, tuple[Holding, str]]:
+def owners(live: LiveGraph) -> dict[int, tuple[Holding, str]]:
     """For every storage that would be there without autograd: what it is, and its name."""
     found: dict[int, tuple[Holding, str]] = {}
     for holding, name, tensor in _owned(live):
@@ -24,7 +24,7 @@ def owners(live: Live) -> dict[int, tuple[Holding, str]]:
     return found
 
 
-def leaf_tensors(live: Live) -> Iterator[tuple[int, torch.Tensor]]:
+def leaf_tensors(live: LiveGraph) -> Iterator[tuple[int, torch.Tensor]]:
     """The tensors of the graph's leaves with their positions, those with memory of their own."""
     for position, leaf in enumerate(live.probe.graph.leaves):
         node: Any = live.probe.walked.nodes[leaf.node]
@@ -32,7 +32,7 @@ def leaf_tensors(live: Live) -> Iterator[tuple[int, torch.Tensor]]:
             yield position, node.variable
 
 
-def _owned(live: Live) -> Iterator[tuple[Holding, str, torch.Tensor]]:
+def _owned(live: LiveGraph) -> Iterator[tuple[Holding, str, torch.Tensor]]:
     graph, nodes = live.probe.graph, live.probe.walked.nodes
     for leaf in graph.leaves:
         node: Any = nodes[leaf.node]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gradscope.escaping import one_line, visible
-from gradscope.model.checks import CallCheck, Checks, Comparison, LeafCheck, Verdict
+from gradscope.model.checks import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph, Report
 from gradscope.render.options import Options
@@ -144,7 +144,7 @@ class _Text:
         if call.reason:
             yield from self._wrapped(visible(call.reason), indent=4)
 
-    def _compared(self, one: Comparison | None) -> list[Cell]:
+    def _compared(self, one: GradientComparison | None) -> list[Cell]:
         if one is None:
             return [_NOTHING] * 5
         name = visible(one_line(one.name)) or f"input {one.input}"
@@ -255,7 +255,7 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
     return ", ".join(f"{found[verdict]:,} {verdict}" for verdict in INKS if found[verdict])
 
 
-def _error(one: Comparison) -> float:
+def _error(one: GradientComparison) -> float:
     error = 0.0 if one.error is None else float(one.error)
     return math.inf if math.isnan(error) else error
 

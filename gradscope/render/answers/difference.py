@@ -7,10 +7,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gradscope.analyses.diff import Comparison, LeafDifference, Place, Side
+from gradscope.analyses.diff import Comparison, LeafDifference, NodePlace, Side
 from gradscope.analyses.diff.comparison import Distance
 from gradscope.escaping import one_line, visible
-from gradscope.render.answers.difference_words import SIGNS, Words
+from gradscope.render.answers.difference_words import SIGNS, DifferenceWords
 from gradscope.render.answers.holdings import folded
 from gradscope.render.drawing.overlay import apart
 from gradscope.render.options import Options
@@ -34,7 +34,7 @@ class _Text:
         self.most = options.top or ROWS
         self.glyphs = UNICODE if options.unicode else ASCII
         self.paint = painter() if options.color else plain
-        self.words = Words(comparison)
+        self.words = DifferenceWords(comparison)
 
     def lines(self) -> Iterator[str]:
         """Both sides, the answer, the first difference, the tables."""
@@ -76,7 +76,7 @@ class _Text:
     def _changes(self) -> Iterator[str]:
         groups: dict[tuple[str, ...], list[str]] = {}
         for change in self.found.changes:
-            place = change.a or change.b or Place(0, "")
+            place = change.a or change.b or NodePlace(0, "")
             key = (
                 change.detail or SIGNS[change.what],
                 visible(place.op),

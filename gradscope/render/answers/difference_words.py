@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.analyses.diff import Change, Comparison, Place
+from gradscope.analyses.diff import Comparison, GraphDifference, NodePlace
 from gradscope.analyses.diff.comparison import Distance
 from gradscope.escaping import one_line, visible
 from gradscope.render.words import numbers
@@ -24,14 +24,14 @@ LONGEST = 60
 """Characters of an expression in a sentence."""
 
 
-class Words:
+class DifferenceWords:
     """Says what a comparison found; every foreign text is made visible."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.found = comparison
         self._files = short_files(_all_files(comparison))
 
-    def source(self, place: Place) -> str:
+    def source(self, place: NodePlace) -> str:
         """``model.py:7``, or ""."""
         return f"{self._files[place.file]}:{place.line}" if place.file else ""
 
@@ -101,7 +101,7 @@ class Words:
             lead = "and then " if found.changes or values else ""
             yield f"{lead}{words}{self._name(first.target)}"
 
-    def _sentences(self, change: Change) -> Iterator[str]:
+    def _sentences(self, change: GraphDifference) -> Iterator[str]:
         what = SIGNS[change.what]
         here = change.a or change.b
         if change.what == "changed":
@@ -118,7 +118,7 @@ class Words:
             if above[0].expression != above[1].expression:
                 yield f"which in B is {self._name(above[1])}"
 
-    def _name(self, place: Place | None) -> str:
+    def _name(self, place: NodePlace | None) -> str:
         if place is None:
             return "nothing"
         words = shorten(visible(one_line(place.expression)), LONGEST, "…")
@@ -128,7 +128,7 @@ class Words:
 
 
 def _all_files(found: Comparison) -> set[str]:
-    places: list[Place | None] = []
+    places: list[NodePlace | None] = []
     for change in found.changes:
         places += [change.a, change.b, *change.above]
     for edge in found.edges:

@@ -10,10 +10,10 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.notation.textbook import SIGNS
 from gradscope.render.answers.explained import Explained
-from gradscope.render.answers.explained_chain import ChainTeller, strongest
-from gradscope.render.answers.explained_step import StepTeller
-from gradscope.render.answers.explained_ways import WayTeller, summary
-from gradscope.render.answers.explained_weights import WeightTeller
+from gradscope.render.answers.explained_chain import ChainWriter, strongest
+from gradscope.render.answers.explained_step import StepWriter
+from gradscope.render.answers.explained_ways import LeafWriter, summary
+from gradscope.render.answers.explained_weights import WeightWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 
@@ -42,14 +42,14 @@ def render(report: Report, options: Options) -> str:
 def _lines(explained: Explained) -> Iterator[str]:
     yield from _head(explained)
     if explained.told.weights is not None and explained.told.node is None:
-        yield from WeightTeller(explained, explained.told.weights).lines()
+        yield from WeightWriter(explained, explained.told.weights).lines()
         yield ""
     steps = list(_steps(explained))
     yield from steps
     if explained.told.ways:
         yield explained.heading("Leaf by leaf: what comes along each path, and the sum")
         for ways in explained.told.ways:
-            yield from WayTeller(explained, ways).lines()
+            yield from LeafWriter(explained, ways).lines()
         yield ""
     if any(rule.formulas for rule in explained.told.rules):
         yield from explained.paragraph(LEGEND, "dim")
@@ -64,7 +64,7 @@ def _steps(explained: Explained) -> Iterator[str]:
     if path is not None and many:
         name = explained.name(explained.graph.leaves[explained.told.ways[0].leaf].node)
         yield explained.heading(f"Step by step along the path that brings most to {name}")
-        teller = ChainTeller(explained, path)
+        teller = ChainWriter(explained, path)
         yield from teller.lines()
         yield explained.heading("every step with its numbers: --all, one of them: --node ID", "dim")
         yield ""
@@ -74,7 +74,7 @@ def _steps(explained: Explained) -> Iterator[str]:
     if explained.told.steps:
         yield explained.heading("Step by step: upstream × local derivative = what is sent on")
         for step in explained.told.steps:
-            yield from StepTeller(explained, step).lines()
+            yield from StepWriter(explained, step).lines()
         yield ""
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from gradscope.errors import ReportError
 from gradscope.escaping import one_line, visible
-from gradscope.model.explanation import Amount, Explanation, Local, Rule, Step
+from gradscope.model.explanation import Amount, ChainStep, DerivativeRule, Explanation, Local
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.derivatives import short
@@ -95,7 +95,7 @@ class Explained:
         """An edge of the graph."""
         return self.graph.edges[number]
 
-    def rule(self, step: Step) -> Rule:
+    def rule(self, step: ChainStep) -> DerivativeRule:
         """The rule of a step's node."""
         return self.told.rules[step.rule]
 

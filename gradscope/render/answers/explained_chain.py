@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Path, Rule
+from gradscope.model.explanation import DerivativeRule, Path
 from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained
 from gradscope.render.words import numbers
@@ -37,7 +37,7 @@ class Stretch:
     call: int | None
 
 
-class ChainTeller:
+class ChainWriter:
     """Tells the strongest path to a leaf."""
 
     def __init__(self, explained: Explained, path: Path) -> None:
@@ -154,7 +154,7 @@ class ChainTeller:
         found = [self.explained.backward.gradients[entry] for entry in row]
         return combine([one for one in found if one.state not in ("none", "not reached")])
 
-    def _rule(self, rule: Rule) -> Iterator[str]:
+    def _rule(self, rule: DerivativeRule) -> Iterator[str]:
         explained = self.explained
         op = visible(rule.op)
         if not rule.formulas:

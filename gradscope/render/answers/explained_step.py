@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Local, Step
+from gradscope.model.explanation import ChainStep, Local
 from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import LABEL, Explained, agree, total
 from gradscope.render.answers.explained_wording import Wording
@@ -26,11 +26,11 @@ BAD = "bold #d0327a"
 
 
 @dataclass
-class StepTeller:
+class StepWriter:
     """Tells one step."""
 
     explained: Explained
-    step: Step
+    step: ChainStep
 
     def __post_init__(self) -> None:
         self.graph = self.explained.graph

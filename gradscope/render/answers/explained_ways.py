@@ -24,7 +24,7 @@ LONGEST_PRODUCT = 4
 """Lines of a product that are still followed; of a longer one the result must do."""
 
 
-class WayTeller:
+class LeafWriter:
     """Tells how one leaf gets its gradient."""
 
     def __init__(self, explained: Explained, ways: Ways) -> None:

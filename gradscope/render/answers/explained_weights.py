@@ -27,7 +27,7 @@ COLUMNS = (
 )
 
 
-class WeightTeller:
+class WeightWriter:
     """Tells what the gradient that was fed in means, and what it does."""
 
     def __init__(self, explained: Explained, weights: Weights) -> None:

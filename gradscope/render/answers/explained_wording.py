@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gradscope.escaping import one_line, visible
-from gradscope.model.explanation import Local, Step
+from gradscope.model.explanation import ChainStep, Local
 from gradscope.model.report import Node
 from gradscope.notation import derivatives as notation
 from gradscope.notation import operands
@@ -31,7 +31,7 @@ class Wording:
     """The words for one step."""
 
     explained: Explained
-    step: Step
+    step: ChainStep
 
     def __post_init__(self) -> None:
         self.graph = self.explained.graph

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gradscope.escaping import one_line, visible
-from gradscope.model.memory import Kept, Memory
+from gradscope.model.memory import KeptStorage, Memory
 from gradscope.model.report import Graph, Node
 from gradscope.render.words.places import short_files
 
@@ -18,7 +18,7 @@ OUTSIDE, UNSEEN = "(outside modules)", "(not seen)"
 
 
 @dataclass
-class Group:
+class HoldingGroup:
     """Storages that share a line, module, op or dtype; each is in one group only."""
 
     label: str
@@ -28,7 +28,7 @@ class Group:
     dtypes: dict[str, int] = field(default_factory=dict)
     modules: set[str] = field(default_factory=set)
 
-    def add(self, one: Kept, module: str) -> None:
+    def add(self, one: KeptStorage, module: str) -> None:
         """Count one storage."""
         self.bytes += one.bytes
         self.count += 1
@@ -48,13 +48,13 @@ class Holdings:
         self.memory = memory
         self._files = short_files({origin.file for origin in graph.origins})
 
-    def activations(self) -> list[Kept]:
+    def activations(self) -> list[KeptStorage]:
         """What there is only for backward."""
         return [one for one in self.memory.kept if one.holding == "activation"]
 
-    def by(self, name: str) -> list[Group]:
+    def by(self, name: str) -> list[HoldingGroup]:
         """The activations by ``line``, ``module``, ``op`` or ``dtype``, the largest first."""
-        key: Callable[[Kept], tuple[str, str]] = {
+        key: Callable[[KeptStorage], tuple[str, str]] = {
             "line": self.line,
             "module": lambda one: (folded(self.module(one)) or OUTSIDE, ""),
             "op": lambda one: (visible(self._first(one).op), ""),
@@ -62,7 +62,7 @@ class Holdings:
         }[name]
         return _grouped((key(one), one, self.module(one)) for one in self.activations())
 
-    def line(self, one: Kept) -> tuple[str, str]:
+    def line(self, one: KeptStorage) -> tuple[str, str]:
         """The expression whose node saved a storage first, and where it stands."""
         origin = self.graph.origin_of(self._first(one))
         if origin is None:
@@ -70,11 +70,11 @@ class Holdings:
         place = f"{self._files[origin.file]}:{origin.line}"
         return visible(one_line(origin.expression)), place
 
-    def module(self, one: Kept) -> str:
+    def module(self, one: KeptStorage) -> str:
         """The module in whose call a storage was saved first."""
         return self.graph.module_of(self._first(one))
 
-    def _first(self, one: Kept) -> Node:
+    def _first(self, one: KeptStorage) -> Node:
         return self.graph.nodes[one.holders[0][0]]
 
 
@@ -83,10 +83,10 @@ def folded(path: str) -> str:
     return visible(re.sub(r"(?<![^.])\d+(?![^.])", "*", path))
 
 
-def _grouped(rows: Iterable[tuple[tuple[str, str], Kept, str]]) -> list[Group]:
-    groups: dict[tuple[str, str], Group] = {}
+def _grouped(rows: Iterable[tuple[tuple[str, str], KeptStorage, str]]) -> list[HoldingGroup]:
+    groups: dict[tuple[str, str], HoldingGroup] = {}
     for (label, place), one, module in rows:
-        groups.setdefault((label, place), Group(label, place)).add(one, module)
+        groups.setdefault((label, place), HoldingGroup(label, place)).add(one, module)
     return sorted(groups.values(), key=lambda group: (-group.bytes, group.label, group.place))
 
 

@@ -12,7 +12,7 @@ from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.memory import Hidden, Memory, Peak
 from gradscope.model.report import Report
-from gradscope.render.answers.holdings import Group, Holdings, listed, share, size
+from gradscope.render.answers.holdings import HoldingGroup, Holdings, listed, share, size
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
@@ -160,7 +160,7 @@ class _Text:
             yield self._line(words, "dim")
 
 
-def _row(group: Group, total: int, name: str) -> list[Cell]:
+def _row(group: HoldingGroup, total: int, name: str) -> list[Cell]:
     dtypes = listed(sorted(group.dtypes, key=lambda dtype: -group.dtypes[dtype]), 2)
     label = group.label
     if name == "module" and len(group.modules) > 1:

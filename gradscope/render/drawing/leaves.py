@@ -13,7 +13,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify import meant
-from gradscope.simplify.reading import Reading
+from gradscope.simplify.reading import ViewGradients
 
 MOST_TERMS = 4
 """Longer sums are shown by their result alone."""
@@ -33,7 +33,9 @@ COLUMNS = (
 class LeafTable:
     """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
-    def __init__(self, scene: Scene, reading: Reading, glyphs: Glyphs, order: list[int]) -> None:
+    def __init__(
+        self, scene: Scene, reading: ViewGradients, glyphs: Glyphs, order: list[int]
+    ) -> None:
         """``order``: all items as they are met; leaves inside a closed one follow each other.
         Those that are not what the options focus on are left out."""
         self.scene = scene

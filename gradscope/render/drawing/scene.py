@@ -22,7 +22,7 @@ from gradscope.render.words.findings import BADGES, badges, head, worst
 from gradscope.render.words.places import short_files, source_url
 from gradscope.simplify import Item, Link, View, simplify
 from gradscope.simplify.partition import label_of
-from gradscope.simplify.reading import Reading
+from gradscope.simplify.reading import ViewGradients
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -38,10 +38,10 @@ class Scene:
         self.view: View = simplify(report.graph, options.folding)
         self.incoming = self.view.incoming()
         self.backward = _chosen_pass(report, options)
-        self.reading: Reading | None = None
+        self.reading: ViewGradients | None = None
         gradients: Iterable[GradientInfo] = ()
         if self.backward is not None:
-            self.reading = Reading(self.graph, self.backward, self.view)
+            self.reading = ViewGradients(self.graph, self.backward, self.view)
             gradients = (self.backward.gradients[entry] for entry in set(self.backward.edges))
         self.scale = Scale(gradients)
 

@@ -20,7 +20,7 @@ from gradscope.analyses.check.replay import (
     is_wide,
     make_again,
 )
-from gradscope.analyses.check.slots import Slot
+from gradscope.analyses.check.slots import TapeSlot
 from gradscope.autograd.finite_differences import STEP, weights
 from gradscope.autograd.isolation import functions_on
 from gradscope.errors import described
@@ -45,14 +45,14 @@ def cotangent(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass
-class Gradients:
+class InputGradients:
     """What backward gave: one gradient an input, None where it gave none."""
 
     of_inputs: list[torch.Tensor | None]
     changed_upstream: bool
 
 
-class Alone:
+class SingleCall:
     """A call that can be made again and again.
 
     Args:
@@ -63,7 +63,7 @@ class Alone:
         Unrepeatable: when it cannot be made, or not in float64.
     """
 
-    def __init__(self, call: Call, operands: Callable[[Slot], torch.Tensor]) -> None:
+    def __init__(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         self._call = call
         taken = {slot: _own(operands(slot)) for slot in dict.fromkeys(call.slots)}
         self._taken = taken
@@ -170,7 +170,7 @@ class Alone:
             for at in (self.along(number, move) for move in moves)
         )
 
-    def gradients(self) -> Gradients:
+    def gradients(self) -> InputGradients:
         """The gradient of that number by every input, as backward gives it.
 
         Raises:
@@ -194,7 +194,7 @@ class Alone:
             for slot in self.slots:
                 self._taken[slot] = self._taken[slot].detach()
         changed = not all(_same(a, b) for a, b in zip(upstream, self._weights, strict=True))
-        return Gradients([None if one is None else dense_of(one) for one in found], changed)
+        return InputGradients([None if one is None else dense_of(one) for one in found], changed)
 
     def is_identity(self, number: int) -> bool:
         """Whether one of the results equals this input."""

@@ -17,7 +17,7 @@ from torch.nn.modules import module as module_hooks
 from gradscope.analyses.doctor.optimizers import Optimizers
 from gradscope.autograd.tensors import TensorTable, is_leaf_tensor, requires_grad
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import Seen
+from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 200_000
 """Leaves that are remembered, of each sort."""
@@ -26,7 +26,7 @@ OFTEN = 2
 """Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
 
 
-class Learners:
+class TrackedParameters:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -53,13 +53,13 @@ class Learners:
 
     # ------------------------------------------------------------------ while it runs
 
-    def note_use(self, seen: Seen) -> None:
+    def note_use(self, call: TorchCall) -> None:
         """Remember the first use of each leaf among the operands."""
         used = self._used
-        for tensor in seen.operands:
+        for tensor in call.operands:
             is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
             if is_learned and is_leaf_tensor(tensor) and used.get(tensor, -1) < 0:
-                used[tensor] = seen.place
+                used[tensor] = call.place
 
     # ------------------------------------------------------------------ what is known
 

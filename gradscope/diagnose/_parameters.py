@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gradscope.diagnose._facts import Facts
-from gradscope.model.observations import Cut, Learner
+from gradscope.model.observations import Cut, TrackedParameter
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
 
@@ -23,9 +23,9 @@ class Missing:
     ``idle`` did, but nothing of it reached a root.
     """
 
-    by_cut: dict[int, list[Learner]] = field(default_factory=dict)
-    unused: list[Learner] = field(default_factory=list)
-    idle: list[Learner] = field(default_factory=list)
+    by_cut: dict[int, list[TrackedParameter]] = field(default_factory=dict)
+    unused: list[TrackedParameter] = field(default_factory=list)
+    idle: list[TrackedParameter] = field(default_factory=list)
 
 
 def failed_without_history(facts: Facts) -> bool:
@@ -56,7 +56,7 @@ def find_missing(facts: Facts) -> Missing:
     return missing
 
 
-def _is_missing(facts: Facts, learner: Learner) -> bool:
+def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
     if not learner.requires_grad or learner.history:
         return False
     if learner.wanted or learner.waiting:
@@ -70,7 +70,7 @@ def _is_missing(facts: Facts, learner: Learner) -> bool:
     return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
 
 
-def _cut_of(facts: Facts, learner: Learner) -> int | None:
+def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
     """The cut that explains best why this leaf is not reached."""
     candidates = [
         index
@@ -95,7 +95,7 @@ def _feeds(facts: Facts, index: int) -> bool:
     return facts.seen.cuts[index].feeds_graph
 
 
-def _is_of_same_loop(facts: Facts, cut: Cut, learner: Learner) -> bool:
+def _is_of_same_loop(facts: Facts, cut: Cut, learner: TrackedParameter) -> bool:
     """One line in a loop cuts off many, of which not all need to have been followed."""
     if not same_line(facts, cut.origin, learner.used):
         return False
@@ -130,8 +130,10 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
 
 
 def grouped(
-    facts: Facts, chosen: list[Learner], among: Callable[[Learner], bool] = lambda _: True
-) -> Iterable[tuple[str, list[Learner]]]:
+    facts: Facts,
+    chosen: list[TrackedParameter],
+    among: Callable[[TrackedParameter], bool] = lambda _: True,
+) -> Iterable[tuple[str, list[TrackedParameter]]]:
     """Learners by the largest module of which all learners are chosen, with that module's path.
 
     Args:
@@ -142,7 +144,7 @@ def grouped(
     names = {learner.name for learner in chosen}
     others = [item.name for item in facts.seen.learners if among(item) and item.name not in names]
     spared = {prefix for name in others for prefix in _prefixes(name)}
-    groups: dict[str, list[Learner]] = {}
+    groups: dict[str, list[TrackedParameter]] = {}
     for learner in chosen:
         whole = [prefix for prefix in _prefixes(learner.name) if prefix not in spared]
         groups.setdefault(min(whole, key=len, default=learner.name), []).append(learner)
@@ -155,7 +157,7 @@ def _prefixes(name: str) -> Iterable[str]:
     return (".".join(parts[:length]) for length in range(1, len(parts)))
 
 
-def is_spare_part(facts: Facts, learner: Learner) -> bool:
+def is_spare_part(facts: Facts, learner: TrackedParameter) -> bool:
     """Whether a parameter belongs to a library's model of which other parts do learn: a pooler
     whose output this use of the model does not need."""
     file = _installed_file(facts, learner)
@@ -164,7 +166,7 @@ def is_spare_part(facts: Facts, learner: Learner) -> bool:
     )
 
 
-def _installed_file(facts: Facts, learner: Learner) -> str:
+def _installed_file(facts: Facts, learner: TrackedParameter) -> str:
     """The file that made a parameter, if it is that of an installed package; else ""."""
     file = "" if learner.made is None else facts.graph.origins[learner.made].file
     return file if "site-packages" in file or "dist-packages" in file else ""

@@ -86,7 +86,7 @@ class Owner:
 
 
 @dataclass
-class Case:
+class CapturedCall:
     """One graph, what flowed through it, and what was seen on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from gradscope.analyses.doctor.case import Case
-from gradscope.analyses.doctor.glance import Glance
+from gradscope.analyses.doctor.brief_capture import BriefCapture
+from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import Examination
-from gradscope.analyses.doctor.tap import Tap
-from gradscope.analyses.doctor.teller import Teller
-from gradscope.analyses.doctor.watch import Watch
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.analyses.doctor.watched import Before, watched_case
 
 MOST_PLACES = 8
 """Lines that call backward of which the first call is considered."""
 
 
-class Chosen:
+class CallSelector:
     """The case so far: the first call, one that tells of more, or, and then it is ``final``, the
     first in which something serious turned up."""
 
-    def __init__(self, tap: Tap, teller: Teller, examination: Examination) -> None:
-        self.case: Case | None = None
+    def __init__(
+        self, tap: DoctorRecorder, teller: ReportBuilder, examination: Examination
+    ) -> None:
+        self.case: CapturedCall | None = None
         self.is_final = False
         self._accumulates = False
         self._places: set[int] = set()
@@ -28,7 +30,7 @@ class Chosen:
         self._examination = examination
 
     def consider(
-        self, made: Watch | Glance, before: Before | None, trouble: bool, odd: bool
+        self, made: FullCapture | BriefCapture, before: Before | None, trouble: bool, odd: bool
     ) -> bool:
         """Keep a call that was just made, if it is the one that matters.
 
@@ -45,14 +47,14 @@ class Chosen:
         elsewhere = self._is_new(made)
         if self.is_final or not (first or trouble or (before is not None and (odd or elsewhere))):
             return False
-        watch = made.in_full() if isinstance(made, Glance) else made
+        watch = made.in_full() if isinstance(made, BriefCapture) else made
         case = watched_case(self._tap, watch, before or Before())
         self.is_final = trouble and self._is_serious(case)
         if first or self._is_graver(case):
             self.case, self._accumulates = case, made.call.accumulates
         return self.is_final and not self._examination.keep_going
 
-    def _is_new(self, made: Watch | Glance) -> bool:
+    def _is_new(self, made: FullCapture | BriefCapture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""
         place = self._tap.places.number(made.call.frame)
         if place in self._places or len(self._places) == MOST_PLACES:
@@ -60,11 +62,11 @@ class Chosen:
         self._places.add(place)
         return True
 
-    def _is_serious(self, case: Case) -> bool:
+    def _is_serious(self, case: CapturedCall) -> bool:
         judge = self._examination.serious
         return judge is None or judge(self._teller.report(case))
 
-    def _is_graver(self, case: Case) -> bool:
+    def _is_graver(self, case: CapturedCall) -> bool:
         """Whether a later call tells more than the one that is kept."""
         judge = self._examination.graver
         if judge is None or self.case is None:

@@ -16,12 +16,12 @@ import msgspec
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.doctor.harmless import is_harmless
+from gradscope.analyses.doctor.bounded_ops import is_harmless
+from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.made import MadeCall
-from gradscope.analyses.doctor.measured import MAX_BIRTHS, DoctorsMeter
+from gradscope.analyses.doctor.measured import MAX_BIRTHS, DoctorGradientTable
 from gradscope.analyses.doctor.saved_values import summaries
-from gradscope.analyses.doctor.values import Values, count, read_counts
-from gradscope.analyses.doctor.watch import Watch
+from gradscope.analyses.doctor.values import NonFiniteValues, count, read_counts
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.norms import MANY
@@ -36,7 +36,7 @@ Entries = list[int]
 """Indices into the table of a meter."""
 
 
-class Glance(MadeCall):
+class BriefCapture(MadeCall):
     """A backward call that is about to be made.
 
     Args:
@@ -44,7 +44,9 @@ class Glance(MadeCall):
         values: what was seen of the forward pass.
     """
 
-    def __init__(self, call: BackwardCall, recorder: Recorder, number: int, values: Values) -> None:
+    def __init__(
+        self, call: BackwardCall, recorder: Recorder, number: int, values: NonFiniteValues
+    ) -> None:
         super().__init__(call, recorder, number)
         # In float16 any operation may overflow.
         infinite = {sequence for sequence, _ in values.counts}
@@ -59,7 +61,7 @@ class Glance(MadeCall):
                 self._leaves.append(node)
             elif values.half or node._sequence_nr() in infinite or not is_harmless(node):
                 self._doubtful.append(node)
-        self._meter = DoctorsMeter()
+        self._meter = DoctorGradientTable()
         self._passed: dict[LiveNode, tuple[Entries, Entries]] = {}
         self._added = {node for node in self._leaves if _has_gradient(node)}
         self._arrived: dict[LiveNode, int] = {}
@@ -161,9 +163,9 @@ class Glance(MadeCall):
         known = (node for node in self._leaves if self._reaches(node))
         return [leaf for leaf in (node.variable for node in known) if leaf is not None]
 
-    def in_full(self) -> Watch:
+    def in_full(self) -> FullCapture:
         """The same call as a full look would tell it; gradients that nobody read are unread."""
-        watch = Watch(self.call, self.recorder, self.number, self._meter)
+        watch = FullCapture(self.call, self.recorder, self.number, self._meter)
         watch.failure, watch.result = self.failure, self.result
         flow, walked = watch.flow, watch.walked
         unread = self._meter.unread()

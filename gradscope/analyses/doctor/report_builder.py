@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from gradscope.analyses.doctor import observed
-from gradscope.analyses.doctor.case import Case
-from gradscope.analyses.doctor.journal import Journal
-from gradscope.analyses.doctor.tap import Tap
+from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.step_log import StepLog
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
@@ -21,14 +21,14 @@ from gradscope.model.report import Report
 from gradscope.recording.source import Site
 
 
-class Teller:
+class ReportBuilder:
     """Makes the report of a case, as of now.
 
     ``fault`` is the first fault of our own, if any; ``unseen`` are the backward calls that could
     not be looked at.
     """
 
-    def __init__(self, tap: Tap, journal: Journal) -> None:
+    def __init__(self, tap: DoctorRecorder, journal: StepLog) -> None:
         self.fault: Fault | None = None
         self.unseen: list[int] = []
         self._tap = tap
@@ -67,7 +67,7 @@ class Teller:
         """Whether any backward call raised."""
         return self._failure is not None
 
-    def report(self, case: Case, error: BaseException | None = None) -> Report:
+    def report(self, case: CapturedCall, error: BaseException | None = None) -> Report:
         """The report; ``error`` is what ended the program.
 
         Raises:
@@ -105,7 +105,7 @@ class Teller:
         if self._tap.fault is not None:
             yield f"not every call could be followed: {self._tap.fault.what}"
 
-    def _told_failure(self, case: Case, error: BaseException | None) -> Failure | None:
+    def _told_failure(self, case: CapturedCall, error: BaseException | None) -> Failure | None:
         if isinstance(error, KeyboardInterrupt):
             return None
         if error is not None and not self._is_known(error):
@@ -118,7 +118,7 @@ class Teller:
         return msgspec.structs.replace(told, origin=case.origins.of_site(site))
 
 
-def _unread(case: Case) -> Iterator[str]:
+def _unread(case: CapturedCall) -> Iterator[str]:
     """What was not examined because there was nothing to read."""
     if not case.passes:
         return

@@ -11,10 +11,10 @@ import math
 import torch
 
 from gradscope.analyses.doctor.collapse import Collapse
-from gradscope.analyses.doctor.journal import Journal
 from gradscope.analyses.doctor.loops import Accumulating
 from gradscope.analyses.doctor.made import MadeCall
-from gradscope.analyses.doctor.tap import Tap
+from gradscope.analyses.doctor.step_log import StepLog
+from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.escaping import message
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
@@ -25,10 +25,10 @@ _NOT_REACHED = "appears to not have been used in the graph"
 _sequence = torch._C._autograd._get_sequence_nr
 
 
-class Between:
+class StepTracker:
     """Follows the leaves of the program from call to call."""
 
-    def __init__(self, tap: Tap, journal: Journal) -> None:
+    def __init__(self, tap: DoctorRecorder, journal: StepLog) -> None:
         self._tap = tap
         self._journal = journal
         self._accumulating = Accumulating()

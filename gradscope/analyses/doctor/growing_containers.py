@@ -23,7 +23,7 @@ SPARSER = 4
 """By how much later each search is than the one before."""
 
 
-class Keeper(NamedTuple):
+class GrowingContainer(NamedTuple):
     """A container that keeps graphs: its name, where it is filled, and of how many steps."""
 
     variable: str
@@ -31,11 +31,11 @@ class Keeper(NamedTuple):
     times: int
 
 
-class Kept:
+class GrowingContainers:
     """Looks for a container that gets something with history in every step."""
 
     def __init__(self) -> None:
-        self.keeper: Keeper | None = None
+        self.keeper: GrowingContainer | None = None
         self._ends: deque[int] = deque(maxlen=SPARSER * MANY)
         self._steps = 0
         self._next = MANY
@@ -67,7 +67,7 @@ class Kept:
         if full:
             name = max(full, key=len)
             site = next(_filling(name, frames, sources), None)
-            self.keeper = Keeper(name, site, len(steps[name]))
+            self.keeper = GrowingContainer(name, site, len(steps[name]))
 
 
 def _containers(path: str) -> Iterator[str]:

@@ -61,7 +61,7 @@ class _Line:
         return len(self.nodes) > GROWTHS and len(more) == 1 and min(more) > 0
 
 
-class Pace:
+class SamplingPolicy:
     """Decides, call by call.
 
     Args:

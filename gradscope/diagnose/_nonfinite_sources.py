@@ -15,7 +15,7 @@ MOST = 5
 """Births that are told apart; with more, one cause behind them all was not seen."""
 
 
-class Forward:
+class ForwardSources:
     """The births in the forward pass that reach a root."""
 
     def __init__(self, facts: Facts) -> None:
@@ -159,7 +159,7 @@ class Forward:
         self.born.sort(reverse=True)
 
 
-class Backward:
+class BackwardSources:
     """The births in the backward pass that reach a leaf, in backward order.
 
     ``born_unseen`` are the leaves that were spoilt where nobody looked.

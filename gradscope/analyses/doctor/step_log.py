@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gradscope.analyses.doctor.case import Origins
+from gradscope.analyses.doctor.captured_call import Origins
 from gradscope.model.observations import Step
 from gradscope.recording.source import Site
 
@@ -19,7 +19,7 @@ HALF = 500
 """So many of the first calls are kept, and so many of the last."""
 
 
-class Journal:
+class StepLog:
     """The steps of a run."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.made import MadeCall
-from gradscope.analyses.doctor.measured import DoctorsFlow, DoctorsMeter
+from gradscope.analyses.doctor.measured import DoctorEdgeGradients, DoctorGradientTable
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import is_leaf
@@ -28,7 +28,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 
 
-class Watch(MadeCall):
+class FullCapture(MadeCall):
     """A backward call that is about to be made.
 
     Args:
@@ -41,7 +41,7 @@ class Watch(MadeCall):
         call: BackwardCall,
         recorder: Recorder,
         number: int,
-        meter: DoctorsMeter | None = None,
+        meter: DoctorGradientTable | None = None,
     ) -> None:
         super().__init__(call, recorder, number)
         self.walked = walk(node for node, _ in self.ends)
@@ -52,8 +52,8 @@ class Watch(MadeCall):
             if not is_leaf(node)
         }
         self.leaf_positions = [n for n, node in enumerate(self.walked.nodes) if is_leaf(node)]
-        self.meter = meter or DoctorsMeter()
-        self.flow = DoctorsFlow(self.walked, self.meter)
+        self.meter = meter or DoctorGradientTable()
+        self.flow = DoctorEdgeGradients(self.walked, self.meter)
         self.before: list[int | None] = []
         self.after: list[int | None] = []
         # Nodes that a call which failed had sent a gradient, and that did not run.
