@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch.autograd import profiler
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserved_version
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -208,8 +209,8 @@ def grads_preserved() -> Iterator[None]:
         yield
     finally:
         with functions_off():
-            for one in kept:
-                _put_back(*one)
+            for put_back in kept:
+                put_back()
 
 
 def living_tensors() -> list[Any]:
@@ -234,20 +235,38 @@ def _with_grad() -> list[Any]:
     ]
 
 
-def _put_away(tensor: Any) -> tuple[Any, torch.Tensor | None, dict[int, Any]]:
-    """Take ``.grad`` and the hooks that run when it is set off a tensor, and return them."""
-    grad, tensor.grad = tensor.grad, None
+def _put_away(tensor: Any) -> Callable[[], None]:
+    """Take ``.grad`` and the hooks that run when it is set off a tensor; what is returned puts them
+    back."""
+    put_back = _without_grad(tensor)
     hooks = dict(tensor._post_accumulate_grad_hooks or ())
     if hooks:
         # An optimizer may live in such a hook; it would step on a gradient that nobody asked for.
         tensor._post_accumulate_grad_hooks.clear()
-    return tensor, grad, hooks
+
+    def restore() -> None:
+        put_back()
+        if hooks:
+            tensor._post_accumulate_grad_hooks.update(hooks)
+
+    return restore
 
 
-def _put_back(tensor: Any, grad: torch.Tensor | None, hooks: dict[int, Any]) -> None:
-    tensor.grad = grad
-    if hooks:
-        tensor._post_accumulate_grad_hooks.update(hooks)
+def _without_grad(tensor: Any) -> Callable[[], None]:
+    grad = tensor.grad
+    try:
+        # Some gradients, those of nested tensors, can be taken off a tensor and not be set again.
+        tensor.grad = grad
+    except RuntimeError:
+        content = grad.detach().clone()
+        return lambda: _refill(grad, content)
+    tensor.grad = None
+    return lambda: setattr(tensor, "grad", grad)
+
+
+def _refill(grad: torch.Tensor, content: torch.Tensor) -> None:
+    with torch.no_grad(), preserved_version(grad):
+        grad.copy_(content)
 
 
 def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:

@@ -45,6 +45,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", help="repeats a run; printed by every one")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--variants", type=int, default=2, help="commands besides the six")
+    parser.add_argument("--commands", type=int, help="so many of all these, by chance")
     parser.add_argument(
         "--show", type=int, metavar="N", help="print the Nth draft, and run nothing"
     )
@@ -78,7 +79,7 @@ def _some(
     seed: str, job: int, options: argparse.Namespace, folder: Path
 ) -> tuple[Tally, list[Path]]:
     folder.mkdir()
-    campaign = Campaign(folder, options.variants)
+    campaign = Campaign(folder, options.variants, options.commands)
     found = []
     for number in _numbers(job, options):
         for failure in campaign.run(f"{seed}-{number}"):

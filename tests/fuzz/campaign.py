@@ -68,11 +68,13 @@ class Campaign:
     Attributes:
         folder: where they lie and run.
         variants: under how many of the variants each is run.
+        commands: under how many of all its commands each is run; None is all.
         shrinks: how often the same difference is worth a smaller program.
     """
 
     folder: Path
     variants: int = VARIANTS
+    commands: int | None = None
     shrinks: int = 2
     tally: Tally = field(default_factory=Tally)
 
@@ -87,7 +89,7 @@ class Campaign:
         if usable is None:
             self.tally.unusable["cannot be repaired"] += 1
             return
-        commands = chosen(usable.text, seed, self.variants)
+        commands = chosen(usable.text, seed, self.variants, self.commands)
         result = tried(usable.text, place, commands)
         if not (result.unusable or zlib.crc32(seed.encode()) % SPAWNED_EVERY):
             one = tried(usable.text, place, [commands[len(seed) % len(commands)]], SPAWNED)

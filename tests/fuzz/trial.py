@@ -124,8 +124,9 @@ SPAWNED = Ways(
 """As a user does it: in processes of their own."""
 
 
-def chosen(text: str, seed: str, count: int) -> list[tuple[str, ...]]:
-    """The commands for a program: all basic ones, and some variants with names that it has."""
+def chosen(text: str, seed: str, count: int, most: int | None = None) -> list[tuple[str, ...]]:
+    """The commands for a program: all basic ones, and some variants with names that it has; or of
+    these a few by chance."""
     chance = random.Random(f"commands {seed}")
     # While a root does not exist yet, the graphs of all calls are kept for it: another program.
     before, _, _ = text.partition(".backward(")
@@ -137,7 +138,8 @@ def chosen(text: str, seed: str, count: int) -> list[tuple[str, ...]]:
     for variant in chance.sample(variants, count):
         names = {"VARIABLE": chance.choice(variables[-12:]), "LEAF": chance.choice(leaves)}
         filled.append(tuple(names.get(word, word) for word in variant))
-    return [*COMMANDS, *filled]
+    commands = [*COMMANDS, *filled]
+    return commands if most is None else chance.sample(commands, min(most, len(commands)))
 
 
 def tried(
