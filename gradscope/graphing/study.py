@@ -34,6 +34,7 @@ class LiveGraph:
     roots: Sequence[Any]
     gradients: Sequence[torch.Tensor | None]
     recorder: Recorder
+    listener: Any
     scopes: Scopes
 
 

@@ -11,13 +11,13 @@ class Study:
 
     A subclass is a frozen dataclass of what was asked.  ``room`` is the module under
     :mod:`gradscope` whose function ``study(live, asked)`` answers it, with the struct that
-    goes into the Report's ``field``.  ``recorder`` is the module whose ``RECORDER`` watches
-    meanwhile, where the ordinary one sees too little.
+    goes into the Report's ``field``.  ``listener`` is the module whose ``LISTENER`` hears of
+    every call meanwhile, where what a recorder remembers is too little.
     """
 
     room: ClassVar[str]
     field: ClassVar[str]
-    recorder: ClassVar[str] = "recording.recorder"
+    listener: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)

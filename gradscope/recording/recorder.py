@@ -1,9 +1,7 @@
-"""Who made each node: the place and forward value behind every sequence number.
+"""Every torch call of the program: seen, remembered, and handed to whoever listens.
 
 While a :class:`Recorder` is active, every torch call of its thread passes through it, and each
-autograd node made meanwhile can be traced to the call that made it.  It holds numbers and code
-positions, no graph: only the values of small tensors and the last result are kept.  Knows nothing
-of the Report.
+autograd node made meanwhile can be traced to the call that made it.  Knows nothing of the Report.
 """
 
 from __future__ import annotations
@@ -12,8 +10,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -23,8 +20,6 @@ from torch.overrides import TorchFunctionMode
 
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import (
-    Aside,
-    fault_of,
     functions_off,
     mode_removed,
     mode_stack,
@@ -34,26 +29,21 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, Originals
 from gradscope.autograd.summary import SMALL
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
-from gradscope.autograd.walk import NO_SEQUENCE, nearest
-from gradscope.errors import Fault
-from gradscope.recording.derived import watched_nodes
-from gradscope.recording.events import Events, tensors_in
-from gradscope.recording.freed import MAX_NODES, FreedGraphs
-from gradscope.recording.modules import ModuleTracker
-from gradscope.recording.places import Places
-from gradscope.recording.remembered import LeafNames, RememberedValues
-from gradscope.recording.source import Site, Sources
-from gradscope.recording.spans import SequenceSpan, Spans
+from gradscope.autograd.walk import nearest
+from gradscope.recording.events import tensors_in
+from gradscope.recording.freed import MAX_NODES
+from gradscope.recording.listener import IGNORED, IN_FULL, Listener
+from gradscope.recording.recording import Recording, sequence_number
+from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 BackwardHandler = Callable[[BackwardCall], Any]
 """Makes a backward call of the program, or does not, and returns its result."""
 
 
-class Recorder(TorchFunctionMode):
+class Recorder(Recording, TorchFunctionMode):
     """Watches the torch calls of one thread between :meth:`start` and :meth:`stop`.
 
     Args:
@@ -71,27 +61,31 @@ class Recorder(TorchFunctionMode):
         on_backward: BackwardHandler | None = None,
         keep: int = SMALL,
     ) -> None:
-        super().__init__()
-        self.sources = sources or Sources()
-        self.modules = ModuleTracker(self.aside)
-        self.events = Events()
-        self.places = Places()
-        self.freed = FreedGraphs()
-        self.values = RememberedValues(keep)
-        self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
-        self.fault: Fault | None = None
-        self.refused: list[TensorRef] = []
-        self.failed_with: list[TensorRef] = []
-        """The arguments of the call that has just raised; let go of at the next."""
-        self.elsewhere = 0  # backward calls that other threads made
-        self._spans = Spans()
-        self._warnings = WarningPlaces()
+        super().__init__(sources, keep)
+        self.functions: list[Any] = []
+        """The custom Functions that are being applied, the innermost last."""
         self._on_backward = on_backward or self.let_run
+        self._listeners: tuple[Listener, ...] = ()
+        self._unopened: tuple[None, ...] = ()
+        self._prepares = False  # whether any of them wants to hear of a call before it is made
+        self._route: Callable[[Any, FrameType], Any] | None = None
         self._originals_of = Originals()
-        self._first = 0
+        self._warnings = WarningPlaces()
         self._process = os.getpid()
         self._thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
+
+    def listen(self, listener: Listener) -> None:
+        """Let somebody hear of every call from now on."""
+        self._listeners = (*self._listeners, listener)
+        self._unopened = (None,) * len(self._listeners)
+        self._prepares |= type(listener).before is not Listener.before
+        # One alone says how closely; several would each have to know what the others need.
+        self._route = listener.route if len(self._listeners) == 1 else self._route_for_all
+
+    def _route_for_all(self, func: Any, frame: FrameType) -> bool:
+        routes = [listener.route(func, frame) for listener in self._listeners]
+        return IN_FULL if any(route is not IGNORED for route in routes) else IGNORED
 
     # ------------------------------------------------------------------ on and off
 
@@ -109,7 +103,7 @@ class Recorder(TorchFunctionMode):
             "backward": torch.autograd.backward,
         }
         Recorder.active = self
-        self._first = _sequence()
+        self.first = sequence_number()
         allow_swaps(self)
         self.modules.start()
         self._warnings.start()
@@ -125,12 +119,16 @@ class Recorder(TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010
         torch.autograd.backward = backward
         push_mode(self)
+        for listener in self._listeners:
+            listener.start()
         return self
 
     def stop(self) -> None:
         """Leave no hook, patch or mode behind; what was recorded stays readable."""
         if Recorder.active is not self:
             return
+        for listener in reversed(self._listeners):
+            listener.stop()
         Recorder.active = None
         # The program may have entered modes of its own since and not left them: they stay.
         take_out(self)
@@ -141,6 +139,8 @@ class Recorder(TorchFunctionMode):
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""
+        for listener in self._listeners:
+            listener.end()
 
     # ------------------------------------------------------------------ the calls
 
@@ -154,32 +154,72 @@ class Recorder(TorchFunctionMode):
         """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
-        if torch.compiler.is_compiling() or is_traced():
+        if torch.compiler.is_compiling():
             return func(*args, **kwargs)
         frame = sys._getframe(1)
         func = self._originals_of.called(func, frame)
+        route = IN_FULL if self._route is None else self._route(func, frame)
+        if route is IGNORED or is_traced():
+            return func(*args, **kwargs)
         if func in BACKWARD_FUNCTIONS:
             return self._backward(func, args, kwargs, frame)
-        before = _sequence()
+        opened = self._before(func, args, kwargs) if route is IN_FULL else self._unopened
+        before = sequence_number()
         try:
             out = func(*args, **kwargs)
         except Exception:
             with self.aside():
                 self.failed_with = [TensorRef(one) for one in tensors_in(args)]
             raise
-        made = (before, _sequence())
-        self._note(TorchCall(func, args, kwargs, made, out, frame, self.places))
+        made = (before, sequence_number())
+        if route is not IN_FULL:
+            if made[0] == made[1] and args and out is args[0]:
+                return out
+            if made[0] != made[1] and self._is_noted_briefly(route, made, out, frame):
+                return out
+        self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
+
+    def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if not self._prepares:
+            return self._unopened
+        opened: list[Any] = list(self._unopened)
+        try:
+            with functions_off():
+                for position, listener in enumerate(self._listeners):
+                    opened[position] = listener.before(func, args, kwargs)
+        except Exception as error:
+            self.note_fault(error)
+        return tuple(opened)
+
+    def _is_noted_briefly(
+        self, route: Any, made: tuple[int, int], out: Any, frame: FrameType
+    ) -> bool:
+        """The short way of nearly all calls, where a listener says that it will do."""
+        self.failed_with = []
+        try:
+            place = self._listeners[0].briefly(route, made, out, frame)
+        except Exception as error:
+            self.note_fault(error)
+            return False
+        if place is not None:
+            self.spans.add(*made, place)
+        return place is not None
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
         original = self._originals["apply"].__get__(None, cls)
         if torch.compiler.is_compiling() or not self._is_watching():
             return original(*args, **kwargs)
-        before = _sequence()
-        out = original(*args, **kwargs)
-        made = (before, _sequence())
-        self._note(TorchCall(original, args, kwargs, made, out, sys._getframe(1), self.places))
+        opened = self._before(original, args, kwargs)
+        frame, before = sys._getframe(1), sequence_number()
+        self.functions.append(cls)
+        try:
+            out = original(*args, **kwargs)
+            made = (before, sequence_number())
+            self._note(TorchCall(original, args, kwargs, made, out, frame, self.places), opened)
+        finally:
+            self.functions.pop()
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
@@ -197,10 +237,32 @@ class Recorder(TorchFunctionMode):
         return me != self._thread and any(one.ident == me for one in threading.enumerate())
 
     def _is_watching(self) -> bool:
+        for listener in self._listeners:
+            listener.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()
 
     def _backward(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        opened = self._before(func, args, kwargs)
+        before = sequence_number()
+        try:
+            out = self._handled(func, args, kwargs, frame)
+        except Exception as error:
+            with self.aside():
+                for listener in self._listeners:
+                    listener.refused(error, args, self.places.user_frame(frame) or frame)
+            raise
+        if func is torch.autograd.grad and self._listeners:
+            made = (before, sequence_number())
+            call = TorchCall(func, args, kwargs, made, out, frame, self.places)
+            with self.aside():
+                for listener, one in zip(self._listeners, opened, strict=True):
+                    listener.differentiated(call, one)
+        return out
+
+    def _handled(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         call: BackwardCall | None = None
@@ -213,27 +275,6 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             return self._on_backward(call)
-
-    @contextmanager
-    def deriving(
-        self, roots: Sequence[Any], frame: FrameType | None, create_graph: bool
-    ) -> Iterator[None]:
-        """While the block runs, nodes are made by a backward pass from these roots."""
-        place = -1 if frame is None else self.places.number(frame)
-        start = _sequence()
-
-        def note(first: int, end: int, forward: int) -> None:
-            nonlocal start
-            # Between two nodes the engine adds up gradients; that is of the pass, not of a node.
-            self._spans.add(start, first, place, is_backward=True)
-            self._spans.add(first, end, place, is_backward=True, forward=forward)
-            start = max(start, end)
-
-        try:
-            with watched_nodes(roots, note) if create_graph else nullcontext():
-                yield
-        finally:
-            self._spans.add(start, _sequence(), place, is_backward=True)
 
     def let_run(
         self,
@@ -249,6 +290,9 @@ class Recorder(TorchFunctionMode):
             nodes: the nodes below its roots, nearest first, where they are known.
         """
         if not (retain_graph or call.retain_graph):
+            with self.aside():
+                for listener in self._listeners:
+                    listener.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
             self.freed.note(self.places.site_of(call.frame), nodes)
@@ -256,75 +300,14 @@ class Recorder(TorchFunctionMode):
 
     # ------------------------------------------------------------------ what is remembered
 
-    def _note(self, call: TorchCall) -> None:
+    def _note(self, call: TorchCall, opened: Sequence[Any]) -> None:
         self.failed_with = []
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.
         try:
             with functions_off():
-                self._remember(call)
+                self.remember(call)
+                for listener, one in zip(self._listeners, opened, strict=True):
+                    listener.after(call, one)
         except Exception as error:
             self.note_fault(error)
-
-    def aside(self) -> Aside:
-        """Around what we do in the middle of the program: unnoticed, and raising nothing."""
-        return Aside(self.note_fault)
-
-    def note_fault(self, error: Exception) -> None:
-        """Our own looking has raised: the first such exception is told."""
-        fault = fault_of(error)
-        self.fault = self.fault or fault
-
-    def _remember(self, call: TorchCall) -> None:
-        events, in_place = self.events, self.events.changes(call.func, call.kwargs)
-        if call.in_graph:
-            self._made(call)
-        elif not in_place:
-            events.note_result(
-                call.func, call.args, call.out, lambda: self.places.site_of(call.frame)
-            )
-        if in_place:
-            site = self.places.site_of(call.frame)
-            events.note_change(call.func, call.args, call.kwargs, site)
-
-    def _made(self, call: TorchCall) -> None:
-        self._spans.add(*call.sequence_range, call.place)
-        if call.user is not None:
-            self.leaf_names.note(call.place, self.places, call.user, call.args)
-        if call.out is not None:
-            self.values.note(call.sequence_range[1] - 1, call.out)
-
-    # ------------------------------------------------------------------ looking it up
-
-    def has_seen(self, node: Any) -> bool:
-        """Whether a ``grad_fn`` was made since this recorder was started; not for None, nor for the
-        node that stands where a backward function cannot be differentiated, which has no number."""
-        return node is not None and self._first <= node._sequence_nr() < NO_SEQUENCE
-
-    @property
-    def has_made_nodes(self) -> bool:
-        """Whether any call has made a node since this recorder was started."""
-        return not self._spans.is_empty
-
-    def span_of(self, sequence: int) -> SequenceSpan | None:
-        """The call that made the node with this sequence number, or None when it was not seen."""
-        return self._spans.of(sequence)
-
-    def place_of(self, span: SequenceSpan | None) -> int:
-        """The number of the place of a call, -1 where it is not known; of what backward made, the
-        place of the node whose backward that was."""
-        while span is not None and span.forward >= 0:
-            # The derivative of a derivative leads back over several passes.
-            behind = self._spans.of(span.forward)
-            if behind is None:
-                break
-            span = behind
-        return -1 if span is None else span.place
-
-    def site_of(self, sequence: int) -> Site | None:
-        """The place behind the node with this sequence number, as :meth:`place_of`."""
-        return self.places.site(self.place_of(self._spans.of(sequence)))
-
-
-RECORDER = Recorder
-"""What watches where a request asks for nothing more."""

@@ -61,7 +61,8 @@ class Watcher:
         self._request = request
         self._detail = Detail(request.values, request.saved, request.histograms)
         keep = self._detail.keep if request.values else SMALL
-        self.recorder = _recorder_for(request)(sources, self._on_backward, keep)
+        self.recorder = Recorder(sources, self._on_backward, keep)
+        self._listener = _listening(request, self.recorder)
         self._inner = InnerCalls(self.recorder)
         self._unusable: Unusable | None = None
 
@@ -323,15 +324,15 @@ class Watcher:
         scopes: Scopes,
     ) -> dict[str, Any]:
         return studied(
-            self._request.study, LiveGraph(probe, roots, gradients, self.recorder, scopes)
+            self._request.study,
+            LiveGraph(probe, roots, gradients, self.recorder, self._listener, scopes),
         )
 
     def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)
 
 
-def _recorder_for(request: Request) -> type[Recorder]:
-    """The recorder that sees what the request is about."""
-    room = "recording.recorder" if request.study is None else request.study.recorder
-    kind: type[Recorder] = importlib.import_module(f"gradscope.{room}").RECORDER
-    return kind
+def _listening(request: Request, recorder: Recorder) -> Any:
+    """Who hears more than the recorder remembers, where the question needs that."""
+    room = request.study.listener if request.study else ""
+    return importlib.import_module(f"gradscope.{room}").LISTENER(recorder) if room else None

@@ -82,8 +82,8 @@ class TapedGraph:
         return node.variable or self._written(node) or f"#{number}"
 
     def _written(self, node: Node) -> str:
-        site = self.tape.site_of(self.walked.nodes[node.id]._sequence_nr())
-        return "" if site is None else self.tape.sources.origin(site).expression
+        site = self.live.recorder.site_of(self.walked.nodes[node.id]._sequence_nr())
+        return "" if site is None else self.live.recorder.sources.origin(site).expression
 
     # ------------------------------------------------------------------ parts of the graph
 

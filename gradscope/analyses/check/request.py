@@ -18,7 +18,7 @@ class Check(Study):
 
     room: ClassVar[str] = "analyses.check.study"
     field: ClassVar[str] = "checks"
-    recorder: ClassVar[str] = "analyses.check.tape"
+    listener: ClassVar[str] = "analyses.check.tape"
 
     node: int | None = None
     everything: bool = False

@@ -34,7 +34,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     Raises:
         SeedError: when the node asked for does not exist, or is a leaf.
     """
-    tape: Any = live.recorder
+    tape: Any = live.listener
     _refuse(asked.node, live.probe.graph.nodes)
     customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
     with unheard(), warnings_ignored(), preserved(customs):

@@ -1,4 +1,4 @@
-"""A recorder that also keeps every call that made history, so that it can be made again.
+"""Keeps every call of a program that made history, so that it can be made again.
 
 The tape holds what came from outside (leaves, constants) and no result of a built-in call, so it
 costs little more memory than the graph itself.  Knows nothing of derivatives.
@@ -6,13 +6,9 @@ costs little more memory than the graph itself.  Knows nothing of derivatives.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import Any
 
 import torch
-from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.call import HOOKED, Call, is_tensor, problem_of
@@ -21,10 +17,10 @@ from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import make_release_safe, walk
+from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 MAX_BYTES = 2**31
@@ -34,22 +30,22 @@ MAX_CALLS = 200_000
 """Calls on the tape; beyond it the older half is forgotten."""
 
 
-class Tape(Recorder):
-    """Records as every recorder, and keeps the calls.
+class Tape(Listener):
+    """Keeps the calls of a recorder.
 
     ``has_hooks``: a backward pass of ours would run code of the program: hooks on tensors, modules
     or saved tensors.  ``has_forgotten``: the tape was full.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, recorder: Recorder) -> None:
         self.taped: list[Call] = []
         self.has_hooks = False
         self.has_forgotten = False
+        self._recorder = recorder
         self._slots = Slots()
         self._bytes = 0
-        self._open: list[Call | None] = []
         self._is_closed = False
+        recorder.listen(self)
 
     def slot_of(self, tensor: Any) -> TapeSlot | None:
         """The slot of a tensor of the program, if it is on the tape as it is now."""
@@ -64,60 +60,17 @@ class Tape(Recorder):
 
     # ------------------------------------------------------------------ the calls
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """One torch call of the program."""
-        if torch.compiler.is_compiling():
-            return func(*args, **(kwargs or {}))
-        func = self._originals_of.called(func, sys._getframe(1))
-        with self._taping(func, args, kwargs or {}):
-            return super().__torch_function__(func, types, args, kwargs)
+    def released(self, call: BackwardCall, _nodes: object) -> None:
+        """What a backward call frees can never be checked any more."""
+        if self._is_closed:
+            return
+        walked = walk(edge_of(root)[0] for root in call.roots)
+        make_release_safe(walked)
+        freed = {node._sequence_nr() for node in walked.nodes}
+        self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
+        self._recount()
 
-    def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        original = self._originals["apply"].__get__(None, cls)
-        with self._taping(original, args, kwargs):
-            return super()._apply(cls, *args, **kwargs)
-
-    def _backward(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
-    ) -> Any:
-        before = _sequence()
-        out = super()._backward(func, args, kwargs, frame)
-        if func is torch.autograd.grad:
-            self._tape((before, _sequence()), args, kwargs, out)
-        return out
-
-    def let_run(
-        self,
-        call: BackwardCall,
-        retain_graph: bool | None = None,
-        nodes: Sequence[LiveNode] | None = None,
-    ) -> Any:
-        """Make a backward call; what it frees can never be checked any more."""
-        if not (retain_graph or call.retain_graph or self._is_closed):
-            walked = walk(edge_of(root)[0] for root in call.roots)
-            make_release_safe(walked)
-            freed = {node._sequence_nr() for node in walked.nodes}
-            self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
-            self._recount()
-        return super().let_run(call, retain_graph, nodes)
-
-    def _taping(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Opened:
-        return _Opened(self, func, args, kwargs)
-
-    def _note(self, seen: TorchCall) -> None:
-        super()._note(seen)
-        self.has_hooks |= getattr(seen.func, "__name__", "") == "register_hook"
-        self._tape(seen.sequence_range, seen.args, seen.kwargs, seen.out)
-
-    # ------------------------------------------------------------------ what is kept
-
-    def opened(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         """The call that is about to be made, its operands as they are now; None when it cannot
         make history."""
         if self._is_closed or not (torch.is_grad_enabled() or func is torch.autograd.grad):
@@ -128,7 +81,7 @@ class Tape(Recorder):
             return None
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
-        changes = self.events.changes(func, kwargs)
+        changes = self._recorder.events.changes(func, kwargs)
         # Held until the operands are: nothing else holds a slot.
         kept = self._about_to_change(tensors[0]) if changes and tensors else None
         problem = problem_of(func, leaves)
@@ -142,6 +95,20 @@ class Tape(Recorder):
         for device in {one.device for one in tensors if one.device.type == "cuda"}:
             call.random_on[device] = torch.cuda.get_rng_state(device)
         return call
+
+    def after(self, call: TorchCall, opened: Call | None) -> None:
+        """A call has returned: it is put on the tape if it made history."""
+        self.has_hooks |= getattr(call.func, "__name__", "") == "register_hook"
+        if opened is not None and call.in_graph:
+            self._finish(opened, call)
+
+    def differentiated(self, call: TorchCall, opened: Call | None) -> None:
+        """So is ``torch.autograd.grad``."""
+        if opened is not None and call.in_graph:
+            with functions_off():
+                self._finish(opened, call)
+
+    # ------------------------------------------------------------------ what is kept
 
     def _about_to_change(self, tensor: torch.Tensor) -> TapeSlot | None:
         if not is_usable(tensor):
@@ -158,34 +125,10 @@ class Tape(Recorder):
         self._bytes += argument.nbytes if known is None else 0
         return known or self._slots.operand(argument)
 
-    def _tape(
-        self,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        call = self._open[-1] if self._open else None
-        if call is None or made[0] == made[1]:
-            return
-        try:
-            with functions_off():
-                self._finish(call, made, args, kwargs, out)
-        except Exception as error:
-            # Whatever is wrong with our looking, the program's call itself has succeeded.
-            self.note_fault(error)
-
-    def _finish(
-        self,
-        call: Call,
-        made: tuple[int, int],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        operands = [one for one in pytree.tree_leaves((args, kwargs)) if is_tensor(one)]
-        call.first, call.end = made
-        span = self.span_of(made[1] - 1)
+    def _finish(self, call: Call, made: TorchCall) -> None:
+        operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
+        call.first, call.end = made.sequence_range
+        span = self._recorder.span_of(call.end - 1)
         call.place = -1 if span is None else span.place
         self._drop_unmoved(call)
         if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
@@ -195,7 +138,7 @@ class Tape(Recorder):
         ]
         if call.changed is not None:
             self._slots.changed(operands[0], call.changed)
-        for tensor in pytree.tree_leaves(out):
+        for tensor in pytree.tree_leaves(made.out):
             call.results.append(self._result(call, tensor, memories))
         self.has_hooks |= call.custom is HOOKED or _top_hooks(True) is not None
         self.taped.append(call)
@@ -240,30 +183,4 @@ class Tape(Recorder):
         self._bytes = sum(given.value.nbytes for given in held)
 
 
-class _Opened:
-    """Around one call of the program: what it may put on the tape is ready before it is made."""
-
-    def __init__(
-        self, tape: Tape, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        self._tape, self._call = tape, (func, args, kwargs)
-
-    def __enter__(self) -> None:
-        opened = None
-        if not (torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None):
-            with functions_off():
-                opened = self._ready()
-        self._tape._open.append(opened)
-
-    def _ready(self) -> Call | None:
-        try:
-            return self._tape.opened(*self._call)
-        except Exception as error:
-            self._tape.note_fault(error)
-            return None
-
-    def __exit__(self, *_: object) -> None:
-        self._tape._open.pop()
-
-
-RECORDER = Tape
+LISTENER = Tape

@@ -5,9 +5,9 @@ from __future__ import annotations
 from gradscope.analyses.doctor.brief_capture import BriefCapture
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import Examination
-from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.analyses.doctor.watched import Before, watched_case
 
 MOST_PLACES = 8
@@ -19,13 +19,13 @@ class CallSelector:
     first in which something serious turned up."""
 
     def __init__(
-        self, tap: DoctorRecorder, teller: ReportBuilder, examination: Examination
+        self, listener: DoctorListener, teller: ReportBuilder, examination: Examination
     ) -> None:
         self.case: CapturedCall | None = None
         self.is_final = False
         self._accumulates = False
         self._places: set[int] = set()
-        self._tap = tap
+        self._listener = listener
         self._teller = teller
         self._examination = examination
 
@@ -48,7 +48,7 @@ class CallSelector:
         if self.is_final or not (first or trouble or (before is not None and (odd or elsewhere))):
             return False
         watch = made.in_full() if isinstance(made, BriefCapture) else made
-        case = watched_case(self._tap, watch, before or Before())
+        case = watched_case(self._listener, watch, before or Before())
         self.is_final = trouble and self._is_serious(case)
         if first or self._is_graver(case):
             self.case, self._accumulates = case, made.call.accumulates
@@ -56,7 +56,7 @@ class CallSelector:
 
     def _is_new(self, made: FullCapture | BriefCapture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""
-        place = self._tap.places.number(made.call.frame)
+        place = self._listener.recorder.places.number(made.call.frame)
         if place in self._places or len(self._places) == MOST_PLACES:
             return False
         self._places.add(place)

@@ -17,13 +17,13 @@ from gradscope.analyses.doctor.call_selector import CallSelector
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.interrupts import DeferredInterrupts
+from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.saved_values import activities
 from gradscope.analyses.doctor.step_log import StepLog
 from gradscope.analyses.doctor.step_tracker import StepTracker
-from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.analyses.doctor.unwatched import final_case
 from gradscope.analyses.doctor.watched import Before
 from gradscope.autograd.calls import BackwardCall
@@ -34,6 +34,7 @@ from gradscope.garbage import collector_paused
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
 from gradscope.recording.names import Scopes
+from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.target import StopProgram
 
@@ -59,14 +60,13 @@ class Examiner:
     def __init__(self, examination: Examination, sources: Sources) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
-        self.recorder = DoctorRecorder(
-            sources, self._on_backward, self._on_refused, examination.check_all
-        )
+        self.recorder = Recorder(sources, self._on_backward, keep=0)
+        self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._examination = examination
         self._journal = StepLog()
-        self._teller = ReportBuilder(self.recorder, self._journal)
-        self._chosen = CallSelector(self.recorder, self._teller, examination)
-        self._between = StepTracker(self.recorder, self._journal)
+        self._teller = ReportBuilder(self._listener, self._journal)
+        self._chosen = CallSelector(self._listener, self._teller, examination)
+        self._between = StepTracker(self._listener, self._journal)
         self._pace = SamplingPolicy(examination.is_close)
         self._stops = 0
 
@@ -129,49 +129,53 @@ class Examiner:
 
     def _look_before(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture, Before | None]:
         """What is about to make the call, and what only a full look sees of its graph."""
-        tap, journal = self.recorder, self._journal
+        listener, journal = self._listener, self._journal
         if journal.calls == 1:
-            tap.learners.optimizers.find()
-        tap.values_seen.resolve()
+            listener.learners.optimizers.find()
+        listener.values_seen.resolve()
         loss = _loss(call)
         made: FullCapture | BriefCapture
         if self._is_full(call, loss):
-            made = FullCapture(call, tap, journal.calls)
+            made = FullCapture(call, self.recorder, journal.calls)
             made.prepare()
-            made.flow.has_hooks = tap.alterations.has_hooks
+            made.flow.has_hooks = listener.alterations.has_hooks
         else:
-            made = BriefCapture(call, tap, journal.calls, tap.values_seen)
+            made = BriefCapture(call, self.recorder, journal.calls, listener.values_seen)
             journal.glanced += 1
         self._between.begin(made, loss)
         return made, self._seen_before(made) if isinstance(made, FullCapture) else None
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
-        tap = self.recorder
+        listener = self._listener
         # Infinities that do not reach the loss are masked on purpose, as a rule.
-        odd = isinstance(loss, str) or (loss is None and bool(tap.values_seen.counts))
+        odd = isinstance(loss, str) or (loss is None and bool(listener.values_seen.counts))
         # What is not light by now has come to a place where it never was.
-        return odd or not tap.light or self._pace.is_full(tap.places.number(call.frame))
+        return (
+            odd
+            or not listener.light
+            or self._pace.is_full(listener.recorder.places.number(call.frame))
+        )
 
     def _seen_before(self, watch: FullCapture) -> Before:
-        tap = self.recorder
+        listener = self._listener
         looks = self._journal.calls <= ACTIVE_STEPS and not self._chosen.is_final
         return Before(
-            changed=tap.changes.in_graph(watch.walked),
+            changed=listener.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
-            mismatches=list(tap.derivatives.mismatches(watch.sequences)),
+            mismatches=list(listener.derivatives.mismatches(watch.sequences)),
         )
 
     # ------------------------------------------------------------------ after a call
 
     def _look_after(self, made: FullCapture | BriefCapture, before: Before | None) -> bool:
         """Note what came of a call; returns whether the program should be stopped."""
-        tap = self.recorder
+        listener = self._listener
         made.measured()
         step, collapsed = self._between.end(made, full=before is not None)
         if made.failure is not None:
             self._teller.failed(made.failure, made.call.frame)
-        place = tap.places.number(made.call.frame)
-        odd = self._pace.note(place, step, full=before is not None, new=tap.has_news)
+        place = listener.recorder.places.number(made.call.frame)
+        odd = self._pace.note(place, step, full=before is not None, new=listener.has_news)
         if collapsed and before is None:
             self._pace.alarm(place)
         trouble = (
@@ -182,7 +186,7 @@ class Examiner:
         )
         serious = self._chosen.consider(made, before, trouble, odd or collapsed)
         self._between.start_next(made)
-        tap.rest(not self._pace.is_full(place))
+        listener.rest(not self._pace.is_full(place))
         if self._examination.on_step is not None:
             self._examination.on_step(step)
         return serious
@@ -200,10 +204,10 @@ class Examiner:
         frames: Sequence[FrameType],
     ) -> None:
         """The program has ended, by an exception or not: make the report, or set ``error``."""
-        tap = self.recorder
+        listener = self._listener
         try:
             with unseen():
-                tap.learners.optimizers.find()
+                listener.learners.optimizers.find()
                 self._between.finish()
                 case = self._chosen.case
                 if case is None:
@@ -221,7 +225,7 @@ class Examiner:
     def _last_case(
         self, scopes: Scopes, value: object, error: BaseException | None
     ) -> CapturedCall:
-        case = final_case(self.recorder, scopes, value, error)
+        case = final_case(self._listener, scopes, value, error)
         case.unfinished = error is not None and not self._teller.has_failure
         if self._teller.has_failure:
             # The graph shown is not the one that the refused call should have had.

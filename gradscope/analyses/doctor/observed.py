@@ -11,7 +11,7 @@ import torch
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
-from gradscope.analyses.doctor.tap import DoctorRecorder
+from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
@@ -33,27 +33,29 @@ from gradscope.model.report import BackwardPass, Graph, Node
 
 
 def observations(
-    tap: DoctorRecorder, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
+    listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
     return Observations(
-        learners=tuple(one for one in _learners(tap, case) if one.history or not case.unfinished),
-        cuts=tuple(_cuts(tap, case)),
+        learners=tuple(
+            one for one in _learners(listener, case) if one.history or not case.unfinished
+        ),
+        cuts=tuple(_cuts(listener, case)),
         changes=case.changes,
-        broadcasts=tuple(_broadcasts(tap, case.origins)),
+        broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
         intakes=case.intakes,
         freed=case.freed,
-        carried=tuple(_carried(tap, case.origins)),
-        alterations=(*case.alterations, *_clips(tap, case.origins)),
+        carried=tuple(_carried(listener, case.origins)),
+        alterations=(*case.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
         empty_steps=tuple(
             EmptyStep(case.origins.of_place(place), times)
-            for place, times in tap.learners.optimizers.empty_steps.items()
+            for place, times in listener.learners.optimizers.empty_steps.items()
         ),
         mismatches=case.mismatches,
-        zeroed=case.origins.of_place(tap.learners.optimizers.zeroed_at),
+        zeroed=case.origins.of_place(listener.learners.optimizers.zeroed_at),
         failure=failure,
     )
 
@@ -61,23 +63,23 @@ def observations(
 # ---------------------------------------------------------------- of the whole run
 
 
-def _learners(tap: DoctorRecorder, case: CapturedCall) -> Iterator[TrackedParameter]:
-    known = tap.learners
+def _learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
+    known = listener.learners
     optimized = known.optimized()
     told: set[int] = set()
     for owner in case.owners:
         if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
         for tensor, name in owner.tensors:
-            if id(tensor) not in told and not (owner.plain and not _is_kept(tap, tensor)):
+            if id(tensor) not in told and not (owner.plain and not _is_kept(listener, tensor)):
                 told.add(id(tensor))
-                yield _learner(tap, case, tensor, name, optimized, owner)
+                yield _learner(listener, case, tensor, name, optimized, owner)
     others = [tensor for tensor, _ in optimized.values()]
     for tensor in [*others, *known.used_leaves()]:
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
-            yield _learner(tap, case, tensor, case.names.of(tensor), optimized, None)
-    for read in tap.reads.vain.values():
+            yield _learner(listener, case, tensor, case.names.of(tensor), optimized, None)
+    for read in listener.reads.vain.values():
         living = read.tensor()
         info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
         yield TrackedParameter(
@@ -90,34 +92,34 @@ def _learners(tap: DoctorRecorder, case: CapturedCall) -> Iterator[TrackedParame
         )
 
 
-def _is_kept(tap: DoctorRecorder, leaf: torch.Tensor) -> bool:
+def _is_kept(listener: DoctorListener, leaf: torch.Tensor) -> bool:
     """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
     does nothing with its gradient."""
-    return tap.learners.is_reached_often(leaf) and not tap.reads.is_read(leaf)
+    return listener.learners.is_reached_often(leaf) and not listener.reads.is_read(leaf)
 
 
-def _is_stray(tap: DoctorRecorder, leaf: torch.Tensor) -> bool:
+def _is_stray(listener: DoctorListener, leaf: torch.Tensor) -> bool:
     """Whether the program made this Parameter and gave it to no module."""
-    known = tap.learners
-    made = tap.parameters.made(leaf) >= 0 and known.born(leaf) < 0
-    return made and not tap.reads.is_read(leaf) and not leaf._version
+    known = listener.learners
+    made = listener.parameters.made(leaf) >= 0 and known.born(leaf) < 0
+    return made and not listener.reads.is_read(leaf) and not leaf._version
 
 
 def _learner(
-    tap: DoctorRecorder,
+    listener: DoctorListener,
     case: CapturedCall,
     tensor: torch.Tensor,
     name: str,
     optimized: dict[int, tuple[torch.Tensor, bool]],
     owner: Owner | None,
 ) -> TrackedParameter:
-    known = tap.learners
+    known = listener.learners
     held = optimized.get(id(tensor))
     made = known.born(tensor)
-    made = made if made >= 0 else tap.parameters.made(tensor)
-    event = tap.events.made(tensor) if made < 0 else None
+    made = made if made >= 0 else listener.parameters.made(tensor)
+    event = listener.recorder.events.made(tensor) if made < 0 else None
     return TrackedParameter(
-        name=name or _used_name(tap, tensor),
+        name=name or _used_name(listener, tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
         in_module=owner is not None,
@@ -127,14 +129,14 @@ def _learner(
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
         reached=known.is_reached(tensor),
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,
-        loose=owner.loose if owner is not None else _is_stray(tap, tensor),
-        wanted=tap.reads.is_wanted(tensor),
+        loose=owner.loose if owner is not None else _is_stray(listener, tensor),
+        wanted=listener.reads.is_wanted(tensor),
     )
 
 
-def _cuts(tap: DoctorRecorder, case: CapturedCall) -> Iterator[Cut]:
-    for cut in tap.cuts.known.values():
-        names = [case.names.of(leaf) or _used_name(tap, leaf) for leaf in cut.leaves]
+def _cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
+    for cut in listener.cuts.known.values():
+        names = [case.names.of(leaf) or _used_name(listener, leaf) for leaf in cut.leaves]
         yield Cut(
             origin=case.origins.of_place(cut.place),
             function=cut.function,
@@ -147,27 +149,29 @@ def _cuts(tap: DoctorRecorder, case: CapturedCall) -> Iterator[Cut]:
         )
 
 
-def _used_name(tap: DoctorRecorder, leaf: torch.Tensor) -> str:
-    return next(iter(tap.leaf_names.of(leaf)), "") or tap.modules.parameter_name(leaf)
+def _used_name(listener: DoctorListener, leaf: torch.Tensor) -> str:
+    return next(
+        iter(listener.recorder.leaf_names.of(leaf)), ""
+    ) or listener.recorder.modules.parameter_name(leaf)
 
 
-def _broadcasts(tap: DoctorRecorder, origins: Origins) -> Iterator[Broadcast]:
-    for place, (function, shapes, result) in tap.broadcasts.known.items():
+def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcast]:
+    for place, (function, shapes, result) in listener.broadcasts.known.items():
         yield Broadcast(origins.of_place(place), function, shapes, result)
 
 
-def _carried(tap: DoctorRecorder, origins: Origins) -> Iterator[Carried]:
-    for place, known in tap.carries.known.items():
+def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
+    for place, known in listener.carries.known.items():
         if known.times:
             origin = origins.of_place(place)
             yield Carried(origin, known.function, known.times, known.variable)
-    keeper = tap.kept.keeper
+    keeper = listener.kept.keeper
     if keeper is not None:
         yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
 
 
-def _clips(tap: DoctorRecorder, origins: Origins) -> Iterator[Alteration]:
-    for place, clip in tap.alterations.clips.items():
+def _clips(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
+    for place, clip in listener.alterations.clips.items():
         before = None if clip.before is None else number(clip.before)
         after = None if clip.after is None else number(clip.after)
         yield Alteration(origins.of_place(place), clip.function, None, before, after)
@@ -176,9 +180,9 @@ def _clips(tap: DoctorRecorder, origins: Origins) -> Iterator[Alteration]:
 # ---------------------------------------------------------------- of one graph
 
 
-def with_counts(tap: DoctorRecorder, graph: Graph, sequences: dict[int, int]) -> Graph:
+def with_counts(listener: DoctorListener, graph: Graph, sequences: dict[int, int]) -> Graph:
     """The graph, with the numbers of non-finite elements in the forward tensors."""
-    counts = tap.values_seen.counts
+    counts = listener.values_seen.counts
     if not counts:
         return graph
     nodes = list(graph.nodes)
@@ -198,17 +202,17 @@ def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
 
 
 def intakes(
-    tap: DoctorRecorder, origins: Origins, names: Names, sequences: dict[int, int]
+    listener: DoctorListener, origins: Origins, names: Names, sequences: dict[int, int]
 ) -> Iterator[Intake]:
     """The operands without history that were not finite."""
-    for taken in tap.values_seen.taken:
+    for taken in listener.values_seen.taken:
         position = sequences.get(taken.sequence)
         if position is None:
             continue
         tensor = taken.tensor()
         made = origins.of_place(taken.made)
         if made is None and tensor is not None:
-            event = tap.events.made(tensor)
+            event = listener.recorder.events.made(tensor)
             made = None if event is None else origins.of_site(event.site)
         nan, inf = taken.counts
         yield Intake(position, names.of(tensor), nan, inf, taken.size, made)
@@ -222,13 +226,17 @@ def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:
 
 
 def hooks(
-    tap: DoctorRecorder, watch: FullCapture, graph: Graph, passed: BackwardPass, origins: Origins
+    listener: DoctorListener,
+    watch: FullCapture,
+    graph: Graph,
+    passed: BackwardPass,
+    origins: Origins,
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
     for position in sorted({*passed.altered, *watch.flow.replaced, *watch.unfinished}):
         live: Any = watch.walked.nodes[position]
         leaf = leaf_of(live)
-        function, place = tap.alterations.hook_on(live._sequence_nr(), leaf)
+        function, place = listener.alterations.hook_on(live._sequence_nr(), leaf)
         # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
         # that was seen, or a sum that does not add up, tells of the program's doing.
         if place < 0 and (watch.failure is not None or position not in passed.altered):
@@ -243,13 +251,13 @@ def hooks(
         )
 
 
-def module_hooks(tap: DoctorRecorder, origins: Origins) -> Iterator[Alteration]:
+def module_hooks(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
     """Hooks that the program has hung on modules, to be named when one of them made a call fail."""
-    for place, function in tap.alterations.module_hooks.items():
+    for place, function in listener.alterations.module_hooks.items():
         yield Alteration(origins.of_place(place), function)
 
 
-def freed(tap: DoctorRecorder, watch: FullCapture, position: int, origins: Origins) -> Freed:
+def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:
     """The node whose buffers were gone, and who freed them."""
-    site = tap.freed.by(watch.walked.nodes[position]._sequence_nr())
+    site = listener.recorder.freed.by(watch.walked.nodes[position]._sequence_nr())
     return Freed(position, origins.of_site(site))

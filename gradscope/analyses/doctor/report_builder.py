@@ -10,8 +10,8 @@ import msgspec
 
 from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.step_log import StepLog
-from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
@@ -28,10 +28,10 @@ class ReportBuilder:
     not be looked at.
     """
 
-    def __init__(self, tap: DoctorRecorder, journal: StepLog) -> None:
+    def __init__(self, listener: DoctorListener, journal: StepLog) -> None:
         self.fault: Fault | None = None
         self.unseen: list[int] = []
-        self._tap = tap
+        self._listener = listener
         self._journal = journal
         self._failure: tuple[int, Failure, Site | None] | None = None
 
@@ -44,14 +44,14 @@ class ReportBuilder:
 
     def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
-        self._tap.cuts.feeds(args)
+        self._listener.cuts.feeds(args)
         if not self._is_known(error):
             self.failed(error, frame)
 
     def failed(self, error: BaseException, frame: FrameType) -> None:
         """A backward call that was looked at raised."""
         told = Failure(type(error).__name__, message(error), in_backward=True)
-        self._failure = (id(error), told, self._tap.places.site_of(frame))
+        self._failure = (id(error), told, self._listener.recorder.places.site_of(frame))
 
     def _is_known(self, error: BaseException) -> bool:
         # The exception itself is not kept: its frames hold tensors of the program.
@@ -76,7 +76,7 @@ class ReportBuilder:
         journal = self._journal
         failure = self._told_failure(case, error)
         seen = msgspec.structs.replace(
-            observed.observations(self._tap, case, journal.steps(case.origins), failure),
+            observed.observations(self._listener, case, journal.steps(case.origins), failure),
             watched=journal.calls - journal.batched - len(self.unseen),
             unseen=len(self.unseen),
             faults=tuple(self._told_faults()),
@@ -88,10 +88,10 @@ class ReportBuilder:
 
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""
-        if self._tap.elsewhere:
+        if self._listener.recorder.elsewhere:
             yield (
                 "backward calls made in other threads, which are not watched: "
-                f"{self._tap.elsewhere}"
+                f"{self._listener.recorder.elsewhere}"
             )
         yield from self._told_faults()
 
@@ -102,14 +102,14 @@ class ReportBuilder:
             calls = f"backward call {first}" if first else "all of the run"
             calls += f" and {more} more" if more > 0 else ""
             yield f"could not look at {calls}: {self.fault.what}"
-        if self._tap.fault is not None:
-            yield f"not every call could be followed: {self._tap.fault.what}"
+        if self._listener.recorder.fault is not None:
+            yield f"not every call could be followed: {self._listener.recorder.fault.what}"
 
     def _told_failure(self, case: CapturedCall, error: BaseException | None) -> Failure | None:
         if isinstance(error, KeyboardInterrupt):
             return None
         if error is not None and not self._is_known(error):
-            site = self._tap.places.site_of_error(error)
+            site = self._listener.recorder.places.site_of_error(error)
             told = Failure(type(error).__name__, message(error))
         elif self._failure is not None:
             _, told, site = self._failure

@@ -11,10 +11,10 @@ import math
 import torch
 
 from gradscope.analyses.doctor.collapse import Collapse
+from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.loops import Accumulating
 from gradscope.analyses.doctor.made import MadeCall
 from gradscope.analyses.doctor.step_log import StepLog
-from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.escaping import message
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
@@ -28,8 +28,8 @@ _sequence = torch._C._autograd._get_sequence_nr
 class StepTracker:
     """Follows the leaves of the program from call to call."""
 
-    def __init__(self, tap: DoctorRecorder, journal: StepLog) -> None:
-        self._tap = tap
+    def __init__(self, listener: DoctorListener, journal: StepLog) -> None:
+        self._listener = listener
         self._journal = journal
         self._accumulating = Accumulating()
         self._collapse = Collapse()
@@ -38,7 +38,7 @@ class StepTracker:
 
     def begin(self, made: MadeCall, loss: Number | None) -> None:
         """A call is about to be made."""
-        tap, journal, call = self._tap, self._journal, made.call
+        listener, journal, call = self._listener, self._journal, made.call
         edited = self._edited()
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
@@ -49,19 +49,21 @@ class StepTracker:
             nodes=len(made.nodes),
             stepped=updates.changed > 0,
             kept=updates.kept,
-            dropped=updates.dropped if tap.reads.of_leaves == self._reads else 0,
+            dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
         )
-        journal.add(step, tap.places.site_of(call.frame))
+        journal.add(step, listener.recorder.places.site_of(call.frame))
         if updates.changed:
             self._note_kept(made)
-        tap.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
+        listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
     def _note_kept(self, made: MadeCall) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""
-        tap = self._tap
-        tap.kept.end_step(self._last_sequence)
-        if tap.kept.is_time():
-            tap.kept.look(frames_from(made.call.frame, tap.places), tap.sources)
+        listener = self._listener
+        listener.kept.end_step(self._last_sequence)
+        if listener.kept.is_time():
+            listener.kept.look(
+                frames_from(made.call.frame, listener.recorder.places), listener.recorder.sources
+            )
 
     def end(self, made: MadeCall, full: bool) -> tuple[Step, bool]:
         """A call was made, and what it left has been measured.
@@ -72,7 +74,7 @@ class StepTracker:
         norms = list(made.leaf_norms())
         whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
         step = self._journal.amend(norm=whole)
-        learners = self._tap.learners
+        learners = self._listener.learners
         learners.note_reached(made.reached())
         if made.call.accumulates:
             if full:
@@ -84,39 +86,40 @@ class StepTracker:
 
     def _note_gradients(self, made: MadeCall) -> None:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
-        tap = self._tap
+        listener = self._listener
         if made.failure is None:
-            place = tap.places.number(made.call.frame)
-            tap.cuts.note_gradients(place, made.leaves, made.result)
+            place = listener.recorder.places.number(made.call.frame)
+            listener.cuts.note_gradients(place, made.leaves, made.result)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
-                tap.learners.note_reached(made.leaves)
+                listener.learners.note_reached(made.leaves)
         elif _NOT_REACHED in message(made.failure):
-            tap.reads.note_wanted(made.outside())
+            listener.reads.note_wanted(made.outside())
 
     def start_next(self, made: MadeCall) -> None:
         """What comes now belongs to the next call."""
         now = _sequence()
-        tap, backwards = self._tap, self._journal.backwards
-        tap.values_seen.start_step()
-        tap.cuts.start_step()
-        tap.alterations.start_step(self._last_sequence)
-        tap.forget_old()
+        listener, backwards = self._listener, self._journal.backwards
+        listener.values_seen.start_step()
+        listener.cuts.start_step()
+        listener.alterations.start_step(self._last_sequence)
+        listener.forget_old()
         accumulates = made.call.accumulates
         if accumulates and backwards == 1:
-            tap.carries.known.clear()  # what torch.autograd.grad did before was a part of a step
+            # What torch.autograd.grad did before was a part of a step.
+            listener.carries.known.clear()
         if accumulates or not backwards:
-            tap.carries.start_step(now)
+            listener.carries.start_step(now)
         self._last_sequence = now
-        self._reads = tap.reads.of_leaves
+        self._reads = listener.reads.of_leaves
 
     def finish(self) -> None:
         """The program has ended."""
         self._finish_last(self._edited())
 
     def _edited(self) -> set[int]:
-        return self._tap.changes.edited_since(self._last_sequence)
+        return self._listener.changes.edited_since(self._last_sequence)
 
     def _finish_last(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""

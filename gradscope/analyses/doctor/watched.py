@@ -14,8 +14,8 @@ from gradscope.analyses.doctor.captured_call import (
 )
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import freed_slots
-from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.escaping import message
 from gradscope.model.observations import Activity, Mismatch
 from gradscope.recording.names import Scopes
@@ -31,36 +31,38 @@ class Before:
     mismatches: list[Mismatch] = field(default_factory=list)
 
 
-def watched_case(tap: DoctorRecorder, watch: FullCapture, before: Before) -> CapturedCall:
+def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -> CapturedCall:
     """Everything about one call and its graph, as plain data."""
-    scopes = Scopes.of_frames(frames_from(watch.call.frame, tap.places))
+    scopes = Scopes.of_frames(frames_from(watch.call.frame, listener.recorder.places))
     assembler, graph = watch.described(scopes)
     modules = assembler.module_names
-    origins = Origins(assembler.origins(), tap.sources, tap.places)
-    passed = watch.flowed(graph, origins.of_site(tap.places.site_of(watch.call.frame)))
+    origins = Origins(assembler.origins(), listener.recorder.sources, listener.recorder.places)
+    passed = watch.flowed(
+        graph, origins.of_site(listener.recorder.places.site_of(watch.call.frame))
+    )
     names = Names(scopes, modules)
     changed, gone = before.changed, None
     if watch.failure is not None and not changed:
-        changed = tap.changes.in_graph(watch.walked, thorough=True)
+        changed = listener.changes.in_graph(watch.walked, thorough=True)
     if watch.failure is not None and "a second time" in message(watch.failure):
-        gone = freed_slots(watch.walked, tap.freed.before_the_last())
-    alterations = list(observed.hooks(tap, watch, graph, passed, origins))
+        gone = freed_slots(watch.walked, listener.recorder.freed.before_the_last())
+    alterations = list(observed.hooks(listener, watch, graph, passed, origins))
     if watch.failure is not None:
-        alterations.extend(observed.module_hooks(tap, origins))
-    met = ((module, modules.path(place)) for module, place in tap.modules.met())
+        alterations.extend(observed.module_hooks(listener, origins))
+    met = ((module, modules.path(place)) for module, place in listener.recorder.modules.met())
     return CapturedCall(
-        graph=observed.with_counts(tap, graph, watch.sequences),
+        graph=observed.with_counts(listener, graph, watch.sequences),
         origins=origins,
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
         leaf_numbers=watch.leaf_numbers(),
-        held=[*watch.leaves, *tap.learners.used_leaves()],
+        held=[*watch.leaves, *listener.learners.used_leaves()],
         passes=(passed,),
         changes=tuple(observed.changes(changed, origins)),
         activities=tuple(before.active),
         saved=tuple(watch.flow.saved),
-        intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
-        freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
+        intakes=tuple(observed.intakes(listener, origins, names, watch.sequences)),
+        freed=() if gone is None else (observed.freed(listener, watch, gone, origins),),
         mismatches=tuple(before.mismatches),
         alterations=tuple(alterations),
     )

@@ -1,0 +1,79 @@
+"""Who listens to a recorder: one protocol for everybody who wants more than it remembers itself.
+
+A recorder asks each listener, in this order, about every torch call of the program: how closely the
+call is to be heard (:meth:`Listener.route`), :meth:`Listener.before` it, and :meth:`Listener.after`
+it.  Whatever a listener raises is a fault of ours, and never the program's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, Final
+
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd.calls import BackwardCall
+from gradscope.recording.torch_call import TorchCall
+
+IGNORED: Final = False
+"""A route: the call tells nothing, and is made without anyone looking."""
+
+IN_FULL: Final = True
+"""A route: the call is heard by :meth:`Listener.before` and :meth:`Listener.after`.  Whatever else
+:meth:`Listener.route` returns asks for :meth:`Listener.briefly` and is handed to it."""
+
+
+class Listener:
+    """Hears nothing, as it stands; a subclass overrides what it wants to hear."""
+
+    def start(self) -> None:
+        """The recorder has begun to watch: install what else is needed."""
+
+    def stop(self) -> None:
+        """The recorder is about to stop: leave nothing behind."""
+
+    def end(self) -> None:
+        """What was asked is answered; the program may run on, and nothing need be kept."""
+
+    def route(self, func: Any, frame: FrameType) -> Any:  # noqa: ARG002
+        """How closely a call of this function, made in this frame, is to be heard.
+
+        Asked before each call; it costs every call of the program what it costs.  With several
+        listeners a call is heard in full by all as soon as one wants to hear of it.
+        """
+        return IN_FULL
+
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call is about to be made; what is returned comes back in :meth:`after`."""
+
+    def after(self, call: TorchCall, opened: Any) -> None:
+        """A call has returned; one that raised is not heard of again."""
+
+    def briefly(self, route: Any, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
+        """A call on the brief way has returned.
+
+        Args:
+            route: what :meth:`route` gave.
+            made: the sequence numbers before and after it; they differ.
+            out: its result.
+            frame: who called.
+
+        Returns:
+            the number of its place, when that is all there is to remember; None asks for
+            :meth:`after`.
+        """
+
+    def woken(self) -> None:
+        """The program calls a function that stands in the place of torch's own, which is heard even
+        while the recorder is taken off."""
+
+    def released(self, call: BackwardCall, nodes: Sequence[LiveNode] | None) -> None:
+        """A backward call is about to be made that frees what its graph saved; ``nodes`` are those
+        of the graph, where they are known."""
+
+    def differentiated(self, call: TorchCall, opened: Any) -> None:
+        """``torch.autograd.grad`` has returned, and may have made nodes."""
+
+    def refused(self, error: Exception, args: tuple[Any, ...], frame: FrameType) -> None:
+        """A backward call has raised; ``frame`` is the program's."""

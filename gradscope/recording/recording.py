@@ -1,0 +1,140 @@
+"""What is remembered of the torch calls of a run, and how it is looked up.
+
+Numbers and code positions, no graph: only the values of small tensors are kept.  Knows nothing of
+how a call is seen, or of the Report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradscope.autograd.isolation import Aside, fault_of
+from gradscope.autograd.tensors import TensorRef
+from gradscope.autograd.walk import NO_SEQUENCE
+from gradscope.errors import Fault
+from gradscope.recording.derived import watched_nodes
+from gradscope.recording.events import Events
+from gradscope.recording.freed import FreedGraphs
+from gradscope.recording.modules import ModuleTracker
+from gradscope.recording.places import Places
+from gradscope.recording.remembered import LeafNames, RememberedValues
+from gradscope.recording.source import Site, Sources
+from gradscope.recording.spans import SequenceSpan, Spans
+from gradscope.recording.torch_call import TorchCall
+
+sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
+
+
+class Recording:
+    """Which call made which nodes, and what happened besides.
+
+    Args:
+        sources: resolves places to expressions.
+        keep: forward values of tensors with at most this many elements are kept.
+    """
+
+    def __init__(self, sources: Sources | None, keep: int) -> None:
+        super().__init__()
+        self.sources = sources or Sources()
+        self.modules = ModuleTracker(self.aside)
+        self.events = Events()
+        self.places = Places()
+        self.freed = FreedGraphs()
+        self.values = RememberedValues(keep)
+        self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
+        self.spans = Spans()
+        self.fault: Fault | None = None
+        self.refused: list[TensorRef] = []
+        self.failed_with: list[TensorRef] = []
+        """The arguments of the call that has just raised; let go of at the next."""
+        self.elsewhere = 0  # backward calls that other threads made
+        self.first = 0
+        """The sequence number with which it began."""
+
+    # ------------------------------------------------------------------ remembering
+
+    def aside(self) -> Aside:
+        """Around what we do in the middle of the program: unnoticed, and raising nothing."""
+        return Aside(self.note_fault)
+
+    def note_fault(self, error: Exception) -> None:
+        """Our own looking has raised: the first such exception is told."""
+        fault = fault_of(error)
+        self.fault = self.fault or fault
+
+    def remember(self, call: TorchCall) -> None:
+        """A call has returned."""
+        events, in_place = self.events, self.events.changes(call.func, call.kwargs)
+        if call.in_graph:
+            self._made(call)
+        elif not in_place:
+            events.note_result(
+                call.func, call.args, call.out, lambda: self.places.site_of(call.frame)
+            )
+        if in_place:
+            site = self.places.site_of(call.frame)
+            events.note_change(call.func, call.args, call.kwargs, site)
+
+    def _made(self, call: TorchCall) -> None:
+        self.spans.add(*call.sequence_range, call.place)
+        if call.user is not None:
+            self.leaf_names.note(call.place, self.places, call.user, call.args)
+        if call.out is not None:
+            self.values.note(call.sequence_range[1] - 1, call.out)
+
+    @contextmanager
+    def deriving(
+        self, roots: Sequence[Any], frame: FrameType | None, create_graph: bool
+    ) -> Iterator[None]:
+        """While the block runs, nodes are made by a backward pass from these roots."""
+        place = -1 if frame is None else self.places.number(frame)
+        start = sequence_number()
+
+        def note(first: int, end: int, forward: int) -> None:
+            nonlocal start
+            # Between two nodes the engine adds up gradients; that is of the pass, not of a node.
+            self.spans.add(start, first, place, is_backward=True)
+            self.spans.add(first, end, place, is_backward=True, forward=forward)
+            start = max(start, end)
+
+        try:
+            with watched_nodes(roots, note) if create_graph else nullcontext():
+                yield
+        finally:
+            self.spans.add(start, sequence_number(), place, is_backward=True)
+
+    # ------------------------------------------------------------------ looking it up
+
+    def has_seen(self, node: Any) -> bool:
+        """Whether a ``grad_fn`` was made since this recorder was started; not for None, nor for the
+        node that stands where a backward function cannot be differentiated, which has no number."""
+        return node is not None and self.first <= node._sequence_nr() < NO_SEQUENCE
+
+    @property
+    def has_made_nodes(self) -> bool:
+        """Whether any call has made a node since this recorder was started."""
+        return not self.spans.is_empty
+
+    def span_of(self, sequence: int) -> SequenceSpan | None:
+        """The call that made the node with this sequence number, or None when it was not seen."""
+        return self.spans.of(sequence)
+
+    def place_of(self, span: SequenceSpan | None) -> int:
+        """The number of the place of a call, -1 where it is not known; of what backward made, the
+        place of the node whose backward that was."""
+        while span is not None and span.forward >= 0:
+            # The derivative of a derivative leads back over several passes.
+            behind = self.spans.of(span.forward)
+            if behind is None:
+                break
+            span = behind
+        return -1 if span is None else span.place
+
+    def site_of(self, sequence: int) -> Site | None:
+        """The place behind the node with this sequence number, as :meth:`place_of`."""
+        return self.places.site(self.place_of(self.spans.of(sequence)))
