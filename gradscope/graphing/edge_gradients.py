@@ -74,7 +74,7 @@ class EdgeGradients:
     ) -> None:
         self.meter = meter
         self.edges = [NOT_REACHED] * len(walked.edges)
-        self._walked = walked
+        self.walked = walked
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
         if outputs is None:
             outputs = (len(outputs_of(node)) for node in walked.nodes)
@@ -94,7 +94,7 @@ class EdgeGradients:
         """Watch a backward pass that runs inside the block."""
         handles = []
         try:
-            for place, node in zip(self._places, self._walked.nodes, strict=True):
+            for place, node in zip(self._places, self.walked.nodes, strict=True):
                 leaf = is_leaf(node)
                 if leaf or _needs_a_look_before(place, node):
                     handles.append(node.register_prehook(partial(self._before, place)))
@@ -114,7 +114,7 @@ class EdgeGradients:
     def end(self) -> None:
         """The pass went through: what was sent to nodes that were not asked to run reached
         nobody."""
-        for edge, (_, _, target, output) in enumerate(self._walked.edges):
+        for edge, (_, _, target, output) in enumerate(self.walked.edges):
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 

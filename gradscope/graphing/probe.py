@@ -7,9 +7,8 @@ root was chosen.
 from __future__ import annotations
 
 import datetime
-import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,23 +20,21 @@ from gradscope.autograd.calls import BackwardCall, edge_of, own_grad
 from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
 from gradscope.autograd.nodes import (
     is_leaf,
-    is_nested,
     leaf_of,
     op_name,
-    outputs_of,
     torch_name,
 )
 from gradscope.autograd.summary import SMALL
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
-from gradscope.escaping import message
 from gradscope.garbage import collector_paused
 from gradscope.graphing.assemble import Assembler, backward_pass
 from gradscope.graphing.blame import explain_failure
 from gradscope.graphing.edge_gradients import EdgeGradients
-from gradscope.graphing.gradient_table import MAX_VALUES, NONE, GradientTable
+from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
+from gradscope.graphing.watched_call import MeasuredCall, seeded
 from gradscope.model.invariants import check
-from gradscope.model.report import Accumulation, BackwardPass, Graph, Leaf, Meta, Report
+from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.version import VERSION
@@ -59,36 +56,6 @@ class Detail:
     def keep(self) -> int:
         """Values of tensors with at most this many elements are kept."""
         return EVERYTHING if self.values else SMALL
-
-
-@dataclass
-class BackwardOutcome:
-    """A backward call that the program made itself: its result or the exception it raised."""
-
-    result: Any
-    failure: BaseException | None
-
-    def conclude(self) -> Any:
-        """End the call as it ended: return its result or raise its exception."""
-        if self.failure is not None:
-            raise self.failure
-        return self.result
-
-
-@dataclass
-class ObservedBackward(BackwardOutcome):
-    """The same with what flowed, and what there is to say of a failure."""
-
-    flowed: BackwardPass
-    notes: list[str]
-
-
-def made(call: BackwardCall) -> BackwardOutcome:
-    """Let the program make its call, and keep what comes of it."""
-    try:
-        return BackwardOutcome(call.run(), None)
-    except Exception as error:  # the program's own; whoever asked decides what becomes of it
-        return BackwardOutcome(None, error)
 
 
 class Probe:
@@ -144,7 +111,8 @@ class Probe:
         """
         self.require_memory()
         self._measure_leaves()
-        flow, seeds = self._seeded([gradient])
+        flow = self._edge_gradients()
+        seeds = seeded(flow, self._edges, [gradient])
         try:
             with flow.hooked(), grads_preserved(), own_pass():
                 self._send(flow, gradient)
@@ -153,51 +121,25 @@ class Probe:
         flow.end()
         return backward_pass(flow, self.graph, seeds)
 
-    def watch(self, call: BackwardCall, number: int) -> ObservedBackward:
+    def watch(self, call: BackwardCall, number: int) -> MeasuredCall:
         """Let the program make its call, and see what flows."""
         # Not as a decorator, whose frame would stand between the program and torch.
         with collector_paused():
-            return self._watch(call, number)
+            with unseen():
+                self._measure_leaves()
+                watched = MeasuredCall(call, self._recorder, number, self._edge_gradients())
+                watched.prepare()
+            watched.run()
+        return watched
 
-    def _watch(self, call: BackwardCall, number: int) -> ObservedBackward:
-        with unseen():
-            self._measure_leaves()
-            flow, seeds = self._seeded(map(given, call.roots, call.gradients))
-            # Measured and not kept: the call may add to this very tensor.
-            before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
-        with flow.hooked():
-            ended = made(call)
-        with unseen():
-            return self._watched(call, number, flow, seeds, before, ended)
-
-    def _watched(
-        self,
-        call: BackwardCall,
-        number: int,
-        flow: EdgeGradients,
-        seeds: list[int],
-        before: list[int | None],
-        ended: BackwardOutcome,
-    ) -> ObservedBackward:
-        """What there is to say of the call, now that it has ended."""
-        failure = ended.failure
-        if failure is None:
-            if not call.accumulates:
-                self._note_results(flow, call, ended.result)
-            flow.end()
-        else:
-            flow.fail()
-        flowed = backward_pass(flow, self.graph, seeds)
-        flowed = msgspec.structs.replace(
-            flowed,
-            number=number,
-            origin=self._assembler.origin(self._recorder.places.site_of(call.frame)),
-            accumulations=self._accumulations(flowed, before, call.accumulates),
-            gradients=self._meter.finish(),
-            error="" if failure is None else f"{type(failure).__name__}: {message(failure)}",
-        )
-        notes = explain_failure(failure, self.walked, self._recorder) if failure else []
-        return ObservedBackward(ended.result, failure, flowed, notes)
+    @collector_paused()
+    def told(self, watched: MeasuredCall) -> tuple[BackwardPass, list[str]]:
+        """What flowed in a call that has ended, as plain data, and what to say of a failure."""
+        watched.note_grads()
+        origin = self._assembler.origin(self._recorder.places.site_of(watched.call.frame))
+        passed = watched.passed(self.graph, origin)
+        failure = watched.failure
+        return passed, explain_failure(failure, self.walked, self._recorder) if failure else []
 
     # ------------------------------------------------------------------ inside
 
@@ -216,14 +158,10 @@ class Probe:
             for leaf, norm in zip(self.graph.leaves, sizes, strict=True)
         )
 
-    def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[EdgeGradients, list[int]]:
-        outputs = (len(node.outputs) for node in self.graph.nodes)
-        flow = EdgeGradients(self.walked, self._meter, outputs)
-        seeds = [
-            NONE if gradient is None else flow.seed(self.walked.index[node], output, gradient)
-            for (node, output), gradient in zip(self._edges, gradients, strict=True)
-        ]
-        return flow, seeds
+    def _edge_gradients(self) -> EdgeGradients:
+        return EdgeGradients(
+            self.walked, self._meter, (len(node.outputs) for node in self.graph.nodes)
+        )
 
     def require_memory(self) -> None:
         """Make sure that a pass of our own finds what the nodes saved: it may come before the
@@ -268,27 +206,6 @@ class Probe:
             *(notes or ["the program's own backward would fail in the same way"]),
         )
 
-    def _note_results(self, flow: EdgeGradients, call: BackwardCall, result: Any) -> None:
-        for tensor, gradient in zip(call.inputs, result, strict=False):
-            node, output = edge_of(tensor)
-            position = self.walked.index.get(node)
-            if position is not None:
-                flow.arrived(position, output, gradient)
-
-    def _grad_of(self, number: int) -> int | None:
-        leaf = self.walked.nodes[number].variable  # type: ignore[attr-defined]
-        return None if leaf is None or leaf.grad is None else self._meter.add_held(leaf.grad)
-
-    def _accumulations(
-        self, flowed: BackwardPass, before: list[int | None], accumulates: bool
-    ) -> tuple[Accumulation, ...]:
-        if not accumulates:
-            return flowed.accumulations
-        return tuple(
-            Accumulation(seen.new, old, self._grad_of(leaf.node))
-            for seen, old, leaf in zip(flowed.accumulations, before, self.graph.leaves, strict=True)
-        )
-
     def _limits(self) -> tuple[str, ...]:
         opaque = sorted({node.op for node in self.graph.nodes if node.kind == "opaque"})
         limits = [f"{op} hides the operations inside it; only its edges are shown" for op in opaque]
@@ -297,17 +214,6 @@ class Probe:
         if self._recorder.fault is not None:
             limits.append(f"not every call could be followed: {self._recorder.fault.what}")
         return tuple(limits)
-
-
-def given(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
-    """The gradient that a pass starts with: as given, or the 1 that torch fills in."""
-    if seed is not None:
-        return seed
-    node, output = edge_of(root)
-    described: Any = outputs_of(node)[output] if outputs_of(node) else root
-    if is_nested(described) or math.prod(described.shape) != 1:
-        return None
-    return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)
 
 
 def meta(target: str = "") -> Meta:

@@ -16,7 +16,8 @@ from gradscope.autograd.calls import own_grad
 from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, SeedError, described
-from gradscope.graphing.probe import Detail, Probe, given
+from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.watched_call import initial
 from gradscope.model.report import Graph
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
@@ -48,7 +49,7 @@ def derivative(
     probe = Probe(roots, recorder, scopes, Detail())
     probe.require_memory()
     tensor = _leaf(probe, leaf)
-    seeds = [given(root, seed) for root, seed in zip(roots, gradients, strict=True)]
+    seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
     if any(seed is None for seed in seeds):
         raise SeedError(
             "--create-graph needs a root of one element, or the program's own gradient for it",

@@ -15,7 +15,7 @@ from gradscope.autograd.summary import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import CaptureError, Fault, GradscopeError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
-from gradscope.graphing.probe import BackwardOutcome, Detail, ObservedBackward, Probe, made
+from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -28,6 +28,7 @@ from gradscope.graphing.roots import (
     without_history,
 )
 from gradscope.graphing.study import LiveGraph, follower, studied
+from gradscope.graphing.watched_call import MadeCall, MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.recording.names import Scopes, value_in_frame
@@ -38,10 +39,7 @@ from gradscope.running.create_graph import derivative
 from gradscope.running.inner import Answer, InnerCalls, is_inner
 from gradscope.running.refusals import batched, misfit, single
 from gradscope.running.steps import joined
-from gradscope.target import StopProgram
-
-MOST_STOPS = 1_000
-"""How often a program is stopped that catches even that; then it is left to run."""
+from gradscope.target import Stopper
 
 
 class Watcher:
@@ -55,7 +53,7 @@ class Watcher:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
         self.calls = 0
-        self._stops = 0
+        self._stopper = Stopper()
         self._steps_left = request.steps
         self._seen: dict[str, None] = {}
         self._request = request
@@ -81,7 +79,7 @@ class Watcher:
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
-        watched: BackwardOutcome | None = None
+        watched: MadeCall | None = None
         if self._is_asked_for(call):
             try:
                 watched = self._look_at(call)
@@ -95,8 +93,7 @@ class Watcher:
             return watched.conclude()
         if self._may_go_on():
             return self._let_run(call)
-        self._stops += 1
-        raise StopProgram
+        self._stopper.stop()
 
     def _is_asked_for(self, call: BackwardCall) -> bool:
         request = self._request
@@ -123,9 +120,9 @@ class Watcher:
             self.recorder.end()
 
     def _may_go_on(self) -> bool:
-        return not self._is_done or self._request.run_on or self._stops >= MOST_STOPS
+        return not self._is_done or self._request.run_on or not self._stopper.may_stop
 
-    def _look_at(self, call: BackwardCall) -> BackwardOutcome | None:
+    def _look_at(self, call: BackwardCall) -> MadeCall | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
         self._steps_left -= 1
@@ -158,16 +155,17 @@ class Watcher:
             self._unusable = error
             return None
 
-    def _followed(self, call: BackwardCall) -> BackwardOutcome | None:
+    def _followed(self, call: BackwardCall) -> MadeCall | None:
         """Make the call where a study wants to see how it goes, and complete its answer."""
         complete = follower(self._request.study, self.report)
         if complete is None:
             return None
-        ended = made(call)
+        ended = MadeCall(call, self.recorder, self.calls)
+        ended.make()
         self.report = complete()
         return ended
 
-    def _watch(self, call: BackwardCall) -> ObservedBackward:
+    def _watch(self, call: BackwardCall) -> MeasuredCall:
         with unseen():
             scopes = self._scopes(call.frame)
             if call.batched:
@@ -178,8 +176,9 @@ class Watcher:
         try:
             with unseen():
                 wrong = misfit(call) if watched.failure is not None else []
-                notes = watched.notes + wrong + self._futile_reads(call.frame)
-                found = probe.report([watched.flowed], notes, studied)
+                passed, notes = probe.told(watched)
+                notes += wrong + self._futile_reads(call.frame)
+                found = probe.report([passed], notes, studied)
                 self.report = found if self.report is None else joined(self.report, found)
         except Exception as error:  # the call was made; what came of it is the program's
             self.error = error if isinstance(error, GradscopeError) else fault_of(error)

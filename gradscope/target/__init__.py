@@ -8,7 +8,7 @@ comes in by callbacks.
 
 from gradscope.target.cleaning import clean
 from gradscope.target.description import Target, TargetKind, parse_target
-from gradscope.target.ending import Ending, StopProgram, raise_interrupt
+from gradscope.target.ending import Ending, Stopper, StopProgram, raise_interrupt
 from gradscope.target.processes import OtherProcesses
 from gradscope.target.program import Program
 
@@ -17,6 +17,7 @@ __all__ = [
     "OtherProcesses",
     "Program",
     "StopProgram",
+    "Stopper",
     "Target",
     "TargetKind",
     "clean",

@@ -26,6 +26,27 @@ class StopProgram(BaseException):
     """
 
 
+MOST_STOPS = 1_000
+"""How often a program is stopped that catches even that; then it is left to run."""
+
+
+class Stopper:
+    """Ends a program early, as often as it takes."""
+
+    def __init__(self) -> None:
+        self._stops = 0
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it has not been tried too often."""
+        return self._stops < MOST_STOPS
+
+    def stop(self) -> NoReturn:
+        """Throw :class:`StopProgram`."""
+        self._stops += 1
+        raise StopProgram
+
+
 @dataclass
 class Ending:
     """How a program ended.

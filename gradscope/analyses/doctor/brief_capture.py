@@ -18,7 +18,6 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.bounded_ops import is_harmless
 from gradscope.analyses.doctor.full_capture import FullCapture
-from gradscope.analyses.doctor.made import MadeCall
 from gradscope.analyses.doctor.measured import MAX_BIRTHS, DoctorGradientTable
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues, count, read_counts
@@ -29,6 +28,7 @@ from gradscope.autograd.summary import is_ordinary, name_of
 from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import Gradients
 from gradscope.graphing.gradient_table import NONE, NOT_REACHED
+from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Saved
 from gradscope.recording.recorder import Recorder
 
@@ -36,11 +36,11 @@ Entries = list[int]
 """Indices into the table of a meter."""
 
 
-class BriefCapture(MadeCall):
+class BriefCapture(WatchedCall):
     """A backward call that is about to be made.
 
     Args:
-        call, recorder, number: as for :class:`MadeCall`.
+        call, recorder, number: as for :class:`WatchedCall`.
         values: what was seen of the forward pass.
     """
 

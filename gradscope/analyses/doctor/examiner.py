@@ -36,10 +36,7 @@ from gradscope.model.report import Report
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
-from gradscope.target import StopProgram
-
-MOST_STOPS = 1_000
-"""How often a program is stopped that catches even that; then it is left to run."""
+from gradscope.target import Stopper
 
 MOST_FAULTS = 20
 """Calls that we failed to look at, after which none is looked at any more."""
@@ -68,7 +65,7 @@ class Examiner:
         self._chosen = CallSelector(self._listener, self._teller, examination)
         self._between = StepTracker(self._listener, self._journal)
         self._pace = SamplingPolicy(examination.is_close)
-        self._stops = 0
+        self._stopper = Stopper()
 
     @property
     def fault(self) -> Fault | None:
@@ -78,18 +75,16 @@ class Examiner:
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
-        if self._may_stop() and self._is_enough():
-            self._stops += 1
-            raise StopProgram
+        if self._stopper.may_stop and self._is_enough():
+            self._stopper.stop()
         self._journal.calls += 1
         self._journal.backwards += call.accumulates
         with collector_paused():
             made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
-        if serious and made.failure is None and self._may_stop():
-            self._stops += 1
-            raise StopProgram
+        if serious and made.failure is None and self._stopper.may_stop:
+            self._stopper.stop()
         return made.conclude()
 
     def _watch(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture | None, bool]:
@@ -121,9 +116,6 @@ class Examiner:
             journal.backwards >= steps or journal.calls >= GRADS_A_STEP * steps
         )
         return over or (self._chosen.is_final and not self._examination.keep_going)
-
-    def _may_stop(self) -> bool:
-        return self._stops < MOST_STOPS
 
     # ------------------------------------------------------------------ before a call
 

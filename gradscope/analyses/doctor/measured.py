@@ -44,7 +44,7 @@ class DoctorEdgeGradients(EdgeGradients):
         super()._note_sent(place, sent)
         if self._births < MAX_BIRTHS and self._is_birth(place):
             self._births += 1
-            self.saved.extend(summaries(place.number, self._walked.nodes[place.number]))
+            self.saved.extend(summaries(place.number, self.walked.nodes[place.number]))
 
     def _is_birth(self, place: NodeEdges) -> bool:
         bad = self._bad

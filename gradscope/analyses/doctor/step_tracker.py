@@ -13,9 +13,9 @@ import torch
 from gradscope.analyses.doctor.collapse import Collapse
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.loops import Accumulating
-from gradscope.analyses.doctor.made import MadeCall
 from gradscope.analyses.doctor.step_log import StepLog
 from gradscope.escaping import message
+from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
 from gradscope.recording.places import frames_from
@@ -36,7 +36,7 @@ class StepTracker:
         self._last_sequence = 0
         self._reads = 0
 
-    def begin(self, made: MadeCall, loss: Number | None) -> None:
+    def begin(self, made: WatchedCall, loss: Number | None) -> None:
         """A call is about to be made."""
         listener, journal, call = self._listener, self._journal, made.call
         edited = self._edited()
@@ -56,7 +56,7 @@ class StepTracker:
             self._note_kept(made)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
-    def _note_kept(self, made: MadeCall) -> None:
+    def _note_kept(self, made: WatchedCall) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""
         listener = self._listener
         listener.kept.end_step(self._last_sequence)
@@ -65,7 +65,7 @@ class StepTracker:
                 frames_from(made.call.frame, listener.recorder.places), listener.recorder.sources
             )
 
-    def end(self, made: MadeCall, full: bool) -> tuple[Step, bool]:
+    def end(self, made: WatchedCall, full: bool) -> tuple[Step, bool]:
         """A call was made, and what it left has been measured.
 
         Returns:
@@ -84,7 +84,7 @@ class StepTracker:
             self._note_gradients(made)
         return step, self._collapse.note(norms)
 
-    def _note_gradients(self, made: MadeCall) -> None:
+    def _note_gradients(self, made: WatchedCall) -> None:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
         listener = self._listener
         if made.failure is None:
@@ -97,7 +97,7 @@ class StepTracker:
         elif _NOT_REACHED in message(made.failure):
             listener.reads.note_wanted(made.outside())
 
-    def start_next(self, made: MadeCall) -> None:
+    def start_next(self, made: WatchedCall) -> None:
         """What comes now belongs to the next call."""
         now = _sequence()
         listener, backwards = self._listener, self._journal.backwards

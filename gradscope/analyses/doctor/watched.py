@@ -37,7 +37,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     assembler, graph = watch.described(scopes)
     modules = assembler.module_names
     origins = Origins(assembler.origins(), listener.recorder.sources, listener.recorder.places)
-    passed = watch.flowed(
+    passed = watch.passed(
         graph, origins.of_site(listener.recorder.places.site_of(watch.call.frame))
     )
     names = Names(scopes, modules)

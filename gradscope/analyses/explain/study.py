@@ -23,8 +23,8 @@ from gradscope.analyses.explain.weights import Wanted, weights
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
-from gradscope.graphing.probe import given
 from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.watched_call import initial
 from gradscope.model.explanation import ChainStep, Explanation, Ways
 from gradscope.model.report import Graph
 
@@ -94,7 +94,7 @@ class _Study:
         found = []
         for root, gradient in zip(self.live.roots, self.live.gradients, strict=True):
             node, output = edge_of(root)
-            seed = given(root, gradient)
+            seed = initial(root, gradient)
             if seed is None:
                 return []
             check_numbers(seed)

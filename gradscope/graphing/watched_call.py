@@ -1,0 +1,232 @@
+"""A backward call of the program that is made while somebody looks: the one engine for that.
+
+:class:`WatchedCall` is about to be made, however closely it is looked at; a :class:`MeasuredCall`
+measures every gradient on its way.  Knows nothing of why it is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import torch
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.isolation import unseen
+from gradscope.autograd.nodes import is_leaf, is_nested, outputs_of
+from gradscope.escaping import message
+from gradscope.graphing.assemble import backward_pass
+from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.gradient_table import NONE, NOT_REACHED
+from gradscope.model.report import Accumulation, BackwardPass, Graph
+from gradscope.recording.recorder import Recorder
+
+
+class MadeCall:
+    """A call that is about to be made, and then how it ended.
+
+    Args:
+        call: the call.
+        recorder: what is known of how the graph was made.
+        number: counts the program's calls from 1.
+    """
+
+    def __init__(self, call: BackwardCall, recorder: Recorder, number: int) -> None:
+        self.call = call
+        self.number = number
+        self.failure: BaseException | None = None
+        self.result: Any = None
+        self.recorder = recorder
+
+    def make(self, nodes: Sequence[LiveNode] | None = None) -> None:
+        """Make the call, whose graph has these nodes, where they are known."""
+        try:
+            self.result = self.recorder.let_run(self.call, nodes=nodes)
+        except Exception as error:  # the program's own: it is raised again when we have looked
+            self.failure = error
+
+    def conclude(self) -> Any:
+        """End the call as it ended: return its result or raise its exception."""
+        if self.failure is not None:
+            raise self.failure
+        return self.result
+
+
+class WatchedCall(MadeCall, ABC):
+    """The same, made while somebody looks at its graph; arguments as of :class:`MadeCall`."""
+
+    def __init__(self, call: BackwardCall, recorder: Recorder, number: int) -> None:
+        super().__init__(call, recorder, number)
+        self.ends = [edge_of(root) for root in call.roots]
+        """The node and output number of every root."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> Sequence[LiveNode]:
+        """The nodes of the graph."""
+
+    @property
+    @abstractmethod
+    def leaves(self) -> list[torch.Tensor]:
+        """The leaves of the graph that still live."""
+
+    @abstractmethod
+    def reached(self) -> list[torch.Tensor]:
+        """The leaves that the call brought a gradient."""
+
+    @abstractmethod
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
+
+    def outside(self) -> list[torch.Tensor]:
+        """Tensors that the call wants the gradient of, and that are not in its graph."""
+        inside = set(self.nodes)
+        return [
+            tensor
+            for tensor in self.call.inputs
+            if isinstance(tensor, torch.Tensor) and edge_of(tensor)[0] not in inside
+        ]
+
+
+class MeasuredCall(WatchedCall):
+    """A call of which every gradient is measured.
+
+    Args:
+        call, recorder, number: as for :class:`WatchedCall`.
+        gradients: collects what flows through its walked graph.
+    """
+
+    def __init__(
+        self, call: BackwardCall, recorder: Recorder, number: int, gradients: EdgeGradients
+    ) -> None:
+        super().__init__(call, recorder, number)
+        self.flow = gradients
+        self.meter = gradients.meter
+        self.walked = gradients.walked
+        self.leaf_positions = [n for n, node in enumerate(self.walked.nodes) if is_leaf(node)]
+        self.before: list[int | None] = []
+        self.after: list[int | None] = []
+        # Nodes that a call which failed had sent a gradient, and that did not run.
+        self.unfinished: set[int] = set()
+        self._seeds: list[int] = []
+
+    @property
+    def nodes(self) -> Sequence[LiveNode]:
+        """The nodes of the graph."""
+        return self.walked.nodes
+
+    @property
+    def leaves(self) -> list[torch.Tensor]:
+        """The leaves of the graph that still live."""
+        return [leaf for leaf in self._variables() if leaf is not None]
+
+    def prepare(self) -> None:
+        """Measure what the call starts from; not kept, because it may add to these very tensors."""
+        self.note_seeds()
+        self.before = self._grads()
+
+    def note_seeds(self) -> None:
+        """Measure the gradients that the call starts with."""
+        given = map(initial, self.call.roots, self.call.gradients)
+        self._seeds = seeded(self.flow, self.ends, given)
+
+    def run(self) -> None:
+        """Make the call."""
+        with self.flow.hooked():
+            self.make(self.walked.nodes)
+        with unseen():
+            if self.failure is not None:
+                self.unfinished = self.flow.fail()
+                return
+            if not self.call.accumulates:
+                self._note_results()
+            self.flow.end()
+
+    # ------------------------------------------------------------------ what came of it
+
+    def note_grads(self) -> None:
+        """Measure the gradients that the leaves have now."""
+        self.after = self._grads()
+
+    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
+        """The 2-norm of what arrived at each leaf, where something did."""
+        table = self.meter.finish()
+        for position, leaf in zip(self.leaf_positions, self._variables(), strict=True):
+            norm = table[self.flow.upstream[position][0]].norm
+            if leaf is not None and norm is not None:
+                yield leaf, float(norm)
+
+    def reached(self) -> list[torch.Tensor]:
+        """The leaves that the call brought a gradient."""
+        pairs = zip(self.leaf_positions, self._variables(), strict=True)
+        return [
+            leaf
+            for position, leaf in pairs
+            if leaf is not None and self.flow.upstream[position][0] not in (NONE, NOT_REACHED)
+        ]
+
+    def passed(self, graph: Graph, origin: int | None) -> BackwardPass:
+        """The gradients as plain data, for this graph, of a call at this origin."""
+        flowed = backward_pass(self.flow, graph, self._seeds)
+        accumulations = flowed.accumulations
+        if self.call.accumulates:
+            accumulations = tuple(
+                Accumulation(arrived.new, before, after)
+                for arrived, before, after in zip(
+                    accumulations, self.before, self.after, strict=True
+                )
+            )
+        error = self.failure
+        return msgspec.structs.replace(
+            flowed,
+            number=self.number,
+            origin=origin,
+            gradients=self.meter.finish(),
+            accumulations=accumulations,
+            error="" if error is None else f"{type(error).__name__}: {message(error)}",
+        )
+
+    def _variables(self) -> list[Any]:
+        return [self.walked.nodes[position].variable for position in self.leaf_positions]  # type: ignore[attr-defined]
+
+    def _grads(self) -> list[int | None]:
+        if not self.call.accumulates:
+            return [None] * len(self.leaf_positions)
+        return [
+            None if leaf is None or leaf.grad is None else self.meter.add_held(leaf.grad)
+            for leaf in self._variables()
+        ]
+
+    def _note_results(self) -> None:
+        for tensor, gradient in zip(self.call.inputs, self.result, strict=False):
+            node, output = edge_of(tensor)
+            position = self.walked.index.get(node)
+            if position is not None and not self.call.batched:
+                self.flow.arrived(position, output, gradient)
+
+
+def seeded(
+    flow: EdgeGradients,
+    ends: Iterable[tuple[LiveNode, int]],
+    gradients: Iterable[torch.Tensor | None],
+) -> list[int]:
+    """Note what a pass starts with at each root, as entries of the table."""
+    return [
+        NONE if gradient is None else flow.seed(flow.walked.index[node], output, gradient)
+        for (node, output), gradient in zip(ends, gradients, strict=True)
+    ]
+
+
+def initial(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
+    """The gradient that a pass starts with: as given, or the 1 that torch fills in."""
+    if seed is not None:
+        return seed
+    node, output = edge_of(root)
+    described: Any = outputs_of(node)[output] if outputs_of(node) else root
+    if is_nested(described) or math.prod(described.shape) != 1:
+        return None
+    return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)
