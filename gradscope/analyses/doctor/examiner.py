@@ -6,6 +6,8 @@ at the end of the run (which parameters never got a gradient) is told then.
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -13,19 +15,16 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.brief_capture import BriefCapture
-from gradscope.analyses.doctor.call_selector import CallSelector
+from gradscope.analyses.doctor.call_selector import Before, CallSelector
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.full_capture import FullCapture
-from gradscope.analyses.doctor.interrupts import DeferredInterrupts
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.report_builder import ReportBuilder
+from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.saved_values import activities
-from gradscope.analyses.doctor.step_log import StepLog
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.analyses.doctor.unwatched import final_case
-from gradscope.analyses.doctor.watched import Before
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.summary import is_small
@@ -37,6 +36,31 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.target import Stopper
+
+
+class DeferredInterrupts:
+    """While a ``with`` block runs, Ctrl-C is noted; at its end the program's own handler gets it.
+
+    A program that catches the interrupt and goes on then finds us in order, and its traceback shows
+    only what it did itself.  For the main thread only, as all handlers of signals.
+    """
+
+    def __enter__(self) -> None:
+        self._waiting: list[tuple[int, FrameType | None]] = []
+        is_main = threading.current_thread() is threading.main_thread()
+        self._handler: Any = signal.getsignal(signal.SIGINT) if is_main else None
+        if callable(self._handler):  # else it is ignored, left to the system, or set by C code
+            signal.signal(signal.SIGINT, self._note)
+
+    def __exit__(self, *_: object) -> None:
+        if callable(self._handler):
+            signal.signal(signal.SIGINT, self._handler)
+        if self._waiting:
+            self._handler(*self._waiting[0])
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._waiting.append((number, frame))
+
 
 MOST_FAULTS = 20
 """Calls that we failed to look at, after which none is looked at any more."""

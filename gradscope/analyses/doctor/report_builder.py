@@ -1,7 +1,8 @@
-"""Puts a case and what is known of the whole run into one Report."""
+"""Puts a case and what is known of the whole run, one entry a backward call, into one Report."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -9,16 +10,66 @@ from typing import Any
 import msgspec
 
 from gradscope.analyses.doctor import observed
-from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.step_log import StepLog
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, meta
-from gradscope.model.observations import Failure
+from gradscope.model.observations import Failure, Step
 from gradscope.model.report import Report
 from gradscope.recording.source import Site
+
+HALF = 500
+"""So many of the first calls are kept, and so many of the last."""
+
+
+class StepLog:
+    """The steps of a run; of very many the first and the last."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.backwards = 0
+        self.glanced = 0
+        self.batched = 0
+        self._first: list[tuple[Step, Site | None]] = []
+        self._last: deque[tuple[Step, Site | None]] = deque(maxlen=HALF)
+
+    def add(self, step: Step, site: Site | None) -> None:
+        """Another call is about to be made."""
+        kept = self._first if len(self._first) < HALF else self._last
+        kept.append((step, site))
+
+    @property
+    def latest(self) -> Step | None:
+        """The call that was added last."""
+        kept = self._last or self._first
+        return kept[-1][0] if kept else None
+
+    def amend(self, **known: Any) -> Step:
+        """Fill in what has become known of the call that was added last."""
+        kept = self._last or self._first
+        step, site = kept[-1]
+        step = msgspec.structs.replace(step, **known)
+        kept[-1] = (step, site)
+        return step
+
+    def steps(self, origins: Origins) -> Iterator[Step]:
+        """All that are kept, with their places."""
+        for step, site in [*self._first, *self._last]:
+            yield msgspec.structs.replace(step, origin=origins.of_site(site))
+
+    def notes(self, error: BaseException | None) -> Iterator[str]:
+        """How the run went, and what was not looked at, or not closely."""
+        if isinstance(error, KeyboardInterrupt) and self.calls:
+            yield f"the program was interrupted after {self.calls} backward calls"
+        if self.batched:
+            calls = "call" if self.batched == 1 else "calls"
+            were = "was" if self.batched == 1 else "were"
+            yield (
+                f"{self.batched:,} backward {calls} with is_grads_batched {were} not looked at: "
+                "such gradients cannot be read on the way"
+            )
 
 
 class ReportBuilder:

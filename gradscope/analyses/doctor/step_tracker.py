@@ -7,18 +7,51 @@ Knows nothing of which call is reported, nor of the Report.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 
-from gradscope.analyses.doctor.collapse import Collapse
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.loops import Accumulating
-from gradscope.analyses.doctor.step_log import StepLog
+from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.autograd.tensors import TensorTable
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
 from gradscope.recording.places import frames_from
+
+COLLAPSED = 1e-5
+"""The gradient of a leaf by the first that it got, below which it has all but gone."""
+
+MAX_LOOKS = 4
+"""How often in a run this is worth a closer look."""
+
+MAX_LEAVES = 200_000
+"""Leaves that are remembered."""
+
+
+class Collapse:
+    """The first gradient of every leaf, to compare later ones with.
+
+    A cheap sign, from one number a leaf and step, that a later step deserves a closer look."""
+
+    def __init__(self) -> None:
+        self._first: TensorTable[float] = TensorTable(MAX_LEAVES)
+        self._left = MAX_LOOKS
+
+    def note(self, norms: Iterable[tuple[torch.Tensor, float]]) -> bool:
+        """Note the 2-norms of one backward call; whether some leaf has lost its gradient."""
+        collapsed = False
+        for leaf, norm in norms:
+            first = self._first.get(leaf)
+            if first is None:
+                self._first[leaf] = norm
+            else:
+                collapsed |= norm < COLLAPSED * first
+        self._left -= collapsed
+        return collapsed and self._left >= 0
+
 
 _NOT_REACHED = "appears to not have been used in the graph"
 

@@ -7,7 +7,7 @@ remembered weakly.  Knows nothing of the Report.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -15,7 +15,9 @@ from torch import nn
 from torch.nn.modules import module as module_hooks
 
 from gradscope.analyses.doctor.optimizers import Optimizers
-from gradscope.autograd.tensors import TensorTable, is_leaf_tensor, requires_grad
+from gradscope.autograd.isolation import Aside
+from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_leaf_tensor, requires_grad
+from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
@@ -130,3 +132,63 @@ class TrackedParameters:
 
 def _caller() -> Any:
     return sys._getframe(2)
+
+
+MAX_KNOWN = 200_000
+"""Parameters that are remembered."""
+
+OnRewrapped = Callable[[int, torch.Tensor, torch.Tensor], None]
+"""Told of a parameter made of a tensor with history: place, parameter, that tensor."""
+
+
+class Parameters:
+    """The Parameters that a line of the program's own made, not torch or a copy.
+
+    ``nn.Parameter(...)`` is no torch call, so its constructor is watched.
+
+    Args:
+        on_rewrapped: told of each that was made of a tensor with history.
+        aside: goes around what is done in the middle of the program.
+    """
+
+    def __init__(self, on_rewrapped: OnRewrapped, aside: Callable[[], Aside]) -> None:
+        self._on_rewrapped = on_rewrapped
+        self._aside = aside
+        self._made: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._original: Any = None
+
+    def start(self, places: Places) -> None:
+        """Watch the constructor."""
+        self._original = vars(nn.Parameter)["__new__"]
+        make = nn.Parameter.__new__
+
+        def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            parameter = make(cls, *args, **kwargs)
+            frame = sys._getframe(1)
+            if not places.is_foreign(frame.f_code) and frame.f_code.co_filename != _COPY:
+                with self._aside():
+                    self._note(parameter, places.number(frame), (*args, *kwargs.values()))
+            return parameter
+
+        nn.Parameter.__new__ = new  # type: ignore[method-assign]
+
+    def stop(self) -> None:
+        """Leave the class as it was."""
+        if self._original is not None:
+            nn.Parameter.__new__ = self._original  # type: ignore[method-assign]
+            self._original = None
+
+    def made(self, parameter: torch.Tensor) -> int:
+        """The place where the program made it; -1 where it did not."""
+        return self._made.get(parameter, -1)
+
+    def _note(self, parameter: Any, place: int, arguments: tuple[Any, ...]) -> None:
+        if not isinstance(parameter, torch.Tensor):
+            return
+        self._made[parameter] = place
+        data = arguments[0] if arguments else None
+        if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
+            self._on_rewrapped(place, parameter, data)
+
+
+_COPY = str(sys.modules["copy"].__file__)
