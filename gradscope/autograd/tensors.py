@@ -60,7 +60,21 @@ def is_learned_leaf(tensor: torch.Tensor) -> bool:
     return requires_grad(tensor) and is_leaf_tensor(tensor)
 
 
-# ---------------------------------------------------------------------- its elements
+# ---------------------------------------------------------------------- its memory
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """The number of a tensor's storage (:func:`key_of`); 0 where there is none to speak of."""
+    if tensor.layout is not torch.strided or tensor.is_nested or is_functorch_wrapped(tensor):
+        return 0
+    return key_of(tensor.untyped_storage())
+
+
+def key_of(storage: Any) -> int:
+    """What tells one living storage from another.
+
+    Not its address, which empty ones share, and which fake and meta tensors have none of."""
+    return int(storage._cdata)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:

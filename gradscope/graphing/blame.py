@@ -13,9 +13,10 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import op_name
+from gradscope.autograd.tensors import storage_of
 from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
-from gradscope.recording.events import InPlace, storage_of
+from gradscope.recording.events import InPlace
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 

@@ -15,9 +15,9 @@ import torch
 
 from gradscope.autograd.tensors import (
     TensorTable,
-    is_functorch_wrapped,
     is_learned_leaf,
     requires_grad,
+    storage_of,
 )
 from gradscope.recording.source import Site
 
@@ -145,16 +145,6 @@ def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
             yield argument
         elif isinstance(argument, (list, tuple)):
             yield from (item for item in argument if isinstance(item, torch.Tensor))
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """A number for the storage of a tensor while it lives; 0 where there is none to speak of."""
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        return 0
-    if is_functorch_wrapped(tensor):
-        return 0
-    # By the storage itself: fake and meta tensors have no data, and asking for it warns.
-    return tensor.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
 def _is_in_place(name: str) -> bool:

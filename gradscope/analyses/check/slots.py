@@ -20,8 +20,8 @@ from gradscope.autograd.tensors import (
     has_memory,
     is_learned_leaf,
     requires_grad,
+    storage_of,
 )
-from gradscope.recording.events import storage_of
 
 MAX_KNOWN = 1_000_000
 """Tensors whose slot is known."""

@@ -47,20 +47,20 @@ def _types(ops: str) -> frozenset[str]:
     return frozenset(f"{op}Backward{number}" for op in ops.split() for number in range(8))
 
 
-# Harmless is an operation whose derivative is bounded where its result is finite, so that backward
+# Bounded is an operation whose derivative is bounded where its result is finite, so that backward
 # goes wrong only where it receives or has saved NaN or infinity, or where numbers grow too large
 # for their dtype.  A division by 0 or a logarithm of 0 shows in its result already.  Roots, powers,
 # norms, spreads, inverse functions, decompositions, custom Functions and whatever is not listed
 # here may do it unseen.
-_HARMLESS = _types(f"{_MOVING} {_ADDING} {_ACTIVATING} {_NORMALISING} {_POOLING}")
+_BOUNDED = _types(f"{_MOVING} {_ADDING} {_ACTIVATING} {_NORMALISING} {_POOLING}")
 _DIVISIONS = _types("Div")
 
 
-def is_harmless(node: LiveNode) -> bool:
-    """Whether a node is of an operation that is harmless."""
+def is_bounded(node: LiveNode) -> bool:
+    """Whether a node is of an operation that is bounded."""
     kind = type(node).__name__
     # Division by something that gets a gradient itself has its square in the derivative.
-    return kind in _HARMLESS or (kind in _DIVISIONS and node.next_functions[1][0] is None)
+    return kind in _BOUNDED or (kind in _DIVISIONS and node.next_functions[1][0] is None)
 
 
 Entries = list[int]
@@ -90,7 +90,7 @@ class BriefCapture(WatchedCall):
         for node in self._nodes:
             if is_leaf(node):
                 self._leaves.append(node)
-            elif values.half or node._sequence_nr() in infinite or not is_harmless(node):
+            elif values.half or node._sequence_nr() in infinite or not is_bounded(node):
                 self._doubtful.append(node)
         self._meter = DoctorGradientTable()
         self._passed: dict[LiveNode, tuple[Entries, Entries]] = {}

@@ -80,14 +80,14 @@ class CallSelector:
     first in which something serious turned up."""
 
     def __init__(
-        self, listener: DoctorListener, teller: ReportBuilder, examination: Examination
+        self, listener: DoctorListener, builder: ReportBuilder, examination: Examination
     ) -> None:
         self.case: CapturedCall | None = None
         self.is_final = False
         self._accumulates = False
         self._places: set[int] = set()
         self._listener = listener
-        self._teller = teller
+        self._builder = builder
         self._examination = examination
 
     def consider(
@@ -125,11 +125,11 @@ class CallSelector:
 
     def _is_serious(self, case: CapturedCall) -> bool:
         judge = self._examination.serious
-        return judge is None or judge(self._teller.report(case))
+        return judge is None or judge(self._builder.report(case))
 
     def _is_graver(self, case: CapturedCall) -> bool:
         """Whether a later call tells more than the one that is kept."""
         judge = self._examination.graver
         if judge is None or self.case is None:
             return self.is_final
-        return judge(self._teller.report(case), self._teller.report(self.case))
+        return judge(self._builder.report(case), self._builder.report(self.case))

@@ -10,9 +10,8 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.tensors import requires_grad
+from gradscope.autograd.tensors import requires_grad, storage_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
-from gradscope.recording.events import storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall

@@ -84,25 +84,25 @@ class Examiner:
         self.recorder = Recorder(sources, self._on_backward, keep=0)
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._examination = examination
-        self._journal = StepLog()
-        self._teller = ReportBuilder(self._listener, self._journal)
-        self._chosen = CallSelector(self._listener, self._teller, examination)
-        self._between = StepTracker(self._listener, self._journal)
-        self._pace = SamplingPolicy(examination.is_close)
+        self._log = StepLog()
+        self._builder = ReportBuilder(self._listener, self._log)
+        self._selector = CallSelector(self._listener, self._builder, examination)
+        self._tracker = StepTracker(self._listener, self._log)
+        self._policy = SamplingPolicy(examination.is_close)
         self._stopper = Stopper()
 
     @property
     def fault(self) -> Fault | None:
         """The first fault of our own, if any."""
-        return self._teller.fault
+        return self._builder.fault
 
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
         if self._stopper.may_stop and self._is_enough():
             self._stopper.stop()
-        self._journal.calls += 1
-        self._journal.backwards += call.accumulates
+        self._log.calls += 1
+        self._log.backwards += call.accumulates
         with collector_paused():
             made, serious = self._watch(call)
         if made is None:
@@ -113,52 +113,50 @@ class Examiner:
 
     def _watch(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture | None, bool]:
         """Make a call and look at it; None when it was not made, and whether to stop."""
-        self._journal.batched += call.batched
+        self._log.batched += call.batched
         if call.batched:
             return None, False
-        if len(self._teller.unseen) >= MOST_FAULTS:
-            self._teller.note_unseen()
+        if len(self._builder.unseen) >= MOST_FAULTS:
+            self._builder.note_unseen()
             return None, False
         try:
             with DeferredInterrupts(), unseen():
                 made, before = self._look_before(call)
         except Exception as error:
-            self._teller.note_unseen(error)
+            self._builder.note_unseen(error)
             return None, False
         made.run()
         try:
             with DeferredInterrupts(), unseen():
                 return made, self._look_after(made, before)
         except Exception as error:
-            self._teller.note_unseen(error)
+            self._builder.note_unseen(error)
             return made, False
 
     def _is_enough(self) -> bool:
-        steps, journal = self._examination.steps, self._journal
+        steps, log = self._examination.steps, self._log
         # Calls of torch.autograd.grad are mostly a part of a step.
-        over = steps is not None and (
-            journal.backwards >= steps or journal.calls >= GRADS_A_STEP * steps
-        )
-        return over or (self._chosen.is_final and not self._examination.keep_going)
+        over = steps is not None and (log.backwards >= steps or log.calls >= GRADS_A_STEP * steps)
+        return over or (self._selector.is_final and not self._examination.keep_going)
 
     # ------------------------------------------------------------------ before a call
 
     def _look_before(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture, Before | None]:
         """What is about to make the call, and what only a full look sees of its graph."""
-        listener, journal = self._listener, self._journal
-        if journal.calls == 1:
+        listener, log = self._listener, self._log
+        if log.calls == 1:
             listener.learners.optimizers.find()
         listener.values_seen.resolve()
         loss = _loss(call)
         made: FullCapture | BriefCapture
         if self._is_full(call, loss):
-            made = FullCapture(call, self.recorder, journal.calls)
+            made = FullCapture(call, self.recorder, log.calls)
             made.prepare()
             made.flow.has_hooks = listener.alterations.has_hooks
         else:
-            made = BriefCapture(call, self.recorder, journal.calls, listener.values_seen)
-            journal.glanced += 1
-        self._between.begin(made, loss)
+            made = BriefCapture(call, self.recorder, log.calls, listener.values_seen)
+            log.glanced += 1
+        self._tracker.begin(made, loss)
         return made, self._seen_before(made) if isinstance(made, FullCapture) else None
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
@@ -169,12 +167,12 @@ class Examiner:
         return (
             odd
             or not listener.light
-            or self._pace.is_full(listener.recorder.places.number(call.frame))
+            or self._policy.is_full(listener.recorder.places.number(call.frame))
         )
 
     def _seen_before(self, watch: FullCapture) -> Before:
         listener = self._listener
-        looks = self._journal.calls <= ACTIVE_STEPS and not self._chosen.is_final
+        looks = self._log.calls <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
@@ -187,28 +185,28 @@ class Examiner:
         """Note what came of a call; returns whether the program should be stopped."""
         listener = self._listener
         made.measured()
-        step, collapsed = self._between.end(made, full=before is not None)
+        step, collapsed = self._tracker.end(made, full=before is not None)
         if made.failure is not None:
-            self._teller.failed(made.failure, made.call.frame)
+            self._builder.failed(made.failure, made.call.frame)
         place = listener.recorder.places.number(made.call.frame)
-        odd = self._pace.note(place, step, full=before is not None, new=listener.has_news)
+        odd = self._policy.note(place, step, full=before is not None, new=listener.has_news)
         if collapsed and before is None:
-            self._pace.alarm(place)
+            self._policy.alarm(place)
         trouble = (
             (before is not None and bool(before.changed or before.mismatches))
             or made.failure is not None
             or not made.is_finite
             or isinstance(step.loss, str)
         )
-        serious = self._chosen.consider(made, before, trouble, odd or collapsed)
-        self._between.start_next(made)
-        listener.rest(not self._pace.is_full(place))
+        serious = self._selector.consider(made, before, trouble, odd or collapsed)
+        self._tracker.start_next(made)
+        listener.rest(not self._policy.is_full(place))
         if self._examination.on_step is not None:
             self._examination.on_step(step)
         return serious
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
-        self._teller.refused(error, args, frame)
+        self._builder.refused(error, args, frame)
 
     # ------------------------------------------------------------------ when it has ended
 
@@ -224,26 +222,26 @@ class Examiner:
         try:
             with unseen():
                 listener.learners.optimizers.find()
-                self._between.finish()
-                case = self._chosen.case
+                self._tracker.finish()
+                case = self._selector.case
                 if case is None:
                     if error is not None:
                         scopes = Scopes.of_frames(frames)
                     else:
                         scopes = Scopes.of_namespaces([{**namespace, "_": value}])
                     case = self._last_case(scopes, value, error)
-                self.report = self._teller.report(case, error)
+                self.report = self._builder.report(case, error)
         except GradscopeError as problem:
             self.error = problem
         except Exception as problem:
-            self.error = self._teller.fault = Fault.of(problem)
+            self.error = self._builder.fault = Fault.of(problem)
 
     def _last_case(
         self, scopes: Scopes, value: object, error: BaseException | None
     ) -> CapturedCall:
         case = final_case(self._listener, scopes, value, error)
-        case.unfinished = error is not None and not self._teller.has_failure
-        if self._teller.has_failure:
+        case.unfinished = error is not None and not self._builder.has_failure
+        if self._builder.has_failure:
             # The graph shown is not the one that the refused call should have had.
             case.leaf_numbers.clear()
             case.notes.clear()

@@ -14,8 +14,13 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.autograd.summary import readable
-from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_leaf_tensor, requires_grad
-from gradscope.recording.events import storage_of
+from gradscope.autograd.tensors import (
+    TensorTable,
+    grad_fn_of,
+    is_leaf_tensor,
+    requires_grad,
+    storage_of,
+)
 from gradscope.recording.names import Scopes, name_in_frame, value_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site, Sources
@@ -210,8 +215,9 @@ class GrowingContainer(NamedTuple):
 
 
 class GrowingContainers:
-    """Looks for a container that gets something with history in every step, a few times in a run and
-    among the variables in sight."""
+    """Looks for a container that gets something with history in every step.
+
+    A few times in a run, and among the variables in sight."""
 
     def __init__(self) -> None:
         self.keeper: GrowingContainer | None = None

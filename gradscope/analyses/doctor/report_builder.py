@@ -79,11 +79,11 @@ class ReportBuilder:
     not be looked at.
     """
 
-    def __init__(self, listener: DoctorListener, journal: StepLog) -> None:
+    def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self.fault: Fault | None = None
         self.unseen: list[int] = []
         self._listener = listener
-        self._journal = journal
+        self._log = log
         self._failure: tuple[int, Failure, Site | None] | None = None
 
     def note_unseen(self, error: Exception | None = None) -> None:
@@ -91,7 +91,7 @@ class ReportBuilder:
         if error is not None:
             fault = fault_of(error)
             self.fault = self.fault or fault
-        self.unseen.append(self._journal.calls)
+        self.unseen.append(self._log.calls)
 
     def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
@@ -124,17 +124,17 @@ class ReportBuilder:
         Raises:
             Fault: it would break an invariant.
         """
-        journal = self._journal
+        log = self._log
         failure = self._told_failure(case, error)
         seen = msgspec.structs.replace(
-            observed.observations(self._listener, case, journal.steps(case.origins), failure),
-            watched=journal.calls - journal.batched - len(self.unseen),
+            observed.observations(self._listener, case, log.steps(case.origins), failure),
+            watched=log.calls - log.batched - len(self.unseen),
             unseen=len(self.unseen),
             faults=tuple(self._told_faults()),
-            glanced=journal.glanced,
+            glanced=log.glanced,
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        notes = (*case.notes, *journal.notes(error), *_unread(case), *self._faults())
+        notes = (*case.notes, *log.notes(error), *_unread(case), *self._faults())
         return checked(Report(graph, meta(), case.passes, notes, seen))
 
     def _faults(self) -> Iterator[str]:

@@ -61,9 +61,9 @@ _sequence = torch._C._autograd._get_sequence_nr
 class StepTracker:
     """Follows the leaves of the program from call to call."""
 
-    def __init__(self, listener: DoctorListener, journal: StepLog) -> None:
+    def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
-        self._journal = journal
+        self._log = log
         self._accumulating = Accumulating()
         self._collapse = Collapse()
         self._last_sequence = 0
@@ -71,12 +71,12 @@ class StepTracker:
 
     def begin(self, made: WatchedCall, loss: Number | None) -> None:
         """A call is about to be made."""
-        listener, journal, call = self._listener, self._journal, made.call
+        listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
         step = Step(
-            number=journal.calls,
+            number=log.calls,
             accumulates=call.accumulates,
             loss=loss,
             nodes=len(made.nodes),
@@ -84,7 +84,7 @@ class StepTracker:
             kept=updates.kept,
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
         )
-        journal.add(step, listener.recorder.places.site_of(call.frame))
+        log.add(step, listener.recorder.places.site_of(call.frame))
         if updates.changed:
             self._note_kept(made)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
@@ -106,7 +106,7 @@ class StepTracker:
         """
         norms = list(made.leaf_norms())
         whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
-        step = self._journal.amend(norm=whole)
+        step = self._log.amend(norm=whole)
         learners = self._listener.learners
         learners.note_reached(made.reached())
         if made.call.accumulates:
@@ -133,7 +133,7 @@ class StepTracker:
     def start_next(self, made: WatchedCall) -> None:
         """What comes now belongs to the next call."""
         now = _sequence()
-        listener, backwards = self._listener, self._journal.backwards
+        listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
@@ -156,5 +156,5 @@ class StepTracker:
 
     def _finish_last(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""
-        if self._journal.latest is not None:
-            self._journal.amend(reused=self._accumulating.mixed_and_used(edited))
+        if self._log.latest is not None:
+            self._log.amend(reused=self._accumulating.mixed_and_used(edited))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import torch
 
-from gradscope.analyses.memory.ledger import Ledger, StorageEntry, key_of
+from gradscope.analyses.memory.ledger import Ledger, StorageEntry
 from gradscope.analyses.memory.owners import leaf_tensors, owners
 from gradscope.analyses.memory.peak import Peaks, awaited
 from gradscope.analyses.memory.request import MemoryStudy
@@ -23,6 +23,7 @@ from gradscope.autograd.saved import (
     tensors_in,
 )
 from gradscope.autograd.summary import name_of, shape_of
+from gradscope.autograd.tensors import key_of
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
 from gradscope.graphing.study import LiveGraph

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gradscope.autograd.tensors import dense_parts, requires_grad
+from gradscope.autograd.tensors import dense_parts, key_of, requires_grad
 from gradscope.model.memory import Holding
 
 _LOWER = {
@@ -72,11 +72,6 @@ class Ledger:
     def entries(self) -> list[StorageEntry]:
         """Every storage, the largest first."""
         return sorted(self._entries.values(), key=lambda entry: -entry.bytes)
-
-
-def key_of(storage: Any) -> int:
-    """What tells one living storage from another; unlike the address also where it is empty."""
-    return int(storage._cdata)
 
 
 def is_number(tensor: torch.Tensor) -> bool:

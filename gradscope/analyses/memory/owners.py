@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.analyses.memory.ledger import key_of
-from gradscope.autograd.tensors import dense_parts, has_storage, requires_grad
+from gradscope.autograd.tensors import dense_parts, has_storage, key_of, requires_grad
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.memory import Holding
 from gradscope.recording.names import ModuleNames
