@@ -6,10 +6,12 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-ops test-models test-page fuzz page check format docs bench bench-doctor bench-page clean
+.PHONY: help all demo test test-ops test-models test-page fuzz page check format docs bench bench-doctor bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+all: check page demo test ## everything that CI runs
 
 demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and draw the picture
 	@mkdir -p demo-out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -59,6 +60,18 @@ ROOMS = {
 }
 """Every room of the house, in the order in which data goes through it, and the rooms that it may
 import: none that comes after it.  Modules directly in ``render`` are rooms of their own."""
+
+UNMENTIONED = {
+    "garbage",
+    "version",
+    "__init__",
+    "__main__",
+    "analyses",
+    "render",
+    "options",
+    "output",
+}
+"""Rooms that the tour need not name: one small thing each, or the house of others."""
 
 LARGEST = 1 / 5
 """Of all lines, that a room may have."""
@@ -129,6 +142,13 @@ def test_rooms_import_only_what_the_plan_allows(path: Path) -> None:
     for name in imports(path) & set(BY_NAME):
         other = room(BY_NAME[name])
         assert other == own or other in ROOMS[own].split() or ROOMS[own] == "*", f"imports {name}"
+
+
+def test_the_tour_goes_through_every_room() -> None:
+    tour = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    rooms = tour[tour.index("## The rooms") : tour.index("## One command")]
+    for name in {name.split("/")[-1] for name in ROOMS} - UNMENTIONED:
+        assert re.search(rf"`(\w+/)*{name}(/|\.py)?`", rooms), name
 
 
 def test_no_room_is_a_hall() -> None:
@@ -214,6 +234,17 @@ def test_what_is_not_needed_is_not_loaded(code: str, unloaded: tuple[str, ...]) 
     check = f"{code}\nimport sys\nprint([name for name in {unloaded!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_class_name_stands_twice() -> None:
+    """One word, one meaning; what the API shows of a Report is the one that is allowed."""
+    where: dict[str, list[str]] = {}
+    for name, path in BY_NAME.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(name)
+    twice = {name: rooms for name, rooms in where.items() if len(rooms) > 1}
+    assert twice == {"Report": ["gradscope.api", "gradscope.model.report"]}
 
 
 SPEAKERS = {

@@ -3,7 +3,19 @@
     matching (which nodes correspond) ─► changes (added, removed, reshaped, rewired)
                                      └─► numbers (leaves and gradients) ─► Comparison
 
-Pure data in, pure data out.  Must not know of torch, of how a report was made, or of any format."""
+Pure data in, pure data out.  Must not know of torch, of how a report was made, or of any format.
+
+``analyses/diff/matching.py`` gives every node two signatures, of everything above it and of
+everything below it, interned as numbers that both graphs share: equal numbers are equal graphs,
+without hashing by luck. A single change spoils only one of the two for every other node. Several
+changes leave regions where both are spoiled; there matches spread from neighbours, then go by
+module, op and expression in order. Every step looks at each node and edge a bounded number of
+times. Pictures draw the union of both graphs through the ordinary renderers, with an ``Overlay`` of
+marks.
+
+``gradscope diff`` starts a child process for each program, so neither can leave anything behind for
+the other.
+"""
 
 from __future__ import annotations
 
