@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.brief_capture import BriefCapture
-from gradscope.analyses.doctor.call_selector import Before, CallSelector
+from gradscope.analyses.doctor.call_selector import Before, CallSelector, final_case
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
@@ -24,7 +24,6 @@ from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.saved_values import activities
 from gradscope.analyses.doctor.step_tracker import StepTracker
-from gradscope.analyses.doctor.unwatched import final_case
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.summary import is_small

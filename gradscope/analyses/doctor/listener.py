@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import torch
 
-from gradscope.analyses.doctor.alterations import Alterations
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
+from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
-from gradscope.analyses.doctor.reads import Reads
 from gradscope.analyses.doctor.shapes import WATCHED, Broadcasts
 from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
 from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
