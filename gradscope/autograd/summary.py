@@ -6,16 +6,14 @@ nothing of graphs.
 
 from __future__ import annotations
 
-import ctypes
 import math
-from array import array
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
-from itertools import chain, islice
 
 import msgspec
 import torch
 
+from gradscope.autograd.decimals import SMALL, plain
 from gradscope.autograd.norms import norm as norm_of
 from gradscope.autograd.tensors import (
     arrives_with_memory,
@@ -26,52 +24,6 @@ from gradscope.autograd.tensors import (
 )
 from gradscope.model.plain import RAGGED, Number, TensorInfo, number
 from gradscope.model.report import GradientInfo, State
-
-SMALL = 16
-"""A tensor of at most this many elements has its values kept."""
-
-
-def shortest(value: float, single: bool) -> Number:
-    """The same number with the fewest digits that still name it: 0.1 rather than 0.10000000149.
-
-    ``single``: the value came from a float32 tensor, so any decimal that rounds to the same float32
-    is exact.
-    """
-    if not single or not math.isfinite(value):
-        return number(value)
-    # Written out because it runs for every value that is kept; 6 digits are as a rule 7 with a 0.
-    short = float(f"{value:.7g}")
-    if _as_single(short).value == value:
-        return short
-    short = float(f"{value:.8g}")
-    return short if _as_single(short).value == value else float(f"{value:.9g}")
-
-
-_as_single = ctypes.c_float
-_POWERS = array("d", [10**power for power in range(23)])
-"""The powers of ten that a float64 holds exactly."""
-
-
-def _all_shortest(values: Sequence[float]) -> list[Number]:
-    """:func:`shortest` for many float32 values at once, at a tenth of the cost."""
-    exact = torch.frombuffer(array("d", values), dtype=torch.float64)
-    size = exact.abs()
-    # Within these bounds all powers of ten are exact, so that the quotient is the nearest float64.
-    ordinary = (size == 0) | ((size > 1e-13) & (size < 1e22))
-    exact = torch.where(ordinary, exact, 1.0)
-    single, found = exact.float(), exact
-    place = torch.where(exact == 0, 1.0, exact.abs()).log10().floor().long()
-    powers = torch.frombuffer(_POWERS, dtype=torch.float64)
-    for digits in (9, 8, 7):
-        power = digits - 1 - place
-        scale, up = powers[power.abs()], power >= 0
-        whole = torch.where(up, exact * scale, exact / scale).round()
-        short = torch.where(up, whole / scale, whole * scale)
-        found = torch.where(short.float() == single, short, found)
-    numbers: list[Number] = found.tolist()
-    for position in (~ordinary).nonzero().flatten().tolist():
-        numbers[position] = shortest(values[position], True)
-    return numbers
 
 
 @cache
@@ -135,20 +87,6 @@ def is_plain(tensor: torch.Tensor) -> bool:
 def values_of(tensor: torch.Tensor) -> tuple[Number, ...]:
     """All elements in row-major order; complex ones as real, imaginary."""
     return plain(flat_values(tensor), tensor.dtype is torch.float32)
-
-
-def plain(flat: Sequence[float], single: bool) -> tuple[Number, ...]:
-    """Floats as the Report stores them; ``single`` as in :func:`shortest`."""
-    if single and len(flat) > SMALL:
-        return tuple(_all_shortest(flat))
-    return tuple(shortest(value, single) for value in flat)
-
-
-def all_plain(rows: Sequence[Sequence[float]], single: bool) -> Iterator[tuple[Number, ...]]:
-    """:func:`plain` for many short rows, one after the other."""
-    numbers = iter(plain(list(chain.from_iterable(rows)), single))
-    for row in rows:
-        yield tuple(islice(numbers, len(row)))
 
 
 def flat_values(tensor: torch.Tensor) -> list[float]:

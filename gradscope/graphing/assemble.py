@@ -15,6 +15,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
+from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.nodes import (
     is_leaf,
     is_nested,
@@ -23,7 +24,7 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
-from gradscope.autograd.summary import SMALL, is_small, metadata, name_of, values_of
+from gradscope.autograd.summary import is_small, metadata, name_of, values_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.edge_gradients import EdgeGradients

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.autograd.decimals import all_plain
 from gradscope.autograd.nodes import is_leaf
-from gradscope.autograd.summary import all_plain, flat_values, is_small, name_of
+from gradscope.autograd.summary import flat_values, is_small, name_of
 from gradscope.autograd.walk import Walked
 from gradscope.model.plain import Number
 from gradscope.recording.remembered import RememberedValues

@@ -16,10 +16,9 @@ import msgspec
 import torch
 
 from gradscope.autograd import histogram
+from gradscope.autograd.decimals import SMALL, all_plain
 from gradscope.autograd.isolation import fault_of, functions_off
 from gradscope.autograd.summary import (
-    SMALL,
-    all_plain,
     dense,
     flat_values,
     has_data,

@@ -17,6 +17,7 @@ import torch
 
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of, own_grad
+from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
 from gradscope.autograd.nodes import (
     is_leaf,
@@ -24,7 +25,6 @@ from gradscope.autograd.nodes import (
     op_name,
     torch_name,
 )
-from gradscope.autograd.summary import SMALL
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused

@@ -7,13 +7,14 @@ it.  Whatever a listener raises is a fault of ours, and never the program's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final
 
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.isolation import functions_off
 from gradscope.recording.torch_call import TorchCall
 
 IGNORED: Final = False
@@ -77,3 +78,46 @@ class Listener:
 
     def refused(self, error: Exception, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call has raised; ``frame`` is the program's."""
+
+
+class Listeners:
+    """All who listen to one recorder.
+
+    ``route`` is asked before each call, and None where nobody listens.  ``unopened`` is what
+    :meth:`before` gives where nobody wants to hear of a call before it is made.
+    """
+
+    def __init__(self) -> None:
+        self.all: tuple[Listener, ...] = ()
+        self.route: Callable[[Any, FrameType], Any] | None = None
+        self.unopened: tuple[None, ...] = ()
+        self._prepares = False
+
+    def add(self, listener: Listener) -> None:
+        """One more, from now on."""
+        self.all = (*self.all, listener)
+        self.unopened = (None,) * len(self.all)
+        self._prepares |= type(listener).before is not Listener.before
+        # One alone says how closely; several would each have to know what the others need.
+        self.route = listener.route if len(self.all) == 1 else self._route_for_all
+
+    def _route_for_all(self, func: Any, frame: FrameType) -> bool:
+        routes = [listener.route(func, frame) for listener in self.all]
+        return IN_FULL if any(route is not IGNORED for route in routes) else IGNORED
+
+    def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """A call is about to be made; what each of them wants to have back after it."""
+        if not self._prepares:
+            return self.unopened
+        with functions_off():
+            return tuple(listener.before(func, args, kwargs) for listener in self.all)
+
+    def after(self, call: TorchCall, opened: Sequence[Any]) -> None:
+        """A call has returned."""
+        for listener, one in zip(self.all, opened, strict=True):
+            listener.after(call, one)
+
+    def differentiated(self, call: TorchCall, opened: Sequence[Any]) -> None:
+        """``torch.autograd.grad`` has returned."""
+        for listener, one in zip(self.all, opened, strict=True):
+            listener.differentiated(call, one)

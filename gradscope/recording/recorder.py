@@ -19,6 +19,7 @@ from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
 from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
     functions_off,
     mode_removed,
@@ -27,12 +28,11 @@ from gradscope.autograd.isolation import (
     take_out,
 )
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, Originals
-from gradscope.autograd.summary import SMALL
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
 from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
-from gradscope.recording.listener import IGNORED, IN_FULL, Listener
+from gradscope.recording.listener import IGNORED, IN_FULL, Listener, Listeners
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
@@ -65,10 +65,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.functions: list[Any] = []
         """The custom Functions that are being applied, the innermost last."""
         self._on_backward = on_backward or self.let_run
-        self._listeners: tuple[Listener, ...] = ()
-        self._unopened: tuple[None, ...] = ()
-        self._prepares = False  # whether any of them wants to hear of a call before it is made
-        self._route: Callable[[Any, FrameType], Any] | None = None
+        self._listeners = Listeners()
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
         self._process = os.getpid()
@@ -77,15 +74,7 @@ class Recorder(Recording, TorchFunctionMode):
 
     def listen(self, listener: Listener) -> None:
         """Let somebody hear of every call from now on."""
-        self._listeners = (*self._listeners, listener)
-        self._unopened = (None,) * len(self._listeners)
-        self._prepares |= type(listener).before is not Listener.before
-        # One alone says how closely; several would each have to know what the others need.
-        self._route = listener.route if len(self._listeners) == 1 else self._route_for_all
-
-    def _route_for_all(self, func: Any, frame: FrameType) -> bool:
-        routes = [listener.route(func, frame) for listener in self._listeners]
-        return IN_FULL if any(route is not IGNORED for route in routes) else IGNORED
+        self._listeners.add(listener)
 
     # ------------------------------------------------------------------ on and off
 
@@ -119,7 +108,7 @@ class Recorder(Recording, TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010
         torch.autograd.backward = backward
         push_mode(self)
-        for listener in self._listeners:
+        for listener in self._listeners.all:
             listener.start()
         return self
 
@@ -127,7 +116,7 @@ class Recorder(Recording, TorchFunctionMode):
         """Leave no hook, patch or mode behind; what was recorded stays readable."""
         if Recorder.active is not self:
             return
-        for listener in reversed(self._listeners):
+        for listener in reversed(self._listeners.all):
             listener.stop()
         Recorder.active = None
         # The program may have entered modes of its own since and not left them: they stay.
@@ -139,7 +128,7 @@ class Recorder(Recording, TorchFunctionMode):
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""
-        for listener in self._listeners:
+        for listener in self._listeners.all:
             listener.end()
 
     # ------------------------------------------------------------------ the calls
@@ -158,12 +147,13 @@ class Recorder(Recording, TorchFunctionMode):
             return func(*args, **kwargs)
         frame = sys._getframe(1)
         func = self._originals_of.called(func, frame)
-        route = IN_FULL if self._route is None else self._route(func, frame)
+        ask = self._listeners.route
+        route = IN_FULL if ask is None else ask(func, frame)
         if route is IGNORED or is_traced():
             return func(*args, **kwargs)
         if func in BACKWARD_FUNCTIONS:
             return self._backward(func, args, kwargs, frame)
-        opened = self._before(func, args, kwargs) if route is IN_FULL else self._unopened
+        opened = self._before(func, args, kwargs) if route is IN_FULL else self._listeners.unopened
         before = sequence_number()
         try:
             out = func(*args, **kwargs)
@@ -181,16 +171,11 @@ class Recorder(Recording, TorchFunctionMode):
         return out
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        if not self._prepares:
-            return self._unopened
-        opened: list[Any] = list(self._unopened)
         try:
-            with functions_off():
-                for position, listener in enumerate(self._listeners):
-                    opened[position] = listener.before(func, args, kwargs)
+            return self._listeners.before(func, args, kwargs)
         except Exception as error:
             self.note_fault(error)
-        return tuple(opened)
+            return self._listeners.unopened
 
     def _is_noted_briefly(
         self, route: Any, made: tuple[int, int], out: Any, frame: FrameType
@@ -198,7 +183,7 @@ class Recorder(Recording, TorchFunctionMode):
         """The short way of nearly all calls, where a listener says that it will do."""
         self.failed_with = []
         try:
-            place = self._listeners[0].briefly(route, made, out, frame)
+            place = self._listeners.all[0].briefly(route, made, out, frame)
         except Exception as error:
             self.note_fault(error)
             return False
@@ -227,17 +212,12 @@ class Recorder(Recording, TorchFunctionMode):
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():
-            self.elsewhere += self._is_other_thread()
+            self.elsewhere += _is_of_the_program(self._thread)
             return original(*args, **kwargs)
         return self._backward(original, args, kwargs, sys._getframe(1))
 
-    def _is_other_thread(self) -> bool:
-        """Whether this is a thread of the program's, not one of autograd's own."""
-        me = threading.get_ident()
-        return me != self._thread and any(one.ident == me for one in threading.enumerate())
-
     def _is_watching(self) -> bool:
-        for listener in self._listeners:
+        for listener in self._listeners.all:
             listener.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()
@@ -251,15 +231,14 @@ class Recorder(Recording, TorchFunctionMode):
             out = self._handled(func, args, kwargs, frame)
         except Exception as error:
             with self.aside():
-                for listener in self._listeners:
+                for listener in self._listeners.all:
                     listener.refused(error, args, self.places.user_frame(frame) or frame)
             raise
-        if func is torch.autograd.grad and self._listeners:
+        if func is torch.autograd.grad and self._listeners.all:
             made = (before, sequence_number())
             call = TorchCall(func, args, kwargs, made, out, frame, self.places)
             with self.aside():
-                for listener, one in zip(self._listeners, opened, strict=True):
-                    listener.differentiated(call, one)
+                self._listeners.differentiated(call, opened)
         return out
 
     def _handled(
@@ -291,7 +270,7 @@ class Recorder(Recording, TorchFunctionMode):
         """
         if not (retain_graph or call.retain_graph):
             with self.aside():
-                for listener in self._listeners:
+                for listener in self._listeners.all:
                     listener.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
@@ -307,7 +286,12 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             with functions_off():
                 self.remember(call)
-                for listener, one in zip(self._listeners, opened, strict=True):
-                    listener.after(call, one)
+                self._listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
+
+
+def _is_of_the_program(watched: int) -> bool:
+    """Whether this is another thread of the program's, not one of autograd's own."""
+    me = threading.get_ident()
+    return me != watched and any(one.ident == me for one in threading.enumerate())

@@ -129,7 +129,9 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
         frames = list(_frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
         if "does not require grad" in message(ending.exception):
-            watcher.error = watcher.error or watcher.explain_refusal(frames)
+            watcher.error = watcher.error or _load("running.remarks").refusal(
+                watcher.recorder, frames
+            )
     else:
         watcher.finish(ending.namespace, ending.value)
     return Outcome(ending, watcher.report, watcher.error)

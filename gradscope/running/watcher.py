@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
-from gradscope.autograd.summary import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import CaptureError, Fault, GradscopeError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
@@ -25,19 +25,18 @@ from gradscope.graphing.roots import (
     result_root,
     unknown_root,
     usable_root,
-    without_history,
 )
 from gradscope.graphing.study import LiveGraph, follower, studied
 from gradscope.graphing.watched_call import MadeCall, MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.recording.names import Scopes, value_in_frame
+from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.running.create_graph import derivative
 from gradscope.running.inner import Answer, InnerCalls, is_inner
-from gradscope.running.refusals import batched, misfit, single
+from gradscope.running.remarks import batched, futile_reads, misfit, single
 from gradscope.running.steps import joined
 from gradscope.target import Stopper
 
@@ -177,7 +176,7 @@ class Watcher:
             with unseen():
                 wrong = misfit(call) if watched.failure is not None else []
                 passed, notes = probe.told(watched)
-                notes += wrong + self._futile_reads(call.frame)
+                notes += wrong + futile_reads(self.recorder, call.frame)
                 found = probe.report([passed], notes, studied)
                 self.report = found if self.report is None else joined(self.report, found)
         except Exception as error:  # the call was made; what came of it is the program's
@@ -186,21 +185,6 @@ class Watcher:
 
     def _scopes(self, frame: FrameType) -> Scopes:
         return Scopes.of_frames(frames_from(frame, self.recorder.places))
-
-    def _futile_reads(self, frame: FrameType) -> list[str]:
-        """Remarks on lines near the call that will find None in the ``.grad`` of a non-leaf."""
-        lines: dict[str, list[int]] = {}
-        for line, path in self.recorder.sources.grad_reads(frame.f_code):
-            tensor = value_in_frame(path, frame)
-            # Only where the variable is such a tensor now: before this line it may be another.
-            if isinstance(tensor, torch.Tensor) and grad_fn_of(tensor) and not tensor.retains_grad:
-                lines.setdefault(path, []).append(line)
-        return [
-            f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
-            f"{path} is not a leaf, and torch keeps such a gradient only after "
-            f"{path}.retain_grad(). It is shown here."
-            for path, numbers in lines.items()
-        ]
 
     def _let_run(self, call: BackwardCall) -> Any:
         return call.run() if self.answered else self.recorder.let_run(call)
@@ -240,15 +224,6 @@ class Watcher:
         if not self.answered:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error
-
-    def explain_refusal(self, frames: list[FrameType]) -> GradscopeError | None:
-        """Why the program's backward call had nowhere to go, if that is how it failed."""
-        refused = (reference() for reference in self.recorder.refused)
-        for tensor in (one for one in refused if one is not None):
-            own = [one for one in frames if not self.recorder.places.is_foreign(one.f_code)]
-            names = Scopes.of_frames(own).names(tensor)
-            return without_history(tensor, names[0] if names else "the root", self.recorder)
-        return None
 
     def _show_last(self, scopes: Scopes, sentence: str) -> None:
         last = last_made(self.recorder)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from gradscope.autograd.summary import SMALL, measure
+from gradscope.autograd.decimals import SMALL
+from gradscope.autograd.summary import measure
 from gradscope.model.explanation import Amount
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from gradscope.analyses.explain.pull import Puller
+from gradscope.autograd.decimals import SMALL, plain
 from gradscope.autograd.nodes import is_nested, outputs_of
-from gradscope.autograd.summary import SMALL, flat_values, plain
+from gradscope.autograd.summary import flat_values
 from gradscope.model.explanation import Local
 
 MAX_MATRIX = 64

@@ -13,7 +13,7 @@ import torch
 
 from gradscope.analyses.explain.amounts import amount, zero
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller
-from gradscope.autograd.summary import SMALL, shortest
+from gradscope.autograd.decimals import SMALL, shortest
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import Amount, Term, Weights
 from gradscope.model.report import Graph

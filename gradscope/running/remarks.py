@@ -1,0 +1,82 @@
+"""What there is to say of a backward call besides its numbers.
+
+What stands in the way of looking at it, why it went nowhere, and which reads of ``.grad`` beside it
+will find None.
+"""
+
+from __future__ import annotations
+
+import shlex
+from types import FrameType
+
+import torch
+
+from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.tensors import grad_fn_of
+from gradscope.errors import CaptureError, GradscopeError, SeedError
+from gradscope.graphing.initial_gradient import fit, implicit_gradient
+from gradscope.graphing.roots import without_history
+from gradscope.recording.names import Scopes, value_in_frame
+from gradscope.recording.recorder import Recorder
+
+
+def single(call: BackwardCall) -> torch.Tensor:
+    """The one root of a call.
+
+    Raises:
+        SeedError: when it starts from several.
+    """
+    root = call.roots[0]
+    if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
+        raise SeedError(
+            f"the program's backward call starts from {len(call.roots)} tensors at once",
+            "choose one of them: --root NAME",
+        )
+    return root
+
+
+def misfit(call: BackwardCall) -> list[str]:
+    """Why the gradient that the program gave, or did not give, does not fit its root."""
+    for root, given in zip(call.roots, call.gradients, strict=True):
+        try:
+            if isinstance(root, torch.Tensor) and not root.is_nested:
+                _ = implicit_gradient(root) if given is None else fit(given, root)
+        except SeedError as error:
+            return [str(error)]
+    return []
+
+
+def batched(call: BackwardCall, scopes: Scopes) -> CaptureError:
+    """Why the gradients of a vectorised call cannot be read."""
+    names = [name for root in call.roots for name in scopes.names(root)]  # type: ignore[arg-type]
+    return CaptureError(
+        "this torch.autograd.grad call is vectorised (is_grads_batched), so its gradients "
+        "cannot be read one by one",
+        f"look at one row: --root {shlex.quote(names[0]) if names else 'NAME'} --gradient onehot:0",
+    )
+
+
+def futile_reads(recorder: Recorder, frame: FrameType) -> list[str]:
+    """Remarks on lines near the call that will find None in the ``.grad`` of a non-leaf."""
+    lines: dict[str, list[int]] = {}
+    for line, path in recorder.sources.grad_reads(frame.f_code):
+        tensor = value_in_frame(path, frame)
+        # Only where the variable is such a tensor now: before this line it may be another.
+        if isinstance(tensor, torch.Tensor) and grad_fn_of(tensor) and not tensor.retains_grad:
+            lines.setdefault(path, []).append(line)
+    return [
+        f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
+        f"{path} is not a leaf, and torch keeps such a gradient only after "
+        f"{path}.retain_grad(). It is shown here."
+        for path, numbers in lines.items()
+    ]
+
+
+def refusal(recorder: Recorder, frames: list[FrameType]) -> GradscopeError | None:
+    """Why the program's backward call had nowhere to go, if that is how it failed."""
+    refused = (reference() for reference in recorder.refused)
+    for tensor in (one for one in refused if one is not None):
+        own = [one for one in frames if not recorder.places.is_foreign(one.f_code)]
+        names = Scopes.of_frames(own).names(tensor)
+        return without_history(tensor, names[0] if names else "the root", recorder)
+    return None
