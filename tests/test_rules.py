@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +79,24 @@ def test_an_ignored_rule_stays_silent(session: Session) -> None:
     assert session.cli("doctor", path, "--fail-on", "error").status == 0
     assert session.cli("doctor", path, "--ignore", "nothing").status == 2
     assert session.cli("doctor", path, "--steps", "0").status == 2
+
+
+RULE_MODULES = sorted(Path(inspect.getfile(RULES["GS101"].check)).parent.glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("path", RULE_MODULES, ids=lambda path: path.stem)
+def test_rules_know_nothing_of_each_other(path: Path) -> None:
+    if path.stem == "rules":
+        return  # the register
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            inside = (node.module or "").partition("gradscope.diagnose")
+            assert not inside[1] or inside[2].startswith("._"), f"imports {node.module}"
+
+
+def test_precedence_names_rules_and_never_goes_in_a_circle() -> None:
+    below = {code: set(rule.subsumes) for code, rule in RULES.items()}
+    assert set().union(*below.values()) <= set(below)
+    while free := {code for code, others in below.items() if not others & set(below)}:
+        below = {code: others for code, others in below.items() if code not in free}
+    assert not below, "these subsume each other"
