@@ -595,6 +595,12 @@ def test_what_has_nothing_in_common_is_told_beside_it() -> None:
     report = program.report((y, (1.0, 1.0)), (z, (1.0,)))
     dead = observed(report, activities=(Activity(0, dead=1.0),))
     assert told(dead) == [("GS204", "warning", 2), ("GS205", "warning", 1)]
+    # An overflow that nobody notices is milder than what its backward makes.
+    program = Program()
+    power = program.op("PowBackward0", [(program.leaf("w"), math.nan)], (1.0,), "w**2")
+    scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
+    hidden = spoilt(program.report((scaled, (1.0,))), "PowBackward0", inf=1, dtype="float16")
+    assert told(hidden) == [("GS102", "error", 1), ("GS103", "warning", 1)]
     # A term cut off is no reason for a gradient that cannot be had.
     asked = learner("x[0]", history="select", wanted=True, made=C)
     term = Cut(B, "tensor", "function", ("w",), summand=True)

@@ -75,6 +75,7 @@ def _hidden_finding(facts: Facts, nodes: list[int]) -> Draft:
         why="What comes after turns infinity into a finite number, as 1/inf is 0: the result says "
         "nothing of what went in, and no gradient gets past.",
         remedy="Compute this part in float32 (`x.float()`) and cast the result back.",
+        nodes=(),  # what goes wrong in backward there is worse
     )
 
 

@@ -57,6 +57,7 @@ def _bad_loss(facts: Facts) -> Draft:
         evidence=(f"loss {facts.loss}",),
         why="Where it became so was not seen; every gradient of it is NaN or meaningless.",
         remedy="Look at the operands of this expression, from here backward.",
+        nodes=(),  # where it became so is not known
     )
 
 
