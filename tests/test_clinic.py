@@ -11,7 +11,8 @@ import pytest
 
 from gradscope.model import storage
 from gradscope.model.observations import Finding
-from tests.clinic.manifest import CASES, FOLDER, HEALTHY, Case, Healthy, right_places
+from tests.clinic.healing import CURES, SICK, UnfitCureError, cured
+from tests.clinic.manifest import CASES, HEALTHY, Case, Healthy, right_places
 from tests.looking import Session
 
 # Misses that are known, each with its reason; the test fails when one of them is found after all.
@@ -21,10 +22,10 @@ MISSED: dict[str, str] = {}
 def findings(session: Session, program: Path) -> tuple[Finding, ...]:
     """What the doctor finds; the program runs in a copy of its folder."""
     folder = program.parent
-    if folder.parent == FOLDER:
-        target = shutil.copy(program, session.folder)
+    if program.name == "main.py":
+        target = Path(shutil.copytree(folder, session.folder / folder.name), program.name)
     else:
-        target = str(shutil.copytree(folder, session.folder / folder.name) / program.name)
+        target = Path(shutil.copy(program, session.folder))
     saved = session.folder / "report.json"
     # What an earlier program in this process left in cycles is not this program's.
     gc.collect()
@@ -68,6 +69,48 @@ def test_healthy(session: Session, case: Healthy) -> None:
     found = findings(session, case.program)
     assert [finding for finding in found if finding.severity != "information"] == []
     assert {finding.rule for finding in found} <= set(case.information)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_case_has_a_cure_that_applies(case: Case) -> None:
+    program = case.program("healed")
+    healed = [program, *program.parent.glob("*.py")] if program.name == "main.py" else [program]
+    assert "# <" not in "".join(path.read_text("utf-8") for path in healed)
+    patches = [(CURES / path.relative_to(SICK)).with_suffix(".patch") for path in case.files]
+    assert any(patch.exists() for patch in patches)
+
+
+def test_no_cure_is_left_over() -> None:
+    known = {path.relative_to(SICK).with_suffix("") for case in CASES for path in case.files}
+    assert {path.relative_to(CURES).with_suffix("") for path in CURES.rglob("*.*")} <= known
+
+
+SICKLY = "a = 1  # <- GS101\nb = 2\nb = 2\n\nc = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "result"),
+    [
+        ("--- x\n+++ y\n@@ -1 +1 @@\n-a = 1\n+a = 2\n", "a = 2\nb = 2\nb = 2\n\nc = 3\n"),
+        ("@@\n\n-c = 3\n@@\n-a = 1\n", "b = 2\nb = 2\n\n"),
+        ("@@\n a = 1\n+d = 4\n", "a = 1\nd = 4\nb = 2\nb = 2\n\nc = 3\n"),
+        ("@@\n-c = 4\n+c = 5\n", "0 times"),
+        ("@@\n-b = 2\n", "2 times"),
+        ("@@\n-a = 1  # <- GS101\n+a = 2\n", "0 times"),
+        ("@@\n-= 3\n+= 4\n", "0 times"),
+        ("@@\n-a = 1\n+a = 1\n", "changes nothing"),
+        ("@@\n a = 1\n", "changes nothing"),
+        ("@@\na = 1\n+a = 2\n", "begins with"),
+        ("-a = 1\n+a = 2\n", "no block"),
+        ("", "no block"),
+    ],
+)
+def test_how_cures_are_read(patch: str, result: str) -> None:
+    if "\n" in result:
+        assert cured(SICKLY, patch) == result
+    else:
+        with pytest.raises(UnfitCureError, match=result):
+            cured(SICKLY, patch)
 
 
 def test_known_misses_exist_and_are_few() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
+from gradscope.diagnose._facts import Facts
 from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.invariants import check
@@ -288,6 +289,12 @@ def learner(name: str, **more: Any) -> TrackedParameter:
 REACHED = learner("w", leaf=0, reached=True)
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
+NO_HISTORY = Failure(
+    "RuntimeError",
+    "element 0 of tensors does not require grad and does not have a grad_fn",
+    A,
+    in_backward=True,
+)
 OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "unused": ({"learners": (REACHED, learner("b", made=A))}, [("GS301", "warning", 7)]),
     "unused, of no optimizer": (
@@ -403,26 +410,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS402", "error", 3)],
     ),
     "no history": (
-        {
-            "failure": Failure(
-                "RuntimeError",
-                "element 0 of tensors does not require grad and does not have a grad_fn",
-                A,
-                True,
-            )
-        },
+        {"failure": NO_HISTORY},
         [("GS409", "error", 7)],
     ),
     "no history because of a cut": (
         {
             "learners": (learner("b", used=A),),
             "cuts": (Cut(B, "argmax", "function", ("b",)),),
-            "failure": Failure(
-                "RuntimeError",
-                "element 0 of tensors does not require grad and does not have a grad_fn",
-                A,
-                True,
-            ),
+            "failure": NO_HISTORY,
         },
         [("GS303", "error", 8)],
     ),
@@ -515,6 +510,102 @@ MESSAGES = {
 def test_what_torch_says_is_explained(code: str) -> None:
     failure = Failure("RuntimeError", MESSAGES[code], A, in_backward=True)
     assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
+
+
+def in_half(report: Report) -> Report:
+    """The report with float16 for every gradient."""
+    (backward,) = report.passes
+    halves = tuple(msgspec.structs.replace(info, dtype="float16") for info in backward.gradients)
+    passes = (msgspec.structs.replace(backward, gradients=halves),)
+    return msgspec.structs.replace(report, passes=passes)
+
+
+def product(factor: float, received: float = 1.0) -> Report:
+    """``loss = a*b``, line 1, with the derivative of it by both."""
+    program = Program()
+    factors = [(program.leaf(name, data=(0.0,)), factor) for name in "ab"]
+    loss = program.op("MulBackward0", factors, (0.0,), "a*b")
+    return program.report((loss, (received,)))
+
+
+def silent_units() -> Report:
+    """A ReLU that passes nothing but zeros on, all units dead."""
+    program = Program()
+    w = program.leaf("w", data=(1.0,), shape=(16, 8))
+    scaled = program.op("ReluBackward0", [(w, 0.0)], (0.0,), "relu(w)")
+    program.line = 2
+    report = program.report((program.op("ExpBackward0", [(scaled, 1.0)], (1.0,), "exp"), (1.0,)))
+    return observed(report, activities=(Activity(1, dead=1.0),))
+
+
+def cut_off(rule: str, code: str) -> Report:
+    """A cut of the kind that a rule is about, and a failure that another one explains."""
+    cut = {
+        "GS303": Cut(B, "detach", "function", ("b",)),
+        "GS304": Cut(B, "linear", "no_grad", ("b",)),
+        "GS309": Cut(B, "checkpoint", "checkpoint", ("b",)),
+    }[rule]
+    asked = learner("x[0]", history="select", wanted=True, made=C)
+    learners = (learner("b", used=A), *((asked,) if code == "GS306" else ()))
+    return observed(plain(), learners=learners, cuts=(cut,), failure=NO_HISTORY)
+
+
+SUBSUMED: dict[tuple[str, str], Report] = {
+    ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
+    ("GS103", "GS102"): in_half(product(math.inf)),
+    ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
+    ("GS205", "GS204"): silent_units(),
+    **{
+        (cut, code): cut_off(cut, code)
+        for cut in ("GS303", "GS304", "GS309")
+        for code in ("GS306", "GS409")
+    },
+}
+"""For every pair of rules of which one takes precedence, a report on which both find something."""
+
+
+def test_every_precedence_has_its_report() -> None:
+    declared = {
+        (rule.code, code)
+        for rule in RULES.values()
+        for code, agreement in rule.subsumes.items()
+        if agreement != "step before"
+    }
+    assert set(SUBSUMED) == declared
+
+
+@pytest.mark.parametrize(("cause", "consequence"), SUBSUMED)
+def test_of_a_cause_and_its_consequence_the_cause_is_told(cause: str, consequence: str) -> None:
+    report = SUBSUMED[cause, consequence]
+    assert list(RULES[consequence].check(Facts(report)))
+    codes = {finding.rule for finding in diagnose(report)}
+    assert cause in codes
+    assert consequence not in codes
+    # Nor is it told where its cause is not wanted.
+    assert consequence not in {finding.rule for finding in diagnose(report, ignore=(cause,))}
+
+
+def test_what_has_nothing_in_common_is_told_beside_it() -> None:
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    v = program.leaf("v", data=(1.0,), shape=(16, 8))
+    y = program.op("RoundBackward0", [(w, 0.0)], (1, 2), "round(w)")
+    program.line = 2
+    z = program.op("ReluBackward0", [(v, 1.0)], (0.0,), "relu(v)")
+    report = program.report((y, (1.0, 1.0)), (z, (1.0,)))
+    dead = observed(report, activities=(Activity(0, dead=1.0),))
+    assert told(dead) == [("GS204", "warning", 2), ("GS205", "warning", 1)]
+    # An overflow that nobody notices is milder than what its backward makes.
+    program = Program()
+    power = program.op("PowBackward0", [(program.leaf("w"), math.nan)], (1.0,), "w**2")
+    scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
+    hidden = spoilt(program.report((scaled, (1.0,))), "PowBackward0", inf=1, dtype="float16")
+    assert told(hidden) == [("GS102", "error", 1), ("GS103", "warning", 1)]
+    # A term cut off is no reason for a gradient that cannot be had.
+    asked = learner("x[0]", history="select", wanted=True, made=C)
+    term = Cut(B, "tensor", "function", ("w",), summand=True)
+    seen = {"learners": (REACHED, asked), "cuts": (term,), "failure": Failure("Error", "", A)}
+    assert told(observed(plain(), **seen)) == [("GS306", "error", 9), ("GS303", "warning", 8)]
 
 
 def test_parts_of_a_librarys_model_may_be_left_unused() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from gradscope.diagnose import RULES
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from tests.looking import Session
+from tests.test_structure import imports
 from tests.transcripts import ROOT
 
 CODES = list(RULES)
@@ -76,3 +79,20 @@ def test_an_ignored_rule_stays_silent(session: Session) -> None:
     assert session.cli("doctor", path, "--fail-on", "error").status == 0
     assert session.cli("doctor", path, "--ignore", "nothing").status == 2
     assert session.cli("doctor", path, "--steps", "0").status == 2
+
+
+RULE_MODULES = sorted({Path(inspect.getfile(rule.check)) for rule in RULES.values()})
+
+
+@pytest.mark.parametrize("path", RULE_MODULES, ids=lambda path: path.stem)
+def test_rules_know_nothing_of_each_other(path: Path) -> None:
+    neighbours = {name for name in imports(path) if name.startswith("gradscope.diagnose")}
+    assert {name for name in neighbours if not name.startswith("gradscope.diagnose._")} == set()
+
+
+def test_precedence_names_rules_and_never_goes_in_a_circle() -> None:
+    below = {code: set(rule.subsumes) for code, rule in RULES.items()}
+    assert set().union(*below.values()) <= set(below)
+    while free := {code for code, others in below.items() if not others & set(below)}:
+        below = {code: others for code, others in below.items() if code not in free}
+    assert not below, "these subsume each other"

@@ -2,17 +2,16 @@
 
 A rule is one function ``Facts -> Findings``, where Facts are a Report with indices to look things
 up in, and one entry in :data:`RULES`, with a page under ``docs/rules/``.  Rules read the Report
-alone: the graph, its passes, and the observations that a watched run leaves.  Must not know of
-torch, or of how findings are shown.
+alone: the graph, its passes, and the observations that a watched run leaves.  They know nothing of
+each other: which of two findings is enough stands in the register.  Must not know of torch, or of
+how findings are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts
+from gradscope.diagnose._facts import Draft, Facts
 from gradscope.diagnose.rules import RULES, Rule
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
@@ -21,8 +20,6 @@ __all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_graver", "is_se
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
-
-_OVERFLOWS = {"nonfinite-forward", "nonfinite-backward", "half-overflow", "nonfinite-input"}
 
 
 def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
@@ -33,11 +30,13 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         ignore: codes of rules that stay silent.
     """
     facts = Facts(report)
+    drafts = [(rule, draft) for rule in RULES.values() for draft in rule.check(facts)]
+    causes = [(rule, draft) for rule, draft in drafts if rule.subsumes]
     found = [
-        finding
-        for code, rule in RULES.items()
-        if code not in ignore
-        for finding in _signed(rule, facts)
+        _signed(rule, draft, facts.step)
+        for rule, draft in drafts
+        if rule.code not in ignore
+        and not any(cause.covers(own, rule.code, draft) for cause, own in causes)
     ]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
 
@@ -59,14 +58,16 @@ def is_graver(report: Report, kept: Report) -> bool:
     step before is the one to show.
     """
     found, known = diagnose(report), diagnose(kept)
-    errors = {finding.name for finding in found if finding.severity == "error"}
+    errors = {finding.rule for finding in found if finding.severity == "error"}
     if not errors:
         return at_least(found, "warning") and not at_least(known, "warning")
-    exploded = any(finding.name == "exploding-gradient" for finding in known)
-    return not (exploded and errors <= _OVERFLOWS)
+    return not any(
+        all(RULES[finding.rule].subsumes.get(code) == "step before" for code in errors)
+        for finding in known
+    )
 
 
-def _signed(rule: Rule, facts: Facts) -> Iterable[Finding]:
-    for finding in rule.check(facts):
-        step = finding.step or facts.step
-        yield msgspec.structs.replace(finding, rule=rule.code, name=rule.name, step=step)
+def _signed(rule: Rule, draft: Draft, step: int) -> Finding:
+    fields = {name: getattr(draft, name) for name in Finding.__struct_fields__}
+    fields.update(rule=rule.code, name=rule.name, step=draft.step or step)
+    return Finding(**fields)

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from gradscope.escaping import one_line
 from gradscope.model.observations import Finding, Location, NodeReference, Observations, Severity
@@ -18,7 +18,31 @@ from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, Repo
 
 T = TypeVar("T")
 
-HALVES = ("float16", "bfloat16")
+
+class Draft(Finding, frozen=True, kw_only=True):
+    """A finding as a rule makes it: without the rule's code and name, and with what another finding
+    must have in common with it for one to make the other superfluous.
+
+    ``nodes`` are all that it is about; ``fails``: it says why the program failed, or could have.
+    """
+
+    rule: str = ""
+    name: str = ""
+    nodes: Collection[int] = ()
+    fails: bool = False
+
+
+class Details(TypedDict, total=False):
+    """What a finding says besides its message; the fields of :class:`Draft`."""
+
+    location: Location | None
+    subject: str
+    evidence: Iterable[str]
+    why: str
+    remedy: str
+    step: int
+    nodes: Collection[int]
+    fails: bool
 
 
 class Facts:
@@ -109,6 +133,10 @@ class Facts:
         """A node as findings name it."""
         return NodeReference(node, self.graph.nodes[node].op)
 
+    def variable(self, origin: int | None) -> str:
+        """What the result of an expression was assigned to, or ""."""
+        return "" if origin is None else self.graph.origins[origin].variable
+
     def expression(self, origin: int | None) -> str:
         """The user's words on one line, in backticks, or ""."""
         text = "" if origin is None else one_line(self.graph.origins[origin].expression)
@@ -128,17 +156,18 @@ class Facts:
         """The path of the module in which a node was made."""
         return self.graph.module_of(node)
 
-    def about(self, node: int, severity: Severity, message: str) -> Finding:
-        """The beginnings of a finding about a node."""
-        return Finding(
-            rule="",
-            name="",
-            severity=severity,
-            message=message,
-            location=self.location(self.graph.nodes[node].origin),
-            node=self.reference(node),
-            subject=self.subject(node),
-        )
+    def finding(
+        self, severity: Severity, message: str, node: int | None = None, **details: Unpack[Details]
+    ) -> Draft:
+        """A finding; one about a node is placed where that was made, and named after it, unless
+        ``details`` know better."""
+        fields: dict[str, Any] = {}
+        if node is not None:
+            fields["location"] = self.location(self.graph.nodes[node].origin)
+            fields.update(node=self.reference(node), subject=self.subject(node), nodes=(node,))
+        fields.update((key, value) for key, value in details.items() if value is not None)
+        fields["evidence"] = tuple(details.get("evidence", ()))
+        return Draft(severity=severity, message=message, **fields)
 
     def reachable(self, starts: Collection[int]) -> set[int]:
         """All nodes below these, and themselves."""

@@ -1,14 +1,13 @@
 """Where non-finite numbers are born: in the forward pass, and in the backward pass.
 
 Born means: what went in was finite, what came out is not.  Everything after that is a consequence.
-Knows nothing of messages.
 """
 
 from __future__ import annotations
 
 from gradscope.diagnose._advice import FORWARD
-from gradscope.diagnose._facts import HALVES, Facts
-from gradscope.diagnose._ops import FILLS, GROWING, MOVING, is_maskable
+from gradscope.diagnose._facts import Facts, elements, plural
+from gradscope.diagnose._ops import FILLS, MOVING, is_maskable
 from gradscope.model.observations import Intake
 
 MOST = 5
@@ -215,19 +214,24 @@ class BackwardSources:
         return self.facts.received(leaf)[0].state == "non-finite"
 
 
-def half_of(facts: Facts, node: int) -> str:
-    """The half precision of a node's result, or ""."""
-    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
-    return next((dtype for dtype in dtypes if dtype in HALVES), "")
+def counts(facts: Facts, nodes: list[int]) -> list[str]:
+    """How many elements of a result are not finite: ``Log: 14 of 256 elements infinite``."""
+    lines = []
+    for output in facts.graph.nodes[nodes[0]].outputs:
+        if output is None or not (output.nan or output.inf):
+            continue
+        parts = [f"{output.nan:,} NaN" * (output.nan > 0), f"{output.inf:,} infinite"]
+        words = ", ".join(part for part in parts[: 1 + (output.inf > 0)] if part)
+        size = elements(output.shape)
+        op = facts.op(nodes[0])
+        lines.append(f"{op}: {words} of {plural(size, 'element')}, {output.dtype}")
+    if len(nodes) > 1:
+        lines.append(f"the same happens {len(nodes):,} times at this place")
+    return lines
 
 
-def overflows(facts: Facts, node: int) -> bool:
-    """Whether a birth in the forward pass is a number too large for float16."""
-    return half_of(facts, node) == "float16" and facts.op(node) in GROWING
-
-
-def overflows_backward(facts: Facts, node: int) -> bool:
-    """Whether a birth in the backward pass is a gradient too large for float16."""
-    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
-    halves = all(info.dtype == "float16" and not info.nan for info in bad)
-    return bool(bad) and halves and facts.op(node) in GROWING
+def aftermath(facts: Facts, forward: ForwardSources) -> str:
+    """What became of the loss, and of how many results before it."""
+    loss = facts.loss
+    said = f"the loss is {loss}, " if isinstance(loss, str) else ""
+    return f"{said}{plural(forward.affected, 'node')} on the way to it not finite"

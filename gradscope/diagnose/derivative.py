@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts, short
+from gradscope.diagnose._facts import Draft, Facts, short
 from gradscope.model.checks import MEANT
-from gradscope.model.observations import Finding, Mismatch
+from gradscope.model.observations import Mismatch
 
 TOLERANCE = 1e-2
 """Relative difference from the finite differences, far above their own error in float64."""
 
 
-def wrong_derivative(facts: Facts) -> Iterable[Finding]:
+def wrong_derivative(facts: Facts) -> Iterable[Draft]:
     """GS601: a custom backward that disagrees with finite differences."""
     told: set[str] = set()
     for mismatch in facts.seen.mismatches:
@@ -33,16 +31,14 @@ def _differs(mismatch: Mismatch) -> bool:
     return not abs(analytic - numeric) <= TOLERANCE * max(abs(analytic), abs(numeric))
 
 
-def _finding(facts: Facts, mismatch: Mismatch, op: str) -> Finding:
+def _finding(facts: Facts, mismatch: Mismatch, op: str) -> Draft:
     name = op.removesuffix("Backward")
     meant = bool(MEANT.search(name))
     element = f" at element {list(mismatch.element)}" if mismatch.element else ""
-    return msgspec.structs.replace(
-        facts.about(
-            mismatch.node,
-            "information" if meant else "warning",
-            f"backward of {name} is not the derivative of its forward.",
-        ),
+    return facts.finding(
+        "information" if meant else "warning",
+        f"backward of {name} is not the derivative of its forward.",
+        mismatch.node,
         subject=name,
         evidence=(
             f"input {mismatch.input}{element}: backward says {short(mismatch.analytic)}, "

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._parameters import failed_without_history, find_missing
+from gradscope.diagnose._facts import Draft, Facts, listed, plural
+from gradscope.diagnose._parameters import failed_without_history
 from gradscope.diagnose._readings import (
     FUNCTIONS,
     HOOKS,
@@ -21,7 +21,7 @@ from gradscope.diagnose._readings import (
     TWICE,
     ErrorReading,
 )
-from gradscope.model.observations import Change, Failure, Finding
+from gradscope.model.observations import Change, Failure
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -31,7 +31,7 @@ _OWN_FUNCTION = re.compile(
 )
 
 
-def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, Finding]]:
+def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, Draft]]:
     """The failure, if one of these is what torch said, with a finding on it."""
     failure = facts.seen.failure
     for reading in readings:
@@ -40,23 +40,21 @@ def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Fail
             return
 
 
-def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Finding:
+def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Draft:
     first = failure.message.strip().split("\n")[0]
-    location = facts.location(failure.origin)
-    return Finding(
-        rule="",
-        name="",
-        severity="error",
-        message=reading.message,
-        location=location,
-        subject="" if failure.origin is None else facts.graph.origins[failure.origin].variable,
+    return facts.finding(
+        "error",
+        reading.message,
+        location=facts.location(failure.origin),
+        subject=facts.variable(failure.origin),
         evidence=(f"{failure.type}: {first[:300]}",),
         why=reading.why,
         remedy=reading.remedy,
+        fails=True,
     )
 
 
-def saved_tensor_changed(facts: Facts) -> Iterable[Finding]:
+def saved_tensor_changed(facts: Facts) -> Iterable[Draft]:
     """GS401: a tensor changed in place after an operation had saved it for backward."""
     places: dict[tuple[int | None, int | None], list[Change]] = {}
     for change in facts.seen.changes:
@@ -82,19 +80,16 @@ def saved_tensor_changed(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding:
+def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Draft:
     first = changes[0]
     what = facts.expression(origin) or first.function
-    start = facts.about(
-        first.node,
-        "error",
-        f"{what} changes a tensor in place that {facts.words(first.node)} had saved for backward.",
-    )
     places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
     saved = listed(f"{place.file}:{place.line}" for place in places if place is not None)
-    return msgspec.structs.replace(
-        start,
-        location=facts.location(origin) or start.location,
+    return facts.finding(
+        "error",
+        f"{what} changes a tensor in place that {facts.words(first.node)} had saved for backward.",
+        first.node,
+        location=facts.location(origin),
         evidence=(
             f"{facts.op(first.node)} saved it as {first.slot}" + (f" at {saved}" if saved else ""),
             f"changed by {first.function}",
@@ -106,7 +101,7 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
     )
 
 
-def freed_graph(facts: Facts) -> Iterable[Finding]:
+def freed_graph(facts: Facts) -> Iterable[Draft]:
     """GS402: backward through a graph whose saved tensors an earlier call has freed."""
     failure = facts.seen.failure
     if failure is None or _FREED not in failure.message:
@@ -136,7 +131,7 @@ def freed_graph(facts: Facts) -> Iterable[Finding]:
     )
 
 
-def nonscalar_root(facts: Facts) -> Iterable[Finding]:
+def nonscalar_root(facts: Facts) -> Iterable[Draft]:
     """GS403: backward from a tensor of several elements without a gradient."""
     for _, finding in _read(facts, (NONSCALAR,)):
         root = facts.graph.roots[0].node if facts.backward and facts.backward.error else None
@@ -154,12 +149,12 @@ def nonscalar_root(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def gradient_shape(facts: Facts) -> Iterable[Finding]:
+def gradient_shape(facts: Facts) -> Iterable[Draft]:
     """GS404: a gradient that does not fit its tensor."""
     return (finding for _, finding in _read(facts, (SHAPES,)))
 
 
-def inplace_on_leaf_or_view(facts: Facts) -> Iterable[Finding]:
+def inplace_on_leaf_or_view(facts: Facts) -> Iterable[Draft]:
     """GS405: an in-place operation that autograd cannot follow."""
     for failure, finding in _read(facts, LEAVES):
         maker = re.search(r"Output \d+ of (\w+)", failure.message)
@@ -169,14 +164,14 @@ def inplace_on_leaf_or_view(facts: Facts) -> Iterable[Finding]:
         yield msgspec.structs.replace(finding, evidence=evidence)
 
 
-def function_returns_wrong(facts: Facts) -> Iterable[Finding]:
+def function_returns_wrong(facts: Facts) -> Iterable[Draft]:
     """GS406: the backward of a custom Function returns what it must not."""
     for failure, finding in _read(facts, FUNCTIONS):
         yield _at_function(facts, failure, finding)
     yield from _missing_gradients(facts)
 
 
-def _at_function(facts: Facts, failure: Failure, finding: Finding) -> Finding:
+def _at_function(facts: Facts, failure: Failure, finding: Draft) -> Draft:
     """The finding with the node of the Function that torch named."""
     found = _OWN_FUNCTION.search(failure.message)
     name = next((group for group in found.groups() if group), "") if found else ""
@@ -192,7 +187,7 @@ def _at_function(facts: Facts, failure: Failure, finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, subject=name or finding.subject)
 
 
-def _missing_gradients(facts: Facts) -> Iterable[Finding]:
+def _missing_gradients(facts: Facts) -> Iterable[Draft]:
     """None for an input that needs a gradient, which torch takes without a word."""
     learners = {item.leaf for item in facts.seen.learners if item.leaf is not None}
     wanted = {facts.graph.leaves[index].node for index in learners}
@@ -204,12 +199,10 @@ def _missing_gradients(facts: Facts) -> Iterable[Finding]:
         lost = [t for t in lost if facts.received(t)[0].state in ("none", "not reached")]
         if lost:
             names = [facts.leaf_names[target] for target in lost]
-            yield msgspec.structs.replace(
-                facts.about(
-                    node.id,
-                    "warning",
-                    f"{facts.op(node.id)} returns None as the gradient of {listed(names)}.",
-                ),
+            yield facts.finding(
+                "warning",
+                f"{facts.op(node.id)} returns None as the gradient of {listed(names)}.",
+                node.id,
                 subject=listed(names),
                 evidence=(f"{plural(len(names), 'input')} that require grad got None",),
                 why="None says that this input has no influence on the result; torch believes it.",
@@ -217,7 +210,7 @@ def _missing_gradients(facts: Facts) -> Iterable[Finding]:
             )
 
 
-def not_twice_differentiable(facts: Facts) -> Iterable[Finding]:
+def not_twice_differentiable(facts: Facts) -> Iterable[Draft]:
     """GS407: a second derivative that does not exist."""
     for failure, finding in _read(facts, TWICE):
         named = re.search(
@@ -242,7 +235,7 @@ def not_twice_differentiable(facts: Facts) -> Iterable[Finding]:
         yield finding
 
 
-def hook_returns_wrong(facts: Facts) -> Iterable[Finding]:
+def hook_returns_wrong(facts: Facts) -> Iterable[Draft]:
     """GS408: a hook whose result cannot take the place of a gradient."""
     placed = [entry for entry in facts.seen.alterations if entry.function.startswith("register")]
     for _, finding in _read(facts, HOOKS):
@@ -252,13 +245,11 @@ def hook_returns_wrong(facts: Facts) -> Iterable[Finding]:
         yield finding
 
 
-def no_history(facts: Facts) -> Iterable[Finding]:
+def no_history(facts: Facts) -> Iterable[Draft]:
     """GS409: backward from a tensor that nothing with requires_grad went into."""
     failure = facts.seen.failure
     if failure is None or not failed_without_history(facts):
         return
-    if facts.once(find_missing).by_cut:
-        return  # the cut is the cause, and has a finding of its own
     yield _explained(
         facts,
         failure,

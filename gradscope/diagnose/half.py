@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts, short
+from gradscope.diagnose._facts import Draft, Facts, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
     BackwardSources,
     ForwardSources,
-    half_of,
-    overflows,
-    overflows_backward,
+    aftermath,
+    counts,
 )
-from gradscope.diagnose._ops import ACCUMULATING
-from gradscope.diagnose.values import aftermath, counts
-from gradscope.model.observations import Finding
+from gradscope.diagnose._ops import ACCUMULATING, GROWING
 
 LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
+"""The largest number of each half precision."""
 
 
-def half_overflow(facts: Facts) -> Iterable[Finding]:
+def half_overflow(facts: Facts) -> Iterable[Draft]:
     """GS103: a number too large for half precision, forward or backward."""
     forward = facts.once(ForwardSources)
-    groups = facts.by_place(node for node in forward.born if overflows(facts, node))
+    groups = facts.by_place(node for node in forward.born if _overflows(facts, node))
     for nodes in list(groups.values())[:MOST]:
         yield _overflow_finding(facts, forward, nodes)
     if not forward.roots:
@@ -33,15 +29,17 @@ def half_overflow(facts: Facts) -> Iterable[Finding]:
         for nodes in list(hidden.values())[:1]:
             yield _hidden_finding(facts, nodes)
         backward = facts.once(BackwardSources)
-        born = [node for node in backward.born if overflows_backward(facts, node)]
-        for nodes in list(facts.by_place(born).values())[:1]:
-            yield _gradient_overflow(facts, nodes[0])
+        born = [node for node in backward.born if _overflows_backward(facts, node)]
+        if born:
+            yield _gradient_overflow(facts, born)
 
 
-def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Finding:
-    dtype = half_of(facts, nodes[0])
-    return msgspec.structs.replace(
-        facts.about(nodes[0], "error", f"{facts.words(nodes[0])} overflows in {dtype}."),
+def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Draft:
+    dtype = _half_of(facts, nodes[0])
+    return facts.finding(
+        "error",
+        f"{facts.words(nodes[0])} overflows in {dtype}.",
+        nodes[0],
         evidence=(
             *counts(facts, nodes),
             f"the largest number of {dtype} is {LIMITS[dtype]}",
@@ -50,26 +48,25 @@ def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -
         why=f"What goes into it is finite, but the result is larger than {dtype} can hold.",
         remedy="Compute this part in float32 (`.float()`, or a block of "
         "`torch.autocast(..., enabled=False)`), scale before it, or use bfloat16.",
+        nodes=nodes,
     )
 
 
 def _hidden_overflows(facts: Facts, forward: ForwardSources) -> Iterable[int]:
     """Products and sums in float16 that became infinite, and then were divided by."""
     for node in range(len(facts.graph.nodes)):
-        if facts.op(node) not in ACCUMULATING or half_of(facts, node) != "float16":
+        if facts.op(node) not in ACCUMULATING or _half_of(facts, node) != "float16":
             continue
         grown = forward.inf[node] and not (forward.nan[node] or forward.meant[node])
         if grown and not forward.sources(node) and node not in forward.intakes:
             yield node
 
 
-def _hidden_finding(facts: Facts, nodes: list[int]) -> Finding:
-    return msgspec.structs.replace(
-        facts.about(
-            nodes[0],
-            "warning",
-            f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
-        ),
+def _hidden_finding(facts: Facts, nodes: list[int]) -> Draft:
+    return facts.finding(
+        "warning",
+        f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
+        nodes[0],
         evidence=(
             *counts(facts, nodes),
             f"the largest number of float16 is {LIMITS['float16']}",
@@ -78,17 +75,17 @@ def _hidden_finding(facts: Facts, nodes: list[int]) -> Finding:
         why="What comes after turns infinity into a finite number, as 1/inf is 0: the result says "
         "nothing of what went in, and no gradient gets past.",
         remedy="Compute this part in float32 (`x.float()`) and cast the result back.",
+        nodes=(),  # what goes wrong in backward there is worse
     )
 
 
-def _gradient_overflow(facts: Facts, node: int) -> Finding:
+def _gradient_overflow(facts: Facts, nodes: list[int]) -> Draft:
+    node = nodes[0]
     scaled = ".scale(" in facts.expression(facts.graph.nodes[facts.graph.roots[0].node].origin)
-    return msgspec.structs.replace(
-        facts.about(
-            node,
-            "information" if scaled else "error",
-            f"The gradient overflows in half precision in backward of {facts.words(node)}.",
-        ),
+    return facts.finding(
+        "information" if scaled else "error",
+        f"The gradient overflows in half precision in backward of {facts.words(node)}.",
+        node,
         evidence=(f"received {short(facts.received(node)[0].norm)} (2-norm), sent infinity",),
         why="With a gradient scaler this is expected in the first steps; it skips them and lowers "
         "its scale."
@@ -97,4 +94,23 @@ def _gradient_overflow(facts: Facts, node: int) -> Finding:
         remedy="Nothing, if it happens rarely."
         if scaled
         else "Use torch.amp.GradScaler, or keep this part in float32.",
+        nodes=nodes,
     )
+
+
+def _half_of(facts: Facts, node: int) -> str:
+    """The half precision of a node's result, or ""."""
+    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
+    return next((dtype for dtype in dtypes if dtype in LIMITS), "")
+
+
+def _overflows(facts: Facts, node: int) -> bool:
+    """Whether a birth in the forward pass is a number too large for float16."""
+    return _half_of(facts, node) == "float16" and facts.op(node) in GROWING
+
+
+def _overflows_backward(facts: Facts, node: int) -> bool:
+    """Whether a birth in the backward pass is a gradient too large for float16."""
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    halves = all(info.dtype == "float16" and not info.nan for info in bad)
+    return bool(bad) and halves and facts.op(node) in GROWING

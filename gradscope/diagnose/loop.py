@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from gradscope.diagnose._facts import Facts, plural, short
-from gradscope.model.observations import Carried, Finding, Location, Step
+from gradscope.diagnose._facts import Draft, Facts, plural, short
+from gradscope.model.observations import Carried, Location, Step
 
 FEWEST_GROWTHS = 3
 """Steps in a row that a graph grows by the same amount, before it is called growing."""
@@ -21,18 +21,16 @@ FEWEST_DROPPED = 3
 """Times in a row that gradients are dropped unused, before that is called a mistake."""
 
 
-def gradients_accumulate(facts: Facts) -> Iterable[Finding]:
+def gradients_accumulate(facts: Facts) -> Iterable[Draft]:
     """GS501: nothing zeroes the gradients between two steps of the optimizer."""
     steps = facts.seen.steps
     piled = [step for step in steps if step.reused]
     if not piled:
         return
     step = piled[0]
-    yield Finding(
-        rule="",
-        name="",
-        severity="warning",
-        message="Gradients pile up: nothing zeroes them between two steps.",
+    yield facts.finding(
+        "warning",
+        "Gradients pile up: nothing zeroes them between two steps.",
         location=facts.location(step.origin),
         evidence=(
             f"{plural(step.reused, 'parameter')} updated with a gradient that still held the one "
@@ -61,16 +59,14 @@ def _norms(steps: Sequence[Step]) -> Iterable[str]:
         yield f"‖g‖ of the new gradients: {', '.join(norms[:MOST_NORMS])}{more}"
 
 
-def growing_graph(facts: Facts) -> Iterable[Finding]:
+def growing_graph(facts: Facts) -> Iterable[Draft]:
     """GS502: a graph that goes back one step further with every step."""
     carried = [entry for entry in facts.seen.carried if entry.times >= FEWEST_GROWTHS]
     for entry in carried:
         name = entry.variable or facts.expression(entry.origin) or entry.function
-        yield Finding(
-            rule="",
-            name="",
-            severity="warning",
-            message=f"{name} keeps the graph of every step alive: its history grows.",
+        yield facts.finding(
+            "warning",
+            f"{name} keeps the graph of every step alive: its history grows.",
             location=facts.location(entry.origin) or facts.location(facts.seen.steps[-1].origin),
             subject=entry.variable,
             evidence=(_growth_of(facts, entry),),
@@ -101,13 +97,11 @@ def _growth(steps: Sequence[Step]) -> Sequence[Step]:
     return tail if steady else ()
 
 
-def _grows(facts: Facts, steps: Sequence[Step]) -> Finding:
+def _grows(facts: Facts, steps: Sequence[Step]) -> Draft:
     sizes = ", ".join(f"{step.nodes:,}" for step in steps)
-    return Finding(
-        rule="",
-        name="",
-        severity="warning",
-        message="The graph grows from step to step: each backward goes through all steps before.",
+    return facts.finding(
+        "warning",
+        "The graph grows from step to step: each backward goes through all steps before.",
         location=facts.location(steps[-1].origin),
         evidence=(f"nodes: {sizes}",),
         why="Something made in one step, with its history, goes into the next: a hidden state, a "
@@ -117,11 +111,12 @@ def _grows(facts: Facts, steps: Sequence[Step]) -> Finding:
     )
 
 
-def gradients_unused(facts: Facts) -> Iterable[Finding]:
+def gradients_unused(facts: Facts) -> Iterable[Draft]:
     """GS505: gradients are dropped before any step has used them."""
     for entry in facts.seen.empty_steps:
         if entry.times >= FEWEST_EMPTY:
             yield _unused(
+                facts,
                 facts.location(entry.origin),
                 "The optimizer steps, but its gradients are gone: something (zero_grad) dropped "
                 "them after backward.",
@@ -141,6 +136,7 @@ def gradients_unused(facts: Facts) -> Iterable[Finding]:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
         yield _unused(
+            facts,
             facts.location(streak[0].origin),
             "The gradients are zeroed, and no optimizer has used them.",
             [
@@ -154,15 +150,13 @@ def gradients_unused(facts: Facts) -> Iterable[Finding]:
 
 
 def _unused(
-    location: Location | None, message: str, evidence: Iterable[str], remedy: str
-) -> Finding:
-    return Finding(
-        rule="",
-        name="",
-        severity="warning",
-        message=message,
+    facts: Facts, location: Location | None, message: str, evidence: Iterable[str], remedy: str
+) -> Draft:
+    return facts.finding(
+        "warning",
+        message,
         location=location,
-        evidence=tuple(evidence),
+        evidence=evidence,
         why="A step changes parameters by what is in .grad at that moment; where that is None or "
         "0, nothing is learned.",
         remedy=remedy,

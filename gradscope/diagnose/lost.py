@@ -5,22 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts, listed, plural
-from gradscope.diagnose._parameters import find_missing, grouped, same_line
-from gradscope.model.observations import Finding, TrackedParameter
+from gradscope.diagnose._facts import Draft, Facts, listed, plural
+from gradscope.diagnose._parameters import grouped, same_line
+from gradscope.model.observations import TrackedParameter
 
 
-def frozen_parameter(facts: Facts) -> Iterable[Finding]:
+def frozen_parameter(facts: Facts) -> Iterable[Draft]:
     """GS305: an optimizer holds a parameter that does not require grad."""
     frozen = [item for item in facts.seen.learners if item.in_optimizer and not item.requires_grad]
     for path, learners in grouped(facts, frozen):
-        yield Finding(
-            rule="",
-            name="",
-            severity="information",
-            message=f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
+        yield facts.finding(
+            "information",
+            f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
             location=facts.location(learners[0].made),
             subject=path,
             evidence=(_names(learners),),
@@ -29,20 +25,17 @@ def frozen_parameter(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
+def non_leaf_parameter(facts: Facts) -> Iterable[Draft]:
     """GS306: a tensor that is meant to be learned, but is the result of an operation."""
     for learner in facts.seen.learners:
         if not learner.history:
             continue
         if learner.wanted:
-            if not facts.once(find_missing).by_cut:  # else the cut is the cause
-                yield _not_in_graph(facts, learner)
+            yield _not_in_graph(facts, learner)
             continue
-        yield Finding(
-            rule="",
-            name="",
-            severity="warning",
-            message=f"{learner.name} is not a leaf: it is the result of {learner.history}, so its "
+        yield facts.finding(
+            "warning",
+            f"{learner.name} is not a leaf: it is the result of {learner.history}, so its "
             ".grad stays None.",
             location=facts.location(learner.made),
             subject=learner.name,
@@ -54,13 +47,11 @@ def non_leaf_parameter(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def _not_in_graph(facts: Facts, learner: TrackedParameter) -> Finding:
+def _not_in_graph(facts: Facts, learner: TrackedParameter) -> Draft:
     place = facts.expression(learner.made) or learner.name or "a tensor"
-    return Finding(
-        rule="",
-        name="",
-        severity="error",
-        message=f"The gradient of {place} is asked for, but the result was not computed from it.",
+    return facts.finding(
+        "error",
+        f"The gradient of {place} is asked for, but the result was not computed from it.",
         location=facts.location(learner.made),
         subject=learner.name,
         evidence=(f"{learner.history} made it, and nothing in the graph took it",),
@@ -68,15 +59,16 @@ def _not_in_graph(facts: Facts, learner: TrackedParameter) -> Finding:
         "result are in its graph.",
         remedy="Ask for the gradient of the tensor that was used, and take the part of that; or "
         "make the part first and compute the result from it.",
+        fails=True,
     )
 
 
-def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
+def not_in_optimizer(facts: Facts) -> Iterable[Draft]:
     """GS307: a parameter that gets a gradient, and no optimizer holds it."""
     learners = facts.seen.learners
     if not any(item.in_optimizer and item.in_module for item in learners):
         return  # where only an input is learned, the network is meant to stay as it is
-    # A Parameter made in forward of what was computed is a cut, and has a finding of its own.
+    # A Parameter that forward makes anew of what it computed does change, with that.
     remade = [cut.origin for cut in facts.seen.cuts if cut.function == "Parameter"]
     left = [
         item
@@ -86,11 +78,9 @@ def not_in_optimizer(facts: Facts) -> Iterable[Finding]:
     stale = any(item.in_optimizer and not item.in_module and not item.reached for item in learners)
     for path, group in grouped(facts, left, lambda item: item.requires_grad):
         loose = group[0].loose
-        yield Finding(
-            rule="",
-            name="",
-            severity="warning" if loose or stale else "information",
-            message=f"{path} gets gradients, but no optimizer holds it, so it never changes.",
+        yield facts.finding(
+            "warning" if loose or stale else "information",
+            f"{path} gets gradients, but no optimizer holds it, so it never changes.",
             location=facts.location(group[0].made),
             subject=path,
             evidence=(
@@ -125,7 +115,7 @@ _BATCH_NORM = (
 )
 
 
-def silent_inplace(facts: Facts) -> Iterable[Finding]:
+def silent_inplace(facts: Facts) -> Iterable[Draft]:
     """GS308: a tensor changed behind torch's back after it was saved for backward."""
     places: dict[int | None, list[int]] = {}
     for index, change in enumerate(facts.seen.changes):
@@ -136,14 +126,11 @@ def silent_inplace(facts: Facts) -> Iterable[Finding]:
         changed = facts.expression(first.origin) or first.function
         nodes = [facts.words(facts.seen.changes[i].node) for i in indices]
         why, remedy = _BATCH_NORM if first.function == "batch_norm" else _BEHIND_TORCH
-        start = facts.about(
-            first.node,
+        yield facts.finding(
             "warning",
             f"{changed} changes a tensor that backward still needs, without torch noticing.",
-        )
-        yield msgspec.structs.replace(
-            start,
-            location=facts.location(first.origin) or start.location,
+            first.node,
+            location=facts.location(first.origin),
             evidence=(
                 f"{facts.op(first.node)} had saved it as {first.slot}",
                 f"needed by {listed(nodes)}",

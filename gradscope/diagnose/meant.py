@@ -6,11 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts, plural, short
+from gradscope.diagnose._facts import Draft, Facts, plural, short
 from gradscope.diagnose._ops import REDUCING
-from gradscope.model.observations import Alteration, Broadcast, Finding
+from gradscope.model.observations import Alteration, Broadcast
 
 CLIPPED = 0.01
 """Clipping that leaves less of a gradient decides the size of every step by itself."""
@@ -22,7 +20,7 @@ _MEANT = re.compile(
 """Words in an expression that show that its author thought of the shapes."""
 
 
-def loss_broadcasts(facts: Facts) -> Iterable[Finding]:
+def loss_broadcasts(facts: Facts) -> Iterable[Draft]:
     """GS503: a loss between (n, 1) and (n,), which has n·n elements."""
     places: set[int | None] = set()
     for entry in facts.seen.broadcasts:
@@ -61,19 +59,17 @@ def _feeds_loss(facts: Facts, origin: int | None) -> bool:
     return False
 
 
-def _broadcast(facts: Facts, entry: Broadcast) -> Finding:
+def _broadcast(facts: Facts, entry: Broadcast) -> Draft:
     shapes = " and ".join(str(list(shape)) for shape in entry.shapes)
     result = str(list(entry.result))
     words = facts.expression(entry.origin) or entry.function
     node = next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None)
-    return Finding(
-        rule="",
-        name="",
-        severity="warning",
-        message=f"{words} broadcasts its operands against each other.",
+    return facts.finding(
+        "warning",
+        f"{words} broadcasts its operands against each other.",
+        node,
         location=facts.location(entry.origin),
-        node=None if node is None else facts.reference(node),
-        subject=_variable(facts, entry.origin),
+        subject=facts.variable(entry.origin),
         evidence=(f"{shapes} make {result}",),
         why="Every element meets every other, not only its own partner; the mean of that has its "
         "minimum at the mean of the targets.",
@@ -81,14 +77,10 @@ def _broadcast(facts: Facts, entry: Broadcast) -> Finding:
     )
 
 
-def _variable(facts: Facts, origin: int | None) -> str:
-    return "" if origin is None else facts.graph.origins[origin].variable
-
-
-def gradient_altered(facts: Facts) -> Iterable[Finding]:
+def gradient_altered(facts: Facts) -> Iterable[Draft]:
     """GS504: a hook or clipping changes a gradient on its way."""
     if facts.seen.failure is not None and facts.seen.failure.in_backward:
-        return  # then a hook, if it is to blame, has a finding of its own
+        return  # what hooks would have made of the gradient in the end was not seen
     told: set[int | None] = set()
     for entry in facts.seen.alterations:
         if entry.origin not in told and _matters(entry):
@@ -96,10 +88,10 @@ def gradient_altered(facts: Facts) -> Iterable[Finding]:
             yield _altered(facts, entry)
     altered = facts.backward.altered if facts.backward else ()
     for node in altered[:1] if not told else ():
-        yield msgspec.structs.replace(
-            facts.about(
-                node, "information", f"A hook changes the gradient of {facts.words(node)}."
-            ),
+        yield facts.finding(
+            "information",
+            f"A hook changes the gradient of {facts.words(node)}.",
+            node,
             evidence=(f"{plural(len(altered), 'node')} whose gradient a hook replaced",),
             why="What arrives there is not the sum of what was sent.",
             remedy="Nothing, if it is meant.",
@@ -115,19 +107,16 @@ def _matters(entry: Alteration) -> bool:
     return float(entry.after) < CLIPPED * float(entry.before)
 
 
-def _altered(facts: Facts, entry: Alteration) -> Finding:
+def _altered(facts: Facts, entry: Alteration) -> Draft:
     clipped = entry.function.startswith("clip")
     place = facts.expression(entry.origin) or entry.function
-    return Finding(
-        rule="",
-        name="",
-        severity="information",
-        message=f"{place} leaves next to nothing of the gradient."
+    return facts.finding(
+        "information",
+        f"{place} leaves next to nothing of the gradient."
         if clipped
         else f"A hook ({place}) changes a gradient on its way.",
+        entry.node,
         location=facts.location(entry.origin),
-        node=None if entry.node is None else facts.reference(entry.node),
-        subject="" if entry.node is None else facts.subject(entry.node),
         evidence=(
             f"{entry.function}: ‖g‖ {short(entry.before)} before, {short(entry.after)} after",
         ),

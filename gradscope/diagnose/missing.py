@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._cuts import COMPARISON, CUTS
-from gradscope.diagnose._facts import Facts, listed, plural
+from gradscope.diagnose._facts import Draft, Facts, listed, plural
 from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
@@ -15,13 +15,13 @@ from gradscope.diagnose._parameters import (
     has_sibling,
     is_spare_part,
 )
-from gradscope.model.observations import Cut, CutReason, Finding, Severity, TrackedParameter
+from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
 
 
-def history_cut(facts: Facts) -> Iterable[Finding]:
+def history_cut(facts: Facts) -> Iterable[Draft]:
     """GS303: a call that cut the history on the way from a parameter to the loss."""
     for index, learners in _cut_off(facts, ("function",)):
         cut = facts.seen.cuts[index]
@@ -30,7 +30,7 @@ def history_cut(facts: Facts) -> Iterable[Finding]:
     yield from _lost_terms(facts)
 
 
-def _lost_terms(facts: Facts) -> Iterable[Finding]:
+def _lost_terms(facts: Facts) -> Iterable[Draft]:
     """Terms of a loss that are plain numbers, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
     told = {facts.seen.cuts[index].origin for index in explained}
@@ -47,6 +47,7 @@ def _lost_terms(facts: Facts) -> Iterable[Finding]:
             message=f"{_at(facts, cut.origin)}{_name(cut)} cuts a term of the loss off: it adds to "
             "the loss and nothing to the gradient.",
             evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
+            fails=False,
         )
 
 
@@ -54,7 +55,7 @@ def _name(cut: Cut) -> str:
     return f"{cut.function} (for {cut.then})" if cut.then else cut.function
 
 
-def no_grad_region(facts: Facts) -> Iterable[Finding]:
+def no_grad_region(facts: Facts) -> Iterable[Draft]:
     """GS304: a part of the forward pass that runs where gradients are switched off."""
     for index, learners in _cut_off(facts, ("no_grad", "inference_mode")):
         cut = facts.seen.cuts[index]
@@ -72,7 +73,7 @@ def no_grad_region(facts: Facts) -> Iterable[Finding]:
     yield from _inference_tensor(facts)
 
 
-def reentrant_checkpoint(facts: Facts) -> Iterable[Finding]:
+def reentrant_checkpoint(facts: Facts) -> Iterable[Draft]:
     """GS309: a reentrant checkpoint none of whose inputs needs a gradient."""
     for index, learners in _cut_off(facts, ("checkpoint",)):
         yield _finding(
@@ -102,7 +103,7 @@ def _guilty(facts: Facts, cut: Cut) -> int | None:
     return cut.origin
 
 
-def _inference_tensor(facts: Facts) -> Iterable[Finding]:
+def _inference_tensor(facts: Facts) -> Iterable[Draft]:
     failure = facts.seen.failure
     if failure is None or "nference tensor" not in failure.message:
         return
@@ -110,11 +111,9 @@ def _inference_tensor(facts: Facts) -> Iterable[Finding]:
     if index is not None and index in facts.once(find_missing).by_cut:
         return
     origin = facts.seen.cuts[index].origin if index is not None else failure.origin
-    yield Finding(
-        rule="",
-        name="",
-        severity="error",
-        message="A tensor that was made under inference_mode goes into a graph.",
+    yield facts.finding(
+        "error",
+        "A tensor that was made under inference_mode goes into a graph.",
         location=facts.location(origin),
         evidence=(failure.message.split("\n")[0],),
         why="Such tensors can never take part in a gradient.",
@@ -136,17 +135,15 @@ def _cut_off(
 
 def _finding(
     facts: Facts, index: int, learners: list[TrackedParameter], what: str, why: str, remedy: str
-) -> Finding:
+) -> Draft:
     cut = facts.seen.cuts[index]
     guilty = _guilty(facts, cut)
     names = [learner.name for learner in learners] or list(cut.leaves)
     many = plural(len(names), "parameter")
     failed = failed_without_history(facts)
-    return Finding(
-        rule="",
-        name="",
-        severity="error" if failed else "warning",
-        message=f"{_at(facts, guilty)}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
+    return facts.finding(
+        "error" if failed else "warning",
+        f"{_at(facts, guilty)}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
         location=facts.location(guilty),
         subject=_subject(facts, learners, names),
         evidence=(
@@ -155,6 +152,7 @@ def _finding(
         ),
         why=why,
         remedy=remedy,
+        fails=True,
     )
 
 
@@ -168,7 +166,7 @@ def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -
     return listed(paths or names, 3)
 
 
-def unused_parameter(facts: Facts) -> Iterable[Finding]:
+def unused_parameter(facts: Facts) -> Iterable[Draft]:
     """GS301: a parameter that no operation of the forward pass takes."""
     for path, learners in grouped(facts, facts.once(find_missing).unused):
         yield _idle(
@@ -186,7 +184,7 @@ def unused_parameter(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def result_unused(facts: Facts) -> Iterable[Finding]:
+def result_unused(facts: Facts) -> Iterable[Draft]:
     """GS302: a parameter that is used, but nothing made from it reaches the loss."""
     if failed_without_history(facts):
         return
@@ -224,15 +222,13 @@ def _idle(
     origin: int | None,
     words: tuple[str, str, str],
     may_be_meant: bool = False,
-) -> Finding:
+) -> Draft:
     (path, learners), (what, why, remedy) = group, words
     names = [learner.name for learner in learners]
     held = " It is in the optimizer." if learners[0].in_optimizer else ""
-    return Finding(
-        rule="",
-        name="",
-        severity=_severity(facts, learners[0], may_be_meant),
-        message=f"{path} {what}{held}",
+    return facts.finding(
+        _severity(facts, learners[0], may_be_meant),
+        f"{path} {what}{held}",
         location=facts.location(origin),
         subject=path,
         evidence=(

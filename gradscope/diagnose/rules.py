@@ -1,9 +1,10 @@
-"""The register of rules: code, name, and the function that looks."""
+"""The register of rules: code, name, the function that looks, and what it takes precedence over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from gradscope.diagnose import (
     derivative,
@@ -17,43 +18,61 @@ from gradscope.diagnose import (
     values,
     zero,
 )
-from gradscope.diagnose._facts import Facts
-from gradscope.model.observations import Finding
+from gradscope.diagnose._facts import Draft, Facts
+
+Agreement = Literal["node", "failure", "step before"]
+"""What two findings must have in common for one to make the other superfluous: a node; that both
+say why the program failed; or that the one was found a step earlier than the other."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """One thing that can be wrong.
 
-    ``check`` gives the findings of a report; they need carry neither code nor name, which are
-    filled in.
+    ``check`` gives the findings of a report; their code and name are filled in.  ``subsumes`` are
+    the codes of the rules whose findings are a consequence of this one's, each with what the two
+    must have in common.  That holds whether or not this finding is shown, and if a third subsumes
+    it.
     """
 
     code: str
     name: str
-    check: Callable[[Facts], Iterable[Finding]]
+    check: Callable[[Facts], Iterable[Draft]]
+    subsumes: Mapping[str, Agreement] = field(default_factory=dict)
 
+    def covers(self, own: Draft, code: str, other: Draft) -> bool:
+        """Whether a finding of this rule makes another rule's of the same step superfluous."""
+        match self.subsumes.get(code):
+            case "node":
+                return not set(own.nodes).isdisjoint(other.nodes)
+            case "failure":
+                return own.fails and other.fails
+        return False
+
+
+_CUT: dict[str, Agreement] = {"GS306": "failure", "GS409": "failure"}
+_OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 _ALL = (
     Rule("GS101", "nonfinite-forward", values.nonfinite_forward),
     Rule("GS102", "nonfinite-backward", values.nonfinite_backward),
-    Rule("GS103", "half-overflow", half.half_overflow),
-    Rule("GS104", "half-underflow", zero.half_underflow),
+    Rule("GS103", "half-overflow", half.half_overflow, {"GS101": "node", "GS102": "node"}),
+    Rule("GS104", "half-underflow", zero.half_underflow, {"GS205": "node"}),
     Rule("GS105", "nonfinite-input", values.nonfinite_input),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
-    Rule("GS202", "exploding-gradient", sizes.exploding_gradient),
+    Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),
     Rule("GS204", "dead-units", sizes.dead_units),
-    Rule("GS205", "zero-gradient", zero.zero_gradient),
+    Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
     Rule("GS301", "unused-parameter", missing.unused_parameter),
     Rule("GS302", "result-unused", missing.result_unused),
-    Rule("GS303", "history-cut", missing.history_cut),
-    Rule("GS304", "no-grad-region", missing.no_grad_region),
+    Rule("GS303", "history-cut", missing.history_cut, _CUT),
+    Rule("GS304", "no-grad-region", missing.no_grad_region, _CUT),
     Rule("GS305", "frozen-parameter", lost.frozen_parameter),
     Rule("GS306", "non-leaf-parameter", lost.non_leaf_parameter),
     Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
     Rule("GS308", "silent-inplace", lost.silent_inplace),
-    Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint),
+    Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed),
     Rule("GS402", "freed-graph", errors.freed_graph),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root),

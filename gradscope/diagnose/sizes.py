@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts, elements, plural, short
+from gradscope.diagnose._facts import Draft, Facts, elements, plural, short
 from gradscope.diagnose._ops import VIEWS
 from gradscope.diagnose._trend import Trend, joins_parameters, trends
-from gradscope.diagnose.zero import stops
-from gradscope.model.observations import Activity, Finding
+from gradscope.model.observations import Activity
 
 VANISHED = 1e-5
 """The gradient at the far end by that at the near end, below which it has vanished."""
@@ -28,7 +25,7 @@ FEWEST_SAMPLES, FEWEST_UNITS, FEWEST_ELEMENTS = 8, 4, 16
 """With fewer, chance alone makes units dead and elements saturated."""
 
 
-def vanishing_gradient(facts: Facts) -> Iterable[Finding]:
+def vanishing_gradient(facts: Facts) -> Iterable[Draft]:
     """GS201: the gradient shrinks level by level until early parameters get next to nothing."""
     found = [trend for trend in facts.once(trends) if trend.ratio < VANISHED]
     if not found:
@@ -39,13 +36,11 @@ def vanishing_gradient(facts: Facts) -> Iterable[Finding]:
         return  # a recurrence may forget: its weights still learn from the later steps
     (small, least), (large, most) = starved
     node = worst.nodes[0]
-    yield msgspec.structs.replace(
-        facts.about(
-            node,
-            "warning",
-            f"The gradient vanishes along depth: {facts.words(node)} is passed "
-            f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
-        ),
+    yield facts.finding(
+        "warning",
+        f"The gradient vanishes along depth: {facts.words(node)} is passed "
+        f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
+        node,
         evidence=(
             *_levels(facts, worst),
             f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)",
@@ -57,7 +52,7 @@ def vanishing_gradient(facts: Facts) -> Iterable[Finding]:
     )
 
 
-def exploding_gradient(facts: Facts) -> Iterable[Finding]:
+def exploding_gradient(facts: Facts) -> Iterable[Draft]:
     """GS202: the gradient grows level by level to a size that no learning rate fits."""
     found = [trend for trend in facts.once(trends) if trend.ratio > EXPLODED]
     sizes = [size for _, size in _leaf_norms(facts)]
@@ -66,13 +61,11 @@ def exploding_gradient(facts: Facts) -> Iterable[Finding]:
     worst = max(found, key=lambda trend: (trend.gain, trend.ratio))
     node = worst.nodes[0]
     name, largest = max(_leaf_norms(facts), key=lambda entry: entry[1])
-    yield msgspec.structs.replace(
-        facts.about(
-            node,
-            "warning",
-            f"The gradient explodes along depth: {facts.words(node)} is passed "
-            f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
-        ),
+    yield facts.finding(
+        "warning",
+        f"The gradient explodes along depth: {facts.words(node)} is passed "
+        f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
+        node,
         evidence=(*_levels(facts, worst), f"{name} gets {short(largest)} (2-norm)"),
         why="Each level multiplies it by more than 1.",
         remedy="Initialise the weights smaller (`nn.init.xavier_uniform_`, or a standard deviation "
@@ -117,7 +110,7 @@ def _starved(facts: Facts, trend: Trend) -> tuple[tuple[str, float], tuple[str, 
     return (least, most) if least[1] < VANISHED * most[1] else None
 
 
-def saturated_activation(facts: Facts) -> Iterable[Finding]:
+def saturated_activation(facts: Facts) -> Iterable[Draft]:
     """GS203: sigmoid, tanh or softmax at their flat ends."""
     for nodes, share in _shares(facts, "saturated"):
         node = nodes[0]
@@ -130,12 +123,10 @@ def saturated_activation(facts: Facts) -> Iterable[Finding]:
         # A last activation that is sure of its answers is what training is for.
         twice = any(facts.op(above) == "LogSoftmax" for above in _next_above(facts, node))
         last = not twice and not joins_parameters(facts, node)
-        yield msgspec.structs.replace(
-            facts.about(
-                node,
-                "information" if last else "warning",
-                f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
-            ),
+        yield facts.finding(
+            "information" if last else "warning",
+            f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
+            node,
             evidence=(f"{share:.0%} of its {rows} are at the flat ends", *_passed(facts, node)),
             why="Its operand is far from 0, where the derivative is next to nothing.",
             remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
@@ -145,13 +136,10 @@ def saturated_activation(facts: Facts) -> Iterable[Finding]:
         )
 
 
-def dead_units(facts: Facts) -> Iterable[Finding]:
+def dead_units(facts: Facts) -> Iterable[Draft]:
     """GS204: units of a ReLU layer that no sample activates."""
-    stopped = {stop.node for stop in facts.once(stops)}
     for nodes, share in _shares(facts, "dead"):
         node = nodes[0]
-        if stopped.intersection((node, *_next_above(facts, node))):
-            continue  # told there; where zeros go in and zeros come out, units are not dead
         output = facts.graph.nodes[node].outputs[0]
         if share < DEAD or output is None:
             continue
@@ -159,8 +147,10 @@ def dead_units(facts: Facts) -> Iterable[Finding]:
         samples = elements(output.shape) // max(units, 1)
         if units < FEWEST_UNITS or samples < FEWEST_SAMPLES:
             continue
-        yield msgspec.structs.replace(
-            facts.about(node, "warning", f"The units of {facts.words(node)} are dead."),
+        yield facts.finding(
+            "warning",
+            f"The units of {facts.words(node)} are dead.",
+            node,
             evidence=(
                 f"{share:.0%} of {plural(units, 'unit')} are inactive for every one of "
                 f"{plural(samples, 'sample')}",
@@ -169,6 +159,8 @@ def dead_units(facts: Facts) -> Iterable[Finding]:
             why="Where a unit is inactive its gradient is 0, so nothing brings it back.",
             remedy="Look at the bias and the scale of the layer before it, lower the learning "
             "rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
+            # Where zeros go in and zeros come out, units are not dead.
+            nodes=(node, *_next_above(facts, node)),
         )
 
 

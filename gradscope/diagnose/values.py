@@ -4,45 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
-from gradscope.diagnose._facts import Facts, elements, listed, plural, short
+from gradscope.diagnose._facts import Draft, Facts, elements, listed, plural, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
     BackwardSources,
     ForwardSources,
-    overflows,
-    overflows_backward,
+    aftermath,
+    counts,
 )
-from gradscope.model.observations import Finding, Intake, Saved
+from gradscope.model.observations import Intake, Saved
 
 _DIRECT = 6
 """Nodes between a guarded operation and the `where` that is meant to guard it."""
 
 
-def nonfinite_forward(facts: Facts) -> Iterable[Finding]:
+def nonfinite_forward(facts: Facts) -> Iterable[Draft]:
     """GS101: the first NaN or infinity of the forward pass."""
     forward = facts.once(ForwardSources)
-    groups = facts.by_place(node for node in forward.born if not overflows(facts, node))
-    for nodes in list(groups.values())[:MOST]:
+    for nodes in list(facts.by_place(forward.born).values())[:MOST]:
         yield _forward_finding(facts, forward, nodes)
     if not (forward.born or forward.taken or forward.leaves) and _loss_is_bad(facts):
         yield _bad_loss(facts)
 
 
-def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Finding:
+def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Draft:
     what = "NaN" if forward.nan[nodes[0]] else "infinity"
     node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
-    start = facts.about(
-        node, "error", f"{facts.words(node)} makes the first {what}; what goes into it is finite."
-    )
-    return msgspec.structs.replace(
-        start,
+    return facts.finding(
+        "error",
+        f"{facts.words(node)} makes the first {what}; what goes into it is finite.",
+        node,
         evidence=(*counts(facts, nodes), aftermath(facts, forward)),
         why=advice.why,
         remedy=advice.remedy,
+        nodes=nodes,
     )
 
 
@@ -51,41 +48,20 @@ def _loss_is_bad(facts: Facts) -> bool:
     return bool(facts.graph.roots) and isinstance(loss, str)
 
 
-def _bad_loss(facts: Facts) -> Finding:
+def _bad_loss(facts: Facts) -> Draft:
     root = facts.graph.roots[0].node
-    start = facts.about(root, "error", f"The loss {facts.words(root)} is {facts.loss}.")
-    return msgspec.structs.replace(
-        start,
+    return facts.finding(
+        "error",
+        f"The loss {facts.words(root)} is {facts.loss}.",
+        root,
         evidence=(f"loss {facts.loss}",),
         why="Where it became so was not seen; every gradient of it is NaN or meaningless.",
         remedy="Look at the operands of this expression, from here backward.",
+        nodes=(),  # where it became so is not known
     )
 
 
-def counts(facts: Facts, nodes: list[int]) -> list[str]:
-    """How many elements of a result are not finite: ``Log: 14 of 256 elements infinite``."""
-    lines = []
-    for output in facts.graph.nodes[nodes[0]].outputs:
-        if output is None or not (output.nan or output.inf):
-            continue
-        parts = [f"{output.nan:,} NaN" * (output.nan > 0), f"{output.inf:,} infinite"]
-        words = ", ".join(part for part in parts[: 1 + (output.inf > 0)] if part)
-        size = elements(output.shape)
-        op = facts.op(nodes[0])
-        lines.append(f"{op}: {words} of {plural(size, 'element')}, {output.dtype}")
-    if len(nodes) > 1:
-        lines.append(f"the same happens {len(nodes):,} times at this place")
-    return lines
-
-
-def aftermath(facts: Facts, forward: ForwardSources) -> str:
-    """What became of the loss, and of how many results before it."""
-    loss = facts.loss
-    said = f"the loss is {loss}, " if isinstance(loss, str) else ""
-    return f"{said}{plural(forward.affected, 'node')} on the way to it not finite"
-
-
-def nonfinite_input(facts: Facts) -> Iterable[Finding]:
+def nonfinite_input(facts: Facts) -> Iterable[Draft]:
     """GS105: NaN or infinity that was there before the first operation."""
     forward = facts.once(ForwardSources)
     for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
@@ -97,17 +73,15 @@ def nonfinite_input(facts: Facts) -> Iterable[Finding]:
         yield _bad_operand(facts, intake)
 
 
-def _bad_leaf(facts: Facts, node: int) -> Finding:
+def _bad_leaf(facts: Facts, node: int) -> Draft:
     leaf = next(leaf for leaf in facts.graph.leaves if leaf.node == node)
     name = facts.leaf_names[node]
     size = elements(leaf.tensor.shape)
-    return Finding(
-        rule="",
-        name="",
-        severity="error",
-        message=f"{name} itself holds NaN or infinity, before any operation of this step.",
+    return facts.finding(
+        "error",
+        f"{name} itself holds NaN or infinity, before any operation of this step.",
+        node,
         location=facts.location(leaf.origin),
-        node=facts.reference(node),
         subject=name,
         evidence=(f"{leaf.tensor.nan:,} NaN, {leaf.tensor.inf:,} infinite of {size:,}",),
         why="If it was finite at first, an earlier update wrote this: a step with a NaN gradient, "
@@ -116,17 +90,14 @@ def _bad_leaf(facts: Facts, node: int) -> Finding:
     )
 
 
-def _bad_operand(facts: Facts, intake: Intake) -> Finding:
+def _bad_operand(facts: Facts, intake: Intake) -> Draft:
     words = facts.words(intake.node)
     name = intake.name or facts.expression(intake.made) or "an operand"
-    made = facts.location(intake.made) or facts.location(facts.graph.nodes[intake.node].origin)
-    return Finding(
-        rule="",
-        name="",
-        severity="error",
-        message=f"{name} holds NaN or infinity before it goes into {words}.",
-        location=made,
-        node=facts.reference(intake.node),
+    return facts.finding(
+        "error",
+        f"{name} holds NaN or infinity before it goes into {words}.",
+        intake.node,
+        location=facts.location(intake.made),
         subject=intake.name,
         evidence=(f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",),
         why="It carries no gradient history: the numbers come from the data, or were computed "
@@ -136,13 +107,13 @@ def _bad_operand(facts: Facts, intake: Intake) -> Finding:
     )
 
 
-def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
+def nonfinite_backward(facts: Facts) -> Iterable[Draft]:
     """GS102: the first NaN or infinity of the backward pass, where the loss is finite."""
     forward = facts.once(ForwardSources)
     if forward.roots or _loss_is_bad(facts):
         return  # then every gradient is a consequence
     backward = facts.once(BackwardSources)
-    born = [node for node in backward.born if not overflows_backward(facts, node)]
+    born = backward.born
     left_out = {cause: node for node in reversed(born) for cause in forward.behind(node)}
     for nodes in list(facts.by_place(left_out).values())[:MOST]:
         yield _left_out_finding(facts, forward, nodes, left_out[nodes[0]])
@@ -155,16 +126,14 @@ def nonfinite_backward(facts: Facts) -> Iterable[Finding]:
         yield _unseen_finding(facts, backward.born_unseen)
 
 
-def _left_out_finding(
-    facts: Facts, forward: ForwardSources, nodes: list[int], taker: int
-) -> Finding:
+def _left_out_finding(facts: Facts, forward: ForwardSources, nodes: list[int], taker: int) -> Draft:
     """A NaN of the forward pass that the loss does not contain, and every gradient does."""
     node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
-    return msgspec.structs.replace(
-        facts.about(
-            node, "error", f"{facts.words(node)} makes NaN that the loss leaves out, not backward."
-        ),
+    return facts.finding(
+        "error",
+        f"{facts.words(node)} makes NaN that the loss leaves out, not backward.",
+        node,
         evidence=(
             *counts(facts, nodes),
             f"backward of {facts.words(taker)} multiplies it by its gradient",
@@ -172,10 +141,11 @@ def _left_out_finding(
         ),
         why=f"A gradient of 0 times NaN is NaN. {advice.why}",
         remedy=f"{advice.remedy} To leave it out of the result afterwards is too late.",
+        nodes=(taker,),
     )
 
 
-def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> Finding:
+def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> Draft:
     node = nodes[0]
     advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE)
     guard = _guard(facts, node)
@@ -190,12 +160,10 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
             "`x = torch.where(good, x, torch.ones_like(x))` and then the operation."
         )
     names = backward.spoilt[node]
-    return msgspec.structs.replace(
-        facts.about(
-            node,
-            "error",
-            f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
-        ),
+    return facts.finding(
+        "error",
+        f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
+        node,
         evidence=(
             *_flow_lines(facts, node),
             *(_saved_line(facts, s) for s in facts.seen.saved if s.node == node),
@@ -204,16 +172,15 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
         ),
         why=why,
         remedy=remedy,
+        nodes=nodes,
     )
 
 
-def _unseen_finding(facts: Facts, spoilt: list[str]) -> Finding:
+def _unseen_finding(facts: Facts, spoilt: list[str]) -> Draft:
     many = plural(len(spoilt), "leaf").replace("leafs", "leaves")
-    return Finding(
-        rule="",
-        name="",
-        severity="error",
-        message="Backward makes NaN or infinity; at which operation was not seen.",
+    return facts.finding(
+        "error",
+        "Backward makes NaN or infinity; at which operation was not seen.",
         location=facts.location(facts.backward.origin if facts.backward else None),
         evidence=(f"{many} with such a gradient: {listed(spoilt)}",),
         why="This call was looked at only briefly, and none of the operations that usually do it "

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
-
-from gradscope.diagnose._facts import Facts, elements, listed, plural, short
+from gradscope.diagnose._facts import Draft, Facts, elements, listed, plural, short
 from gradscope.diagnose._ops import (
     LIMITS,
     PRODUCTS,
@@ -17,7 +15,6 @@ from gradscope.diagnose._ops import (
     TOTALS,
     VIEWS,
 )
-from gradscope.model.observations import Finding
 
 TINY = 6e-8
 """The smallest number of float16 above 0."""
@@ -34,58 +31,50 @@ class Stop(NamedTuple):
     remedy: str
 
 
-def zero_gradient(facts: Facts) -> Iterable[Finding]:
+def zero_gradient(facts: Facts) -> Iterable[Draft]:
     """GS205: a gradient that is exactly zero from one operation on."""
-    seen: set[object] = set()
-    for stop in facts.once(stops):
-        record = facts.graph.nodes[stop.node]
-        names = _silenced(facts, stop.node)
-        if not names or (record.origin, record.op) in seen:
+    stops = {stop.node: stop for stop in reversed(_stops(facts))}
+    for nodes in facts.by_place(sorted(stops)).values():
+        silencing = ((stops[node], _silenced(facts, node)) for node in nodes)
+        stop, names = next((found for found in silencing if found[1]), (None, []))
+        if stop is None:
             continue
-        seen.add((record.origin, record.op))
         leaves = plural(len(names), "leaf").replace("leafs", "leaves")
-        yield msgspec.structs.replace(
-            facts.about(
-                stop.node,
-                "warning",
-                f"The gradient becomes exactly zero at {facts.words(stop.node)}.",
-            ),
+        yield facts.finding(
+            "warning",
+            f"The gradient becomes exactly zero at {facts.words(stop.node)}.",
+            stop.node,
             evidence=(
                 f"received {short(facts.received(stop.node)[0].norm)} (2-norm), sent 0",
                 f"nothing but zeros for {leaves}: {listed(names)}",
             ),
             why=stop.why,
             remedy=stop.remedy,
+            nodes=nodes,
         )
 
 
-def stops(facts: Facts) -> list[Stop]:
+def _stops(facts: Facts) -> list[Stop]:
     """Where gradients became zero for a reason that is known, in backward order."""
     if _is_satisfied(facts):
         return [stop for node in _zeroing(facts) for stop in _flat(facts, node)]
     found = [
-        stop
-        for node in _zeroing(facts)
-        for stop in (*_flat(facts, node), *_stuck(facts, node))
-        if not _underflows(facts, node)
+        stop for node in _zeroing(facts) for stop in (*_flat(facts, node), *_stuck(facts, node))
     ]
     return found or list(_nothing_learns(facts))
 
 
-def half_underflow(facts: Facts) -> Iterable[Finding]:
+def half_underflow(facts: Facts) -> Iterable[Draft]:
     """GS104: a gradient too small for half precision."""
-    for node in _zeroing(facts):
-        if not _underflows(facts, node):
-            continue
+    nodes = [node for node in _zeroing(facts) if _underflows(facts, node)]
+    for node in nodes:
         names = _silenced(facts, node)
         if not names:
             continue
-        yield msgspec.structs.replace(
-            facts.about(
-                node,
-                "warning",
-                f"The gradient underflows to zero in float16 at {facts.words(node)}.",
-            ),
+        yield facts.finding(
+            "warning",
+            f"The gradient underflows to zero in float16 at {facts.words(node)}.",
+            node,
             evidence=(
                 f"received {short(facts.received(node)[0].norm)} (2-norm), sent 0",
                 f"float16 has nothing between 0 and {TINY}",
@@ -93,6 +82,7 @@ def half_underflow(facts: Facts) -> Iterable[Finding]:
             ),
             why="The gradient is not zero, but rounds to zero in this dtype.",
             remedy="Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
+            nodes=nodes,
         )
         return
 
@@ -163,7 +153,7 @@ def _nothing_learns(facts: Facts) -> Iterable[Stop]:
     if "zero" not in states or not set(states) <= {"zero", "none", "not reached"}:
         return
     node = next((node for node in _zeroing(facts) if _all_zero(facts, node)), None)
-    if node is None or _is_hinge(facts, node) or _underflows(facts, node):
+    if node is None or _is_hinge(facts, node):
         return
     flat = facts.op(node) in LIMITS | RECTIFIERS
     yield Stop(

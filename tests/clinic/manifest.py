@@ -6,8 +6,8 @@ A sick program carries two kinds of comments, which a tool never sees:
                   about a parameter or a layer, where that is defined
     # <~ GSnnn    a line that would be an equally right answer
 
-`sick/NAME.py` and `healed/NAME.py` belong together; a program of several files is a folder
-`NAME/` with a `main.py`. Nothing here imports torch.
+`sick/NAME.py` and `cures/NAME.patch`, which heals it (see `healing.py`), belong together; a program
+of several files is a folder `NAME/` with a `main.py`. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tests.clinic.healing import SICK, healed
+
 FOLDER = Path(__file__).resolve().parent
 Kind = Literal["sick", "healed"]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A disease: `sick/` shows it, `healed/` does not."""
+    """A disease: the program in `sick/` has it, the healed one does not."""
 
     name: str
     rule: str
@@ -34,15 +36,20 @@ class Case:
     file: str = ""  # the file name that python knows, where it is not that of the marked file
     line: int = 0  # the line in it
 
+    @property
+    def _place(self) -> Path:
+        single = SICK / f"{self.name}.py"
+        return single if single.exists() else SICK / self.name
+
     def program(self, kind: Kind) -> Path:
         """The script to run."""
-        single = FOLDER / kind / f"{self.name}.py"
-        return single if single.exists() else FOLDER / kind / self.name / "main.py"
+        place = self._place if kind == "sick" else healed(self._place)
+        return place if place.suffix else place / "main.py"
 
-    def files(self, kind: Kind) -> list[Path]:
-        """All files of the program."""
-        single = FOLDER / kind / f"{self.name}.py"
-        return [single] if single.exists() else sorted((FOLDER / kind / self.name).glob("*.py"))
+    @property
+    def files(self) -> list[Path]:
+        """All files of the sick program."""
+        return sorted(self._place.glob("*.py")) or [self._place]
 
 
 @dataclass(frozen=True)
@@ -1508,7 +1515,7 @@ def guilty_place(case: Case) -> tuple[str, int]:
     """The file name and the line that a finding about this case must name."""
     if case.file:
         return case.file, case.line
-    for path in case.files("sick"):
+    for path in case.files:
         if line := guilty_line(path):
             return str(path), line
     raise ValueError(f"{case.name} has no marker")
@@ -1517,6 +1524,6 @@ def guilty_place(case: Case) -> tuple[str, int]:
 def right_places(case: Case) -> set[tuple[str, int]]:
     """Every place that counts as right: the guilty one and those marked as equally right."""
     places = {guilty_place(case)}
-    for path in case.files("sick"):
+    for path in case.files:
         places.update((str(path), line) for line in marked_lines(path, "<~"))
     return places

@@ -1,0 +1,469 @@
+"""The numbers that decide: for each a report that is just over its edge, and one that is just not.
+
+A change of any of these numbers by a tenth, or by one, must fail here.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+import gradscope
+from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
+from gradscope.diagnose import diagnose
+from gradscope.model.observations import (
+    Activity,
+    Alteration,
+    Carried,
+    Cut,
+    EmptyStep,
+    Failure,
+    Intake,
+    Mismatch,
+    Step,
+)
+from gradscope.model.report import Report
+from gradscope.simplify import Folding, simplify
+from tests.program import Program
+from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt
+
+
+def codes(report: Report) -> object:
+    """The rules of all findings."""
+    return tuple(finding.rule for finding in diagnose(report))
+
+
+class Edge(NamedTuple):
+    """A number, by the module it stands in and its name, and two reports on both sides of it.
+
+    What is asked of both is what was found: all codes, or what ``ask`` asks.
+    """
+
+    number: str
+    over: Report
+    found: object
+    short: Report
+    instead: object = ()
+    ask: Callable[[Report], object] = codes
+
+
+def evidence(report: Report) -> object:
+    """The evidence of the first finding."""
+    return diagnose(report)[0].evidence
+
+
+def levels(
+    norms: Sequence[float], bottom: float = 1.0, head: float = 1.0, scale: float = 1.0
+) -> Report:
+    """A loop of layers with a weight each, at which gradients of these norms arrive, from the root
+    down; the deepest has operands with ``bottom`` times that, and a leaf at the root gets ``head``.
+    All of it times ``scale``."""
+    program = Program()
+    x = program.leaf("start")
+    factors = [after / before for before, after in zip(norms, [*norms[1:], norms[-1]], strict=True)]
+    for level, factor in enumerate(reversed(factors)):
+        weight = program.leaf(f"layers.{level}.weight")
+        program.line = 5
+        operands = [(x, 1.0 if level else bottom), (weight, 1.0 if level else bottom)]
+        x = program.op("MulBackward0", operands, (1.0,), "layer(x)")
+        x = program.op("SinBackward0", [(x, factor)], (1.0,), "sin(layer(x))", "x")
+    program.line = 6
+    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
+    return program.report((top, (scale * norms[0],)))
+
+
+def straight(ratio: float, count: int = 11) -> list[float]:
+    """Norms from 1 to this in equal factors."""
+    return [ratio ** (level / (count - 1)) for level in range(count)]
+
+
+def zigzag(ratio: float, wrong: int, count: int = 21) -> list[float]:
+    """Norms from 1 to this, of whose steps so many go the wrong way."""
+    way = math.copysign(1.0, math.log(ratio))
+    back = 1.5**-way
+    right = (ratio / back**wrong) ** (1 / (count - 1 - wrong))
+    norms = [1.0]
+    for step in range(1, count):
+        norms.append(norms[-1] * (back if step <= 2 * wrong and step % 2 == 0 else right))
+    return norms
+
+
+def active(op: str, shape: tuple[int, ...], **shares: float) -> Report:
+    """An activation with these shares."""
+    program = Program()
+    y = program.op(op, [(program.leaf("w", shape=shape), 1.0)], (1.0,), "act(w)")
+    return observed(program.report((y, (1.0,))), activities=(Activity(0, **shares),))
+
+
+def logarithms(count: int, inf: bool = False, half: bool = False) -> Report:
+    """So many operations on lines of their own whose result or, else, gradient is infinite."""
+    program = Program()
+    total = program.leaf("v")
+    for line in range(count):
+        program.line = line + 2
+        w = program.leaf(f"w{line}")
+        term = program.op("PowBackward0", [(w, 1.0 if inf else math.inf)], (1.0,), f"w{line}**2")
+        total = program.op("AddBackward0", [(total, 1.0), (term, 1.0)], (1.0,), "total + term")
+    report = program.report((total, (1.0,)))
+    if not inf:
+        return report
+    report = spoilt(report, "PowBackward0", inf=1, dtype="float16" if half else "float32")
+    return spoilt(report, "AddBackward0", inf=1)
+
+
+def bad_operands(count: int) -> Report:
+    """So many operands that were not finite before."""
+    report = spoilt(plain(), "MulBackward0", nan=1)
+    return observed(report, intakes=tuple(Intake(0, f"x{n}", nan=1) for n in range(count)))
+
+
+def bad_leaves(count: int) -> Report:
+    """So many leaves that are not finite themselves."""
+    program = Program()
+    operands = [(program.leaf(f"w{n}"), 1.0) for n in range(count)]
+    report = program.report((program.op("StackBackward0", operands, (1.0,), "stack"), (1.0,)))
+    leaves = tuple(
+        msgspec.structs.replace(leaf, tensor=msgspec.structs.replace(leaf.tensor, nan=1))
+        for leaf in report.graph.leaves
+    )
+    graph = msgspec.structs.replace(report.graph, leaves=leaves)
+    return spoilt(msgspec.structs.replace(report, graph=graph), "StackBackward0", nan=1)
+
+
+def guarded(distance: int) -> Report:
+    """A root at 0, and a ``where`` so many operations after it."""
+    program = Program()
+    y = program.leaf("x", data=(0.0, 1.0), shape=(2,))
+    y = program.op("SqrtBackward0", [(y, (math.nan, 0.5))], (0, 1), "sqrt(x)")
+    for _ in range(distance - 1):
+        y = program.op("NegBackward0", [(y, -1.0)], (0, 1), "-y")
+    y = program.op("WhereBackward0", [(y, (0.0, 1.0))], (0, 1), "where(good, y, 0)")
+    return program.report((y, (1.0, 1.0)))
+
+
+def is_guard_named(report: Report) -> object:
+    """Whether the first finding knows the ``where``."""
+    return "does not take this branch" in diagnose(report)[0].why
+
+
+def tiny(op: str, received: float) -> Report:
+    """A factor in float16 that sends nothing but zeros."""
+    program = Program()
+    y = program.op(op, [(program.leaf("w"), 0.0)], (1.0,), "f(w)")
+    return in_half(program.report((y, (received,))))
+
+
+def clipped(after: float) -> Report:
+    """A gradient of 100 that is clipped to this."""
+    return observed(plain(), alterations=(Alteration(A, "clip_grad_norm_", None, 100.0, after),))
+
+
+def stepped(*steps: Step) -> Report:
+    """A parameter that is learned, in these steps."""
+    return observed(plain(), learners=(REACHED,), steps=steps)
+
+
+def growing(count: int) -> Report:
+    """Steps of which each has 10 nodes more than the one before."""
+    return stepped(*(Step(n, nodes=10 * n) for n in range(1, count + 1)))
+
+
+def piled(count: int) -> Report:
+    """Steps whose gradients pile up."""
+    return stepped(*(Step(n, norm=float(n), reused=1) for n in range(1, count + 1)))
+
+
+def mismatch(numeric: float) -> Report:
+    """A custom Function whose backward says 1."""
+    return observed(plain(), mismatches=(Mismatch(0, 0, 1.0, numeric),))
+
+
+def frozen(count: int) -> Report:
+    """So many frozen parameters of one module."""
+    learners = tuple(learner(f"m.w{n}", requires_grad=False, made=A) for n in range(count))
+    return observed(plain(), learners=(REACHED, *learners), steps=(Step(1), Step(2)))
+
+
+def idle(count: int, *cuts: Cut) -> Report:
+    """So many parameters used at one place, from where nothing reaches the loss."""
+    learners = tuple(learner(f"w{n}", used=B) for n in range(count))
+    return observed(plain(), learners=(REACHED, *learners), cuts=cuts, steps=(Step(1), Step(2)))
+
+
+def behind_a_cut(count: int) -> Report:
+    """So many parameters behind one detach."""
+    return idle(count, Cut(B, "detach", "function", tuple(f"w{n}" for n in range(count))))
+
+
+def failed(length: int) -> Report:
+    """A failure that torch tells with so many characters."""
+    text = "grad can be implicitly created only for scalar outputs".ljust(length, ".")
+    return observed(plain(), failure=Failure("Error", text, A))
+
+
+def twice(op: str) -> Report:
+    """A second derivative of ``cumulative_trapezoid`` that torch lacks, beside this op."""
+    program = Program()
+    y = program.op(op, [(program.leaf("w"), 1.0)], (1.0,), "f(w)")
+    text = "derivative for aten::cumulative_trapezoid is not implemented"
+    return observed(program.report((y, (1.0,))), failure=Failure("RuntimeError", text))
+
+
+def hidden(count: int) -> Report:
+    """So many overflows in float16 that a division hides."""
+    program = Program()
+    total = program.leaf("v")
+    for line in range(count):
+        program.line = line + 2
+        power = program.op("PowBackward0", [(program.leaf(f"w{line}"), 1.0)], (1.0,), "w**2")
+        total = program.op("DivBackward0", [(total, 1.0), (power, 0.5)], (1.0,), "total / power")
+    return spoilt(program.report((total, (1.0,))), "PowBackward0", inf=1, dtype="float16")
+
+
+def subject(report: Report) -> object:
+    """What the first finding is about."""
+    return diagnose(report)[0].subject
+
+
+def last_line(report: Report) -> object:
+    """The last line of the evidence of the first finding."""
+    return diagnose(report)[0].evidence[-1]
+
+
+def length(report: Report) -> object:
+    """How long the first line of the evidence of the first finding is."""
+    return len(diagnose(report)[0].evidence[0])
+
+
+def expression(report: Report) -> object:
+    """The expression that the first finding points at."""
+    return getattr(diagnose(report)[0].location, "expression", "")
+
+
+def functions(count: int) -> Report:
+    """So many operations, by turns four of one function and four of another."""
+    program = Program()
+    x = program.leaf("x")
+    for number in range(count):
+        program.function = "attend" if number // 4 % 2 else "mix"
+        program.line = number + 2
+        x = program.op(f"Op{number}Backward0", [(x, 1.0)], (1.0,), f"op{number}(x)")
+    return program.report((x, (1.0,)))
+
+
+def boxes(report: Report) -> object:
+    """How many functions are a box when the report is folded."""
+    items = simplify(report.graph, Folding(depth=1)).items
+    return sum(item.title.endswith("()") for item in items)
+
+
+FIVE = ("GS101",) * 5
+EDGES = (
+    Edge(
+        "_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
+    ),
+    Edge("_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(6, inf=True), FIVE),
+    Edge("_nonfinite_sources.MOST", logarithms(5), ("GS102",) * 5, logarithms(6), ("GS102",) * 5),
+    Edge("_nonfinite_sources.MOST", bad_leaves(5), ("GS105",) * 5, bad_leaves(6), ("GS105",) * 5),
+    Edge(
+        "_nonfinite_sources.MOST", bad_operands(4), ("GS105",) * 4, bad_operands(6), ("GS105",) * 5
+    ),
+    Edge(
+        "_nonfinite_sources.MOST",
+        logarithms(5, inf=True, half=True),
+        ("GS103",) * 5,
+        logarithms(6, inf=True, half=True),
+        ("GS103",) * 5,
+    ),
+    Edge("values._DIRECT", guarded(6), True, guarded(7), False, is_guard_named),
+    Edge(
+        "zero.TINY",
+        tiny("MeanBackward0", 5.9e-8),
+        ("GS104",),
+        tiny("MeanBackward0", 6.1e-8),
+        ("GS205",),
+    ),
+    Edge(
+        "zero.SMALL",
+        tiny("MulBackward0", 5.9e-5),
+        ("GS104",),
+        tiny("MulBackward0", 6.1e-5),
+        ("GS205",),
+    ),
+    Edge("_trend.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
+    Edge("_trend.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
+    Edge("_trend.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
+    Edge("_trend.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
+    Edge(
+        "sizes.VANISHED",
+        levels(straight(0.99e-5), head=9.0),
+        ("GS201",),
+        levels(straight(1.01e-5), head=9.0),
+    ),
+    Edge(
+        "sizes.VANISHED",
+        levels(straight(1e-6), bottom=9.9),
+        ("GS201",),
+        levels(straight(1e-6), bottom=10.1),
+    ),
+    Edge("sizes.EXPLODED", levels(straight(1.01e4)), ("GS202",), levels(straight(0.99e4))),
+    Edge(
+        "sizes.LARGE",
+        levels(straight(1e5), scale=0.0101),
+        ("GS202",),
+        levels(straight(1e5), scale=0.0099),
+    ),
+    Edge(
+        "sizes.SATURATED",
+        active("SigmoidBackward0", (16,), saturated=0.85),
+        ("GS203",),
+        active("SigmoidBackward0", (16,), saturated=0.849),
+    ),
+    Edge(
+        "sizes.FEWEST_ELEMENTS",
+        active("TanhBackward0", (4, 4), saturated=1.0),
+        ("GS203",),
+        active("TanhBackward0", (3, 5), saturated=1.0),
+    ),
+    Edge(
+        "sizes.DEAD",
+        active("ReluBackward0", (8, 4), dead=0.9),
+        ("GS204",),
+        active("ReluBackward0", (8, 4), dead=0.899),
+    ),
+    Edge(
+        "sizes.FEWEST_SAMPLES",
+        active("ReluBackward0", (8, 9), dead=1.0),
+        ("GS204",),
+        active("ReluBackward0", (7, 9), dead=1.0),
+    ),
+    Edge(
+        "sizes.FEWEST_UNITS",
+        active("ReluBackward0", (9, 4), dead=1.0),
+        ("GS204",),
+        active("ReluBackward0", (9, 3), dead=1.0),
+    ),
+    Edge(
+        "sizes: channels",
+        active("ReluBackward0", (8, 4, 2, 3), dead=1.0),
+        ("GS204",),
+        active("ReluBackward0", (8, 2, 3), dead=1.0),
+    ),
+    Edge("meant.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
+    Edge("derivative.TOLERANCE", mismatch(0.9899), ("GS601",), mismatch(0.9901)),
+    Edge(
+        "loop.FEWEST_DROPPED",
+        stepped(*(Step(n, dropped=1) for n in range(3))),
+        ("GS505",),
+        stepped(*(Step(n, dropped=1) for n in range(2))),
+    ),
+    Edge(
+        "loop.FEWEST_EMPTY",
+        observed(plain(), empty_steps=(EmptyStep(A, 2),)),
+        ("GS505",),
+        observed(plain(), empty_steps=(EmptyStep(A, 1),)),
+    ),
+    Edge("loop.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
+    Edge(
+        "loop.FEWEST_GROWTHS",
+        observed(plain(), carried=(Carried(B, "add", 3, "x"),)),
+        ("GS502",),
+        observed(plain(), carried=(Carried(B, "add", 2, "x"),)),
+    ),
+    Edge(
+        "loop.MOST_NORMS",
+        piled(9),
+        "‖g‖ of the new gradients: 1, 2, 3, 4, 5, 6, 7, 8 and 1 more",
+        piled(8),
+        "‖g‖ of the new gradients: 1, 2, 3, 4, 5, 6, 7, 8",
+        last_line,
+    ),
+    Edge(
+        "_facts: listed",
+        frozen(5),
+        ("5 parameters: m.w0, m.w1, m.w2, m.w3 and 1 more",),
+        frozen(4),
+        ("4 parameters: m.w0, m.w1, m.w2, m.w3",),
+        evidence,
+    ),
+    Edge("missing: listed", idle(4), "w0, w1, w2 and 1 more", idle(3), "w0, w1, w2", subject),
+    Edge(
+        "missing: listed",
+        behind_a_cut(4),
+        "w0, w1, w2 and 1 more",
+        behind_a_cut(3),
+        "w0, w1, w2",
+        subject,
+    ),
+    Edge("errors: 300", failed(301), 307, failed(299), 306, length),
+    Edge(
+        "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression
+    ),
+    Edge("half: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
+    Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),
+    Edge("grouping.FEWEST_IN_FUNCTION", functions(15), 4, functions(14), 3, boxes),
+)
+
+
+@pytest.mark.parametrize("edge", EDGES, ids=lambda edge: edge.number)
+def test_on_both_sides_of_the_edge(edge: Edge) -> None:
+    assert edge.ask(edge.over) == edge.found
+    assert edge.ask(edge.short) == edge.instead
+
+
+def test_every_number_of_the_rules_has_its_edge() -> None:
+    numbers = set()
+    for path in Path(gradscope.__file__).parent.glob("diagnose/*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign):
+                names = [
+                    name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)
+                ]
+                values = [
+                    leaf.value for leaf in ast.walk(node.value) if isinstance(leaf, ast.Constant)
+                ]
+                if len(names) == len(values) and all(isinstance(v, int | float) for v in values):
+                    numbers |= {f"{path.stem}.{name}" for name in names}
+    assert numbers
+    assert numbers <= {edge.number for edge in EDGES}
+
+
+def full_looks(norms: Sequence[float], nodes: Sequence[int] = (), new: int = 0) -> list[int]:
+    """Which calls are looked at in full when these are made at one line, one before which the
+    program came to a new place."""
+    policy, full = SamplingPolicy(thorough=False), []
+    sizes = nodes or [1] * len(norms)
+    for number, (norm, size) in enumerate(zip(norms, sizes, strict=True), 1):
+        if policy.is_full(0):
+            full.append(number)
+        step = Step(number, norm=norm, nodes=size)
+        policy.note(0, step, full=number in full, new=number == new)
+    return full
+
+
+ALWAYS = [1, 2, 3, 4, 5, 6, 10, 20, 40]
+STEADILY = [1.0] * 45
+LOOKS: tuple[tuple[str, list[int], list[int]], ...] = (
+    ("in any run", full_looks(STEADILY), []),
+    ("a new place", full_looks(STEADILY, new=12), [13, 14, 15, 16]),
+    ("ten times as large", full_looks([*STEADILY[:29], 10.1, *STEADILY[30:]]), [31]),
+    ("not quite", full_looks([*STEADILY[:29], 9.9, *STEADILY[30:]]), []),
+    ("ten times as small", full_looks([*STEADILY[:29], 1 / 10.1, *STEADILY[30:]]), [31]),
+    ("not quite so small", full_looks([*STEADILY[:29], 1 / 9.9, *STEADILY[30:]]), []),
+    ("next to infinity", full_looks([1.01e15] * 45), sorted({*range(1, 46)} - {*ALWAYS})),
+    ("not so near", full_looks([0.99e15] * 45), []),
+    ("growing", full_looks(STEADILY, [1] * 29 + [2, 3, 4] + [1] * 13), [33]),
+    ("growing less long", full_looks(STEADILY, [1] * 29 + [2, 3] + [1] * 14), []),
+)
+"""Runs, and the calls that are looked at in full besides those of any run."""
+
+
+@pytest.mark.parametrize(("run", "looked", "besides"), LOOKS, ids=lambda value: str(value)[:20])
+def test_which_calls_are_looked_at(run: str, looked: list[int], besides: list[int]) -> None:
+    assert looked == sorted([*ALWAYS, *besides]), run
