@@ -25,7 +25,8 @@ import os
 import traceback
 from pathlib import Path
 
-from gradscope.escaping import first_line, message, visible
+from gradscope.escaping import message, visible
+from gradscope.words import first_line
 
 SHOW_TRACEBACK = "GRADSCOPE_TRACEBACK"
 """The environment variable with which a fault of ours is told with its traceback."""
@@ -141,7 +142,7 @@ def described(error: BaseException) -> str:
     """An exception in one line: its type, and the first line of what it says."""
     if isinstance(error, GradscopeError):
         return error.what
-    text = first_line(error)
+    text = first_line(message(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -22,6 +22,7 @@ from gradscope.diagnose._readings import (
     ErrorReading,
 )
 from gradscope.model.observations import Change, Failure, Finding
+from gradscope.words import first_line
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -41,7 +42,7 @@ def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Fail
 
 
 def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Finding:
-    first = failure.message.strip().split("\n")[0]
+    first = first_line(failure.message)
     location = facts.location(failure.origin)
     return Finding(
         rule="",

@@ -16,6 +16,7 @@ from gradscope.diagnose._parameters import (
     is_spare_part,
 )
 from gradscope.model.observations import Cut, CutReason, Finding, Severity, TrackedParameter
+from gradscope.words import first_line
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
@@ -116,7 +117,7 @@ def _inference_tensor(facts: Facts) -> Iterable[Finding]:
         severity="error",
         message="A tensor that was made under inference_mode goes into a graph.",
         location=facts.location(origin),
-        evidence=(failure.message.split("\n")[0],),
+        evidence=(first_line(failure.message),),
         why="Such tensors can never take part in a gradient.",
         remedy="Make it under torch.no_grad instead, or clone it before it is used.",
     )

@@ -5,24 +5,15 @@ Must not know how they are drawn.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.grouping import short_op
 from gradscope.simplify.hierarchy import Hierarchy
+from gradscope.words import nearest, one_line
 
 MOST_NAMES = 6
-
-MOST_COMPARED = 20_000
-"""Names among which the nearest are looked for."""
-
-LONGEST_NAME = 200
-"""Characters of a name that are compared; a file may hold one of millions."""
 
 
 class UnknownFocus(GradscopeError):
@@ -81,18 +72,6 @@ def _outermost(hierarchy: Hierarchy, groups: frozenset[int]) -> frozenset[int]:
     return groups - covered
 
 
-def nearest(name: str, names: Iterable[str], most: int) -> list[str]:
-    """Up to ``most`` of the names, each once, those most alike first."""
-    matcher = difflib.SequenceMatcher(b=name[:LONGEST_NAME])
-
-    def likeness(known: str) -> float:
-        matcher.set_seq1(known[:LONGEST_NAME])
-        return matcher.ratio()
-
-    known = islice(dict.fromkeys(names), MOST_COMPARED)
-    return sorted(known, key=likeness, reverse=True)[:most]
-
-
 def _matches(name: str, glob: str) -> bool:
     # An expression may hold brackets, which a pattern reads as a set of characters.
     return name == glob or fnmatchcase(name, glob)
@@ -113,12 +92,12 @@ def _names_of_nodes(graph: Graph) -> list[tuple[str, ...]]:
 def _names(graph: Graph, node: Node) -> tuple[str, ...]:
     origin = graph.origin_of(node)
     expression = origin.expression if origin else ""
-    return tuple(name for name in (node.variable, expression, short_op(node)) if name)
+    return tuple(name for name in (node.variable, expression, node.short_op) if name)
 
 
 def _unknown(glob: str, names: list[str]) -> UnknownFocus:
-    known = nearest(glob, names, MOST_NAMES)
-    shown = ", ".join(name.replace("\n", " ") for name in known)
+    known = nearest(glob, names)[:MOST_NAMES]
+    shown = ", ".join(one_line(name) for name in known)
     hint = f"nearest: {shown}" if known else "this graph has neither modules nor names"
     what = f"--focus {glob} matches no module, function, variable, expression or operation"
     return UnknownFocus(what, hint)

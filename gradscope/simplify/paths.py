@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf
-from gradscope.simplify.focus import nearest
 from gradscope.simplify.partition import Partition
+from gradscope.words import nearest
 
 _MOST_NAMES = 8
 
@@ -43,5 +43,5 @@ def _find(graph: Graph, name: str) -> Leaf:
     if not names:
         raise UnknownLeaf(f"no leaf is called {name!r}", "The leaves of this graph have no names.")
     more = f", … ({len(names)} in all)" if len(names) > _MOST_NAMES else ""
-    hint = f"leaves, nearest first: {', '.join(nearest(name, names, _MOST_NAMES))}{more}"
+    hint = f"leaves, nearest first: {', '.join(nearest(name, names)[:_MOST_NAMES])}{more}"
     raise UnknownLeaf(f"no leaf is called {name!r}", hint)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph, Report
@@ -20,8 +20,8 @@ from gradscope.render.words import numbers
 from gradscope.render.words.places import short_files
 from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
 from gradscope.render.words.text import ASCII, UNICODE
-from gradscope.simplify.grouping import short_op
 from gradscope.simplify.partition import label_of
+from gradscope.words import count, one_line
 
 INKS: dict[Verdict, str] = {
     "wrong": "bold #d0327a",
@@ -166,7 +166,7 @@ class _Text:
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]
         more = f" +{len(call.nodes) - 1}" if len(call.nodes) > 1 else ""
-        return f"#{node.id} {visible(short_op(node))}{more}"
+        return f"#{node.id} {visible(node.short_op)}{more}"
 
     def _expression(self, call: CallCheck) -> str:
         return visible(one_line(label_of(self.graph, self.graph.nodes[call.nodes[0]])))
@@ -212,7 +212,7 @@ class _Text:
         words = []
         if self.checks.calls:
             tally = _tally(one.verdict for one in self.checks.calls)
-            words.append(f"{numbers.count(len(self.checks.calls), 'call')}: {tally}")
+            words.append(f"{count(len(self.checks.calls), 'call')}: {tally}")
         if self.checks.leaves:
             words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
         return words
@@ -223,10 +223,10 @@ class _Text:
         met |= {one.verdict for call in checks.calls for one in call.inputs}
         remarks = [f"{verdict}: {text}" for verdict, text in LEGEND.items() if verdict in met]
         if checks.repeats:
-            many = numbers.count(checks.repeats, "more call")
+            many = count(checks.repeats, "more call")
             remarks.append(f"{many} at lines that were checked once: --all")
         if checks.covered:
-            many = numbers.count(checks.covered, "node")
+            many = count(checks.covered, "node")
             remarks.append(f"{many} made by a backward pass: only the whole program covers them")
         if remarks:
             yield ""

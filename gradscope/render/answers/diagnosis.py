@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gradscope.escaping import as_json, one_line, visible
+from gradscope.escaping import as_json, visible
 from gradscope.filesystem import here
 from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
@@ -22,6 +22,7 @@ from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render.words.table import painter, plain
 from gradscope.render.words.text import ASCII, UNICODE
+from gradscope.words import count, one_line
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
@@ -87,7 +88,7 @@ def _last_line(report: Report) -> str:
     words = [counted(report.findings)]
     if seen and watched:
         briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
-        words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched{briefly}")
+        words.append(f"{count(watched, 'backward call')} watched{briefly}")
         if seen.unseen:
             words.append(f"{seen.unseen:,} not looked at because of an internal error")
         step = report.passes[0].number if report.passes else 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.analyses.diff import Comparison, LeafDifference, NodePlace, Side
 from gradscope.analyses.diff.comparison import Distance
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.render.answers.difference_words import SIGNS, DifferenceWords
 from gradscope.render.answers.holdings import folded
 from gradscope.render.drawing.overlay import apart
@@ -17,6 +17,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
 from gradscope.render.words.text import ASCII, UNICODE, shorten
+from gradscope.words import count, one_line
 
 ROWS = 10
 """Rows of a table, unless ``--top`` says otherwise."""
@@ -56,7 +57,7 @@ class _Text:
         by_norm = found.compared - found.exact
         if by_norm:
             yield from self._wrapped(
-                f"{numbers.count(by_norm, 'gradient')} compared by norm alone; "
+                f"{count(by_norm, 'gradient')} compared by norm alone; "
                 "--values compares every number",
                 "dim",
             )
@@ -184,8 +185,7 @@ class _Text:
 
 
 def _side(side: Side) -> str:
-    words = [visible(side.target), numbers.count(side.nodes, "node")]
-    words.append("1 leaf" if side.leaves == 1 else f"{side.leaves:,} leaves")
+    words = [visible(side.target), count(side.nodes, "node"), count(side.leaves, "leaf")]
     words += [] if side.has_gradients else ["no gradients"]
     return " · ".join(words)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from gradscope.analyses.diff import Comparison, GraphDifference, NodePlace
 from gradscope.analyses.diff.comparison import Distance
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.render.words import numbers
 from gradscope.render.words.places import short_files
 from gradscope.render.words.text import shorten
+from gradscope.words import count, listed, one_line
 
 SIGNS = {
     "removed": "only in A",
@@ -46,11 +47,11 @@ class DifferenceWords:
                 f"{found.b.nodes:,} nodes correspond, too few to compare them one by one"
             )
         if found.verdict == "identical":
-            return f"identical: {numbers.count(found.matched, 'node')}" + self._compared()
+            return f"identical: {count(found.matched, 'node')}" + self._compared()
         distances = (distance for distance in self._distances() if distance is not None)
         largest = max((float(distance.relative) for distance in distances), default=0.0)
         return (
-            f"equal within the tolerance: {numbers.count(found.matched, 'node')}"
+            f"equal within the tolerance: {count(found.matched, 'node')}"
             f"{self._compared()}, differences up to {numbers.number(largest)}"
         )
 
@@ -62,22 +63,20 @@ class DifferenceWords:
             counts[change.what] = counts.get(change.what, 0) + 1
         nodes = {"removed", "added"}
         parts = [
-            f"{numbers.count(count, 'node') if what in nodes else count} {SIGNS[what]}"
-            for what, count in counts.items()
+            f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"
+            for what, many in counts.items()
         ]
         values = sum(found.differs(leaf.values) for leaf in found.leaves)
-        parts += (
-            [f"values of {values:,} {'leaf' if values == 1 else 'leaves'} differ"] if values else []
-        )
+        parts += [f"values of {count(values, 'leaf')} differ"] if values else []
         differing = len([edge for edge in found.differing_edges() if edge.a >= 0])
         if differing:
-            parts.append(f"{differing:,} of {numbers.count(found.compared, 'gradient')} differ")
+            parts.append(f"{differing:,} of {count(found.compared, 'gradient')} differ")
         return parts
 
     def _compared(self) -> str:
         if not self.found.compared:
             return ", no gradients to compare"
-        return f", {numbers.count(self.found.compared, 'gradient')}"
+        return f", {count(self.found.compared, 'gradient')}"
 
     def _distances(self) -> Iterator[Distance | None]:
         yield from (edge.distance for edge in self.found.edges)
@@ -91,9 +90,8 @@ class DifferenceWords:
         if found.changes:
             yield from self._sentences(found.changes[0])
         elif values:
-            names = ", ".join(visible(leaf.name) or "a leaf without a name" for leaf in values[:3])
-            more = f" and {len(values) - 3:,} more" if len(values) > 3 else ""
-            yield f"in the values of {names}{more}, before any gradient flowed"
+            names = listed((visible(leaf.name) for leaf in values), 3)
+            yield f"in the values of {names}, before any gradient flowed"
         first = next(iter(found.differing_edges()), None)
         if first is not None:
             place = f"from {self._name(first.source)} to " if first.source else "given at "

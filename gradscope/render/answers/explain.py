@@ -15,7 +15,7 @@ from gradscope.render.answers.explained_step import StepWriter
 from gradscope.render.answers.explained_ways import LeafWriter, summary
 from gradscope.render.answers.explained_weights import WeightWriter
 from gradscope.render.options import Options
-from gradscope.render.words import numbers
+from gradscope.words import count, joined
 
 MOST_STEPS = 16
 """More steps than these are told by one line each."""
@@ -81,9 +81,8 @@ def _steps(explained: Explained) -> Iterator[str]:
 def _head(explained: Explained) -> Iterator[str]:
     report = explained.report
     leaves = len(explained.graph.leaves)
-    counted = "1 leaf" if leaves == 1 else numbers.count(leaves, "leave")
     target = visible(report.meta.target)
-    words = [target, explained.scene.size(), counted, _subject(explained)]
+    words = [target, explained.scene.size(), count(leaves, "leaf"), _subject(explained)]
     yield explained.heading(" · ".join(word for word in words if word))
     if explained.scene.alarm():
         yield from explained.paragraph(f"{explained.glyphs.bad} {explained.scene.alarm()}")
@@ -110,5 +109,5 @@ def _others(explained: Explained) -> str:
 def _subject(explained: Explained) -> str:
     if explained.told.node is not None:
         return f"node {explained.told.node} explained"
-    root = " and ".join(map(explained.root_label, range(len(explained.graph.roots))))
+    root = joined(map(explained.root_label, range(len(explained.graph.roots))))
     return f"from {root} to {summary(explained)}"

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.errors import ReportError
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.explanation import Amount, ChainStep, DerivativeRule, Explanation, Local
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
-from gradscope.notation.derivatives import short
 from gradscope.notation.operands import bracketed
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.options import Options
@@ -22,6 +21,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import painter, plain
 from gradscope.render.words.text import ASCII, UNICODE, cells, shorten
 from gradscope.simplify.partition import label_of
+from gradscope.words import one_line
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -126,7 +126,7 @@ class Explained:
 
     def title(self, node: Node) -> str:
         """``Mul`` of ``MulBackward0``; a custom Function's class; what backward made is marked."""
-        name = visible(node.op if node.kind in ("custom", "opaque") else short(node.op))
+        name = visible(node.op if node.kind == "opaque" else node.short_op)
         return f"{name} · opaque" if node.kind == "opaque" else name
 
     def expression(self, node: Node) -> str:

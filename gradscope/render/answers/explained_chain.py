@@ -14,6 +14,7 @@ from gradscope.render.answers.explained import Explained
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.simplify.reading import combine
+from gradscope.words import count
 
 MOST_LINES = 32
 
@@ -55,7 +56,7 @@ class ChainWriter:
         yield from table.lines([self._row(stretch) for stretch in self.stretches])
         folded = sum(len(one.edges) > 1 and one.call is not None for one in self.stretches)
         if folded:
-            text = numbers.count(folded, "module call")
+            text = count(folded, "module call")
             yield explained.heading(f"{text} folded, each with what the path does in it", "dim")
         sums = sum(bool(self._joined(stretch)) for stretch in self.stretches)
         if sums:
@@ -138,7 +139,7 @@ class ChainWriter:
         if stretch.call is not None and len(stretch.edges) > 1:
             call = self.graph.calls[stretch.call]
             name = f"{glyphs.module} {visible(call.path)} {visible(call.type)}"
-            return name, numbers.count(len(stretch.edges), "step"), ""
+            return name, count(len(stretch.edges), "step"), ""
         if len(stretch.edges) > 1:
             return glyphs.ellipsis, f"{len(stretch.edges):,} more steps: --all", ""
         node = self.graph.nodes[self.graph.edges[stretch.edges[0]].source]

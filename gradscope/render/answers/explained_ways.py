@@ -10,8 +10,8 @@ from gradscope.model.explanation import Path, Ways, digits
 from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained, agree, total, wrapped
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
-from gradscope.render.words import numbers
 from gradscope.render.words.text import cells
+from gradscope.words import count, joined
 
 MOST_PATHS = 6
 """Paths listed unless everything is asked for."""
@@ -124,7 +124,7 @@ class LeafWriter:
             half = LONGEST_PATH // 2
             names = [
                 *names[:half],
-                f"… {numbers.count(len(names) - 2 * half, 'node')} …",
+                f"… {count(len(names) - 2 * half, 'node')} …",
                 *names[-half:],
             ]
         return " → ".join(names)
@@ -181,6 +181,4 @@ def _count(number: str) -> str:
 def summary(explained: Explained) -> str:
     """``a, b and c``: the leaves that are explained."""
     names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.told.leaves]
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return joined(names)

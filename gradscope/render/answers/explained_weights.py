@@ -15,6 +15,7 @@ from gradscope.render.answers.explained_step import BAD
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Column, Part, Table
 from gradscope.render.words.text import cells
+from gradscope.words import joined
 
 MOST_IN_SUM = 4
 """Terms that the sum is written out with."""
@@ -86,7 +87,7 @@ class WeightWriter:
         yield from explained.paragraph(self._meaning())
 
     def _roots(self) -> str:
-        return " and ".join(map(self.explained.root_label, range(len(self.graph.roots))))
+        return joined(map(self.explained.root_label, range(len(self.graph.roots))))
 
     def _given(self) -> str:
         texts = [numbers.number(term.weight) for term in self.weights.terms]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.explanation import ChainStep, Local
 from gradscope.model.report import Node
 from gradscope.notation import derivatives as notation
@@ -18,6 +18,7 @@ from gradscope.notation import operands
 from gradscope.notation.operands import Operation, part_of_target, share_a_name
 from gradscope.render.answers.explained import Explained
 from gradscope.render.words import numbers
+from gradscope.words import one_line
 
 LONG = 24
 """An operation whose text is longer is written with letters in place of its operands, as is one
@@ -37,7 +38,7 @@ class Wording:
         self.graph = self.explained.graph
         self.node = self.graph.nodes[self.step.node]
         self.rule = self.explained.rule(self.step)
-        self.op = notation.short(self.node.op)
+        self.op = self.node.short_op
         self.function = self.rule.function.partition("(")[0].partition(".")[0]
 
     @cached_property

@@ -12,11 +12,11 @@ from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.memory import Hidden, Memory, Peak
 from gradscope.model.report import Report
-from gradscope.render.answers.holdings import HoldingGroup, Holdings, listed, share, size
+from gradscope.render.answers.holdings import HoldingGroup, Holdings, share, size
 from gradscope.render.options import Options
-from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
 from gradscope.render.words.text import ASCII, UNICODE, shorten
+from gradscope.words import count, listed
 
 TABLES = ("line", "module", "op", "dtype")
 ROWS = 8
@@ -69,7 +69,7 @@ class _Text:
 
     def _others(self) -> str:
         memory = self.memory
-        tensors = numbers.count(len(self.holdings.activations()), "storage")
+        tensors = count(len(self.holdings.activations()), "storage")
         words = [tensors]
         for holding, name in (
             ("parameter", "parameters"),
@@ -98,7 +98,7 @@ class _Text:
             yield f"not in that total: {size(packed)} that saved-tensor hooks of the program packed"
         yield from _hidden(self.memory.hidden)
         if self.memory.freed:
-            nodes = numbers.count(len(self.memory.freed), "node")
+            nodes = count(len(self.memory.freed), "node")
             yield f"not counted: {nodes} whose saved tensors an earlier backward call has freed"
         yield from map(visible, self.report.notes)
 
@@ -181,8 +181,8 @@ def _peak(peak: Peak) -> str:
 
 def _hidden(hidden: Iterable[Hidden]) -> Iterator[str]:
     """What could not be counted, one sentence a reason."""
-    for (before, what, after), count in Counter(map(_sentence, hidden)).items():
-        yield f"{before}{numbers.count(count, what)}{after}"
+    for (before, what, after), times in Counter(map(_sentence, hidden)).items():
+        yield f"{before}{count(times, what)}{after}"
 
 
 def _sentence(one: Hidden) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gradscope.model.report import Origin
+from gradscope.words import first_line
 
 CONTEXT = 2
 """Lines shown before and after the one that made a node."""
@@ -34,7 +35,7 @@ def excerpts(origins: Iterable[Origin]) -> dict[str, dict[int, str]]:
 
 def _around(origin: Origin, lines: list[str]) -> range:
     """The lines around an origin, none where its expression does not stand there."""
-    begins = origin.expression.strip().partition("\n")[0].strip()
+    begins = first_line(origin.expression)
     if not (begins and 0 < origin.line <= len(lines) and begins in lines[origin.line - 1]):
         return range(0)
     return range(max(origin.line - CONTEXT, 1), min(origin.line + CONTEXT, len(lines)) + 1)

@@ -12,9 +12,9 @@ from gradscope.escaping import visible
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import exceptions, extremes
-from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.text import Glyphs, cells, shorten
+from gradscope.words import count
 
 MOST_FINDINGS = 5
 
@@ -53,14 +53,18 @@ class Head:
     def title(self, last: str) -> str:
         """The program, the size of its graph, and a last word."""
         leaves = len(self.scene.graph.leaves)
-        counted = "1 leaf" if leaves == 1 else numbers.count(leaves, "leave")
-        words = [visible(self.scene.report.meta.target), self.scene.size(), counted, last]
+        words = [
+            visible(self.scene.report.meta.target),
+            self.scene.size(),
+            count(leaves, "leaf"),
+            last,
+        ]
         return self.fitted(" · ".join(word for word in words if word), "bold")
 
     def more(self, nodes: int) -> str:
         """How much is missing at the end, and how to see it."""
         ways = "--depth N, --all" if self.scene.graph.calls else "--all"
-        return self.glyphs.text(f"… {numbers.count(nodes, 'more node')}: {ways}")
+        return self.glyphs.text(f"… {count(nodes, 'more node')}: {ways}")
 
     def fitted(self, text: str, style: str) -> str:
         """One line, cut where the terminal ends."""

@@ -14,6 +14,7 @@ from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify import meant
 from gradscope.simplify.reading import ViewGradients
+from gradscope.words import count
 
 MOST_TERMS = 4
 """Longer sums are shown by their result alone."""
@@ -63,7 +64,7 @@ class LeafTable:
         lines = list(table.lines([self._cells(position) for position in shown]))
         left = len(self.positions) - len(shown)
         if left:
-            more = f"… {left:,} more leaves: --all" if left > 1 else "… 1 more leaf: --all"
+            more = f"… {count(left, 'more leaf')}: --all"
             lines.append(self.glyphs.text(more))
         return lines
 

@@ -10,9 +10,9 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
-from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP
 from gradscope.simplify import Item
+from gradscope.words import count
 
 LEAD = 12
 """Cells that branches before a row may take."""
@@ -75,7 +75,7 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
 def _arriving(amount: int, given: bool) -> str:
     """How many gradients were added; the one given for a root came along no edge."""
     if given:
-        return f"sum of {numbers.count(amount - 1, 'edge')} and the given"
+        return f"sum of {count(amount - 1, 'edge')} and the given"
     return f"sum of {amount:,} edges"
 
 

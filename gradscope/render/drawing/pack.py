@@ -22,7 +22,6 @@ from gradscope.notation import derivatives as notation
 from gradscope.render.drawing.excerpts import excerpts
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify import Hierarchy, hierarchy_of
-from gradscope.simplify.grouping import short_op
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")
 KINDS = ("op", "leaf", "custom", "opaque")
@@ -122,7 +121,7 @@ def _nodes(
     nodes = report.graph.nodes
     return {
         "op": strings.column(node.op for node in nodes),
-        "short": strings.column(short_op(node) for node in nodes),
+        "short": strings.column(node.short_op for node in nodes),
         "kind": [KINDS.index(node.kind) for node in nodes],
         "origin": [-1 if node.origin is None else node.origin for node in nodes],
         "variable": strings.column(node.variable for node in nodes),
@@ -192,7 +191,7 @@ def _origins(report: Report, strings: Strings) -> dict[str, Any]:
 
 def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:
     """What every operation of the graph that has a notation does to the gradient."""
-    names = sorted({short_op(node) for node in report.graph.nodes if node.kind == "op"})
+    names = sorted({node.short_op for node in report.graph.nodes if node.kind == "op"})
     return {name: rows for name in names if (rows := notation.general(name))}
 
 

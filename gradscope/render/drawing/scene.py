@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from gradscope.errors import ReportError
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
@@ -23,6 +23,7 @@ from gradscope.render.words.places import short_files, source_url
 from gradscope.simplify import Item, Link, View, simplify
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.reading import ViewGradients
+from gradscope.words import count, one_line
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -98,7 +99,7 @@ class Scene:
 
     def operations(self, item: Item) -> str:
         """``57 ops``: how many operations are in an item."""
-        return numbers.count(len(self._operations(item)), "op")
+        return count(len(self._operations(item)), "op")
 
     def operations_of_rounds(self, item: Item) -> str:
         """``2,000 ops`` of a repeat whose count of rounds does not say it already, else ""."""
@@ -236,19 +237,19 @@ class Scene:
         modules, functions = kinds.count("module"), kinds.count("function")
         repeats = kinds.count("repeat")
         counted = ((modules, "module call"), (functions, "function"))
-        parts = [f"{numbers.count(many, what)} closed" for many, what in counted if many]
+        parts = [f"{count(many, what)} closed" for many, what in counted if many]
         ways = ["--depth N"] if parts else []
         if repeats:
-            parts.append(f"{numbers.count(repeats, 'repeat')} folded")
+            parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
             ways.append("--all")
         if self.view.left_out:
-            parts.append(f"{numbers.count(len(self.view.left_out), 'node')} off the path left out")
+            parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
         return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
 
     def size(self) -> str:
         """``9 nodes``."""
-        return numbers.count(len(self.graph.nodes), "node")
+        return count(len(self.graph.nodes), "node")
 
     def direction(self) -> str:
         """Which way to read the drawing."""
