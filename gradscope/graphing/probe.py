@@ -113,8 +113,8 @@ class Probe:
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
-        self._meter = GradientTable(detail.keep, limit, detail.histograms)
-        self._leaf_meter = GradientTable(limit=0)
+        self._table = GradientTable(detail.keep, limit, detail.histograms)
+        self._leaf_table = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
 
     @collector_paused()
@@ -128,8 +128,8 @@ class Probe:
         graph = msgspec.structs.replace(
             self.graph, origins=self._assembler.origins(), leaves=self._leaves()
         )
-        told = (*notes, *self._limits())
-        finished = Report(graph, meta(), tuple(passes), told, **(studied or {}))
+        every_note = (*notes, *self._limits())
+        finished = Report(graph, meta(), tuple(passes), every_note, **(studied or {}))
         return checked(finished)
 
     @collector_paused()
@@ -144,14 +144,14 @@ class Probe:
         """
         self.require_memory()
         self._measure_leaves()
-        flow, seeds = self._seeded([gradient])
+        edge_gradients, seeds = self._seeded([gradient])
         try:
-            with flow.hooked(), grads_preserved(), own_pass():
-                self._send(flow, gradient)
+            with edge_gradients.hooked(), grads_preserved(), own_pass():
+                self._send(edge_gradients, gradient)
         except Exception as error:
             raise self._explained(error) from error
-        flow.end()
-        return backward_pass(flow, self.graph, seeds)
+        edge_gradients.end()
+        return backward_pass(edge_gradients, self.graph, seeds)
 
     def watch(self, call: BackwardCall, number: int) -> ObservedBackward:
         """Let the program make its call, and see what flows."""
@@ -162,19 +162,19 @@ class Probe:
     def _watch(self, call: BackwardCall, number: int) -> ObservedBackward:
         with unseen():
             self._measure_leaves()
-            flow, seeds = self._seeded(map(given, call.roots, call.gradients))
+            edge_gradients, seeds = self._seeded(map(given, call.roots, call.gradients))
             # Measured and not kept: the call may add to this very tensor.
             before = [self._grad_of(leaf.node) for leaf in self.graph.leaves]
-        with flow.hooked():
+        with edge_gradients.hooked():
             ended = made(call)
         with unseen():
-            return self._watched(call, number, flow, seeds, before, ended)
+            return self._watched(call, number, edge_gradients, seeds, before, ended)
 
     def _watched(
         self,
         call: BackwardCall,
         number: int,
-        flow: EdgeGradients,
+        edge_gradients: EdgeGradients,
         seeds: list[int],
         before: list[int | None],
         ended: BackwardOutcome,
@@ -183,17 +183,17 @@ class Probe:
         failure = ended.failure
         if failure is None:
             if not call.accumulates:
-                self._note_results(flow, call, ended.result)
-            flow.end()
+                self._note_results(edge_gradients, call, ended.result)
+            edge_gradients.end()
         else:
-            flow.fail()
-        flowed = backward_pass(flow, self.graph, seeds)
+            edge_gradients.fail()
+        flowed = backward_pass(edge_gradients, self.graph, seeds)
         flowed = msgspec.structs.replace(
             flowed,
             number=number,
             origin=self._assembler.origin(self._recorder.places.site_of(call.frame)),
             accumulations=self._accumulations(flowed, before, call.accumulates),
-            gradients=self._meter.finish(),
+            gradients=self._table.finish(),
             error="" if failure is None else f"{type(failure).__name__}: {message(failure)}",
         )
         notes = explain_failure(failure, self.walked, self._recorder) if failure else []
@@ -204,12 +204,12 @@ class Probe:
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""
         tensors = (leaf_of(self.walked.nodes[leaf.node]) for leaf in self.graph.leaves)
-        self._leaf_sizes = [self._leaf_meter.add_held(tensor) for tensor in tensors]
+        self._leaf_sizes = [self._leaf_table.add_held(tensor) for tensor in tensors]
 
     def _leaves(self) -> tuple[Leaf, ...]:
         if not self._leaf_sizes:
             return self.graph.leaves
-        table = self._leaf_meter.finish()
+        table = self._leaf_table.finish()
         sizes = (table[index].norm for index in self._leaf_sizes)
         return tuple(
             msgspec.structs.replace(leaf, norm=norm)
@@ -218,12 +218,14 @@ class Probe:
 
     def _seeded(self, gradients: Iterable[torch.Tensor | None]) -> tuple[EdgeGradients, list[int]]:
         outputs = (len(node.outputs) for node in self.graph.nodes)
-        flow = EdgeGradients(self.walked, self._meter, outputs)
+        edge_gradients = EdgeGradients(self.walked, self._table, outputs)
         seeds = [
-            NONE if gradient is None else flow.seed(self.walked.index[node], output, gradient)
+            NONE
+            if gradient is None
+            else edge_gradients.seed(self.walked.index[node], output, gradient)
             for (node, output), gradient in zip(self._edges, gradients, strict=True)
         ]
-        return flow, seeds
+        return edge_gradients, seeds
 
     def require_memory(self) -> None:
         """Make sure that a pass of our own finds what the nodes saved: it may come before the
@@ -240,7 +242,7 @@ class Probe:
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
 
-    def _send(self, flow: EdgeGradients, gradient: torch.Tensor) -> None:
+    def _send(self, edge_gradients: EdgeGradients, gradient: torch.Tensor) -> None:
         # Asking for all leaves as inputs leaves every ``.grad`` alone.
         leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
         inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
@@ -254,7 +256,7 @@ class Probe:
             return
         found = own_grad(self._roots, inputs, [gradient])
         for (number, _), arrived in zip(leaves, found, strict=True):
-            flow.arrived(number, 0, arrived)
+            edge_gradients.arrived(number, 0, arrived)
 
     def _explained(self, error: Exception) -> CaptureError:
         notes = explain_failure(error, self.walked, self._recorder)
@@ -268,16 +270,16 @@ class Probe:
             *(notes or ["the program's own backward would fail in the same way"]),
         )
 
-    def _note_results(self, flow: EdgeGradients, call: BackwardCall, result: Any) -> None:
+    def _note_results(self, edge_gradients: EdgeGradients, call: BackwardCall, result: Any) -> None:
         for tensor, gradient in zip(call.inputs, result, strict=False):
             node, output = edge_of(tensor)
             position = self.walked.index.get(node)
             if position is not None:
-                flow.arrived(position, output, gradient)
+                edge_gradients.arrived(position, output, gradient)
 
     def _grad_of(self, number: int) -> int | None:
         leaf = self.walked.nodes[number].variable  # type: ignore[attr-defined]
-        return None if leaf is None or leaf.grad is None else self._meter.add_held(leaf.grad)
+        return None if leaf is None or leaf.grad is None else self._table.add_held(leaf.grad)
 
     def _accumulations(
         self, flowed: BackwardPass, before: list[int | None], accumulates: bool
@@ -292,8 +294,8 @@ class Probe:
     def _limits(self) -> tuple[str, ...]:
         opaque = sorted({node.op for node in self.graph.nodes if node.kind == "opaque"})
         limits = [f"{op} hides the operations inside it; only its edges are shown" for op in opaque]
-        if self._meter.fault is not None:
-            limits.append(f"not every gradient could be read: {self._meter.fault.what}")
+        if self._table.fault is not None:
+            limits.append(f"not every gradient could be read: {self._table.fault.what}")
         if self._recorder.fault is not None:
             limits.append(f"not every call could be followed: {self._recorder.fault.what}")
         return tuple(limits)

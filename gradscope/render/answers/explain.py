@@ -41,17 +41,17 @@ def render(report: Report, options: Options) -> str:
 
 def _lines(explained: Explained) -> Iterator[str]:
     yield from _head(explained)
-    if explained.told.weights is not None and explained.told.node is None:
-        yield from WeightWriter(explained, explained.told.weights).lines()
+    if explained.answer.weights is not None and explained.answer.node is None:
+        yield from WeightWriter(explained, explained.answer.weights).lines()
         yield ""
     steps = list(_steps(explained))
     yield from steps
-    if explained.told.ways:
+    if explained.answer.ways:
         yield explained.heading("Leaf by leaf: what comes along each path, and the sum")
-        for ways in explained.told.ways:
+        for ways in explained.answer.ways:
             yield from LeafWriter(explained, ways).lines()
         yield ""
-    if any(rule.formulas for rule in explained.told.rules):
+    if any(rule.formulas for rule in explained.answer.rules):
         yield from explained.paragraph(LEGEND, "dim")
     for sign, meaning in SIGNS.items():
         if any(sign in line for line in steps):
@@ -60,20 +60,20 @@ def _lines(explained: Explained) -> Iterator[str]:
 
 def _steps(explained: Explained) -> Iterator[str]:
     path = strongest(explained)
-    many = len(explained.told.steps) > MOST_STEPS and not explained.told.everything
+    many = len(explained.answer.steps) > MOST_STEPS and not explained.answer.everything
     if path is not None and many:
-        name = explained.name(explained.graph.leaves[explained.told.ways[0].leaf].node)
+        name = explained.name(explained.graph.leaves[explained.answer.ways[0].leaf].node)
         yield explained.heading(f"Step by step along the path that brings most to {name}")
-        teller = ChainWriter(explained, path)
-        yield from teller.lines()
+        writer = ChainWriter(explained, path)
+        yield from writer.lines()
         yield explained.heading("every step with its numbers: --all, one of them: --node ID", "dim")
         yield ""
-        yield from teller.rules()
+        yield from writer.rules()
         yield ""
         return
-    if explained.told.steps:
+    if explained.answer.steps:
         yield explained.heading("Step by step: upstream × local derivative = what is sent on")
-        for step in explained.told.steps:
+        for step in explained.answer.steps:
             yield from StepWriter(explained, step).lines()
         yield ""
 
@@ -88,15 +88,15 @@ def _head(explained: Explained) -> Iterator[str]:
         yield from explained.paragraph(f"{explained.glyphs.bad} {explained.scene.alarm()}")
     for note in report.notes:
         yield from explained.paragraph(visible(note))
-    left = leaves - len(explained.told.leaves)
-    if left and explained.told.node is None and not explained.told.asked:
+    left = leaves - len(explained.answer.leaves)
+    if left and explained.answer.node is None and not explained.answer.asked:
         yield from explained.paragraph(_others(explained))
     yield ""
 
 
 def _others(explained: Explained) -> str:
     """Which other leaves could be explained."""
-    known = set(explained.told.leaves)
+    known = set(explained.answer.leaves)
     names = [
         explained.name(leaf.node)
         for index, leaf in enumerate(explained.graph.leaves)
@@ -107,7 +107,7 @@ def _others(explained: Explained) -> str:
 
 
 def _subject(explained: Explained) -> str:
-    if explained.told.node is not None:
-        return f"node {explained.told.node} explained"
+    if explained.answer.node is not None:
+        return f"node {explained.answer.node} explained"
     root = joined(map(explained.root_label, range(len(explained.graph.roots))))
     return f"from {root} to {summary(explained)}"

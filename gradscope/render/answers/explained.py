@@ -1,7 +1,7 @@
 """What all parts of an explanation have in common: its report with indices, and how tensors,
 gradients and nodes are written in it.
 
-Texts are made visible here; must not know in which order things are told."""
+Texts are made visible here; must not know in which order they are put."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNNAMED = "the root"
 
 
 class Explained:
-    """A report with an explanation, ready to be told.
+    """A report with an explanation, and how what is in it is written.
 
     Raises:
         ReportError: when it holds none.
@@ -51,7 +51,7 @@ class Explained:
             raise ReportError("the report holds no explanation", "make it with gradscope explain")
         self.report = report
         self.options = options
-        self.told: Explanation = report.explanation
+        self.answer: Explanation = report.explanation
         self.graph = report.graph
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
@@ -69,12 +69,12 @@ class Explained:
     @cached_property
     def locals(self) -> dict[tuple[int, int], Local]:
         """The local derivatives by edge and output."""
-        return {(one.edge, one.output): one for step in self.told.steps for one in step.locals}
+        return {(one.edge, one.output): one for step in self.answer.steps for one in step.locals}
 
     @cached_property
     def inside(self) -> set[int]:
         """The nodes between the roots and the leaves that are explained."""
-        found = {self.graph.leaves[leaf].node for leaf in self.told.leaves}
+        found = {self.graph.leaves[leaf].node for leaf in self.answer.leaves}
         for edge in reversed(self.graph.edges):
             if edge.target in found:
                 found.add(edge.source)
@@ -97,7 +97,7 @@ class Explained:
 
     def rule(self, step: ChainStep) -> DerivativeRule:
         """The rule of a step's node."""
-        return self.told.rules[step.rule]
+        return self.answer.rules[step.rule]
 
     def on_edge(self, number: int) -> GradientInfo | None:
         """The gradient that flowed along an edge, None where no pass was made."""

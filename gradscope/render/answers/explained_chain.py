@@ -13,7 +13,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
-from gradscope.simplify.reading import combine
+from gradscope.simplify.gradients import combine
 from gradscope.words import count
 
 MOST_LINES = 32
@@ -39,7 +39,7 @@ class Stretch:
 
 
 class ChainWriter:
-    """Tells the strongest path to a leaf."""
+    """Writes the strongest path to a leaf."""
 
     def __init__(self, explained: Explained, path: Path) -> None:
         self.explained = explained
@@ -68,9 +68,9 @@ class ChainWriter:
         explained = self.explained
         yield explained.heading("How these steps compute what they send")
         on_path = {self.graph.edges[edge].source for edge in self.path.edges}
-        used = {step.rule for step in explained.told.steps if step.node in on_path}
+        used = {step.rule for step in explained.answer.steps if step.node in on_path}
         for index in sorted(used):
-            yield from self._rule(explained.told.rules[index])
+            yield from self._rule(explained.answer.rules[index])
 
     # ------------------------------------------------------------------ folding
 
@@ -78,7 +78,7 @@ class ChainWriter:
         """As finely as there is room: the deepest level of module calls that is short enough."""
         edges = self.path.edges
         every = [Stretch((edge,), None) for edge in edges]
-        if self.explained.told.everything or len(edges) <= MOST_LINES:
+        if self.explained.answer.everything or len(edges) <= MOST_LINES:
             return every
         deepest = max((len(self._calls(edge)) for edge in edges), default=0)
         for depth in range(deepest, 0, -1):
@@ -179,7 +179,7 @@ def _middle_left_out(stretches: list[Stretch]) -> list[Stretch]:
 
 def strongest(explained: Explained) -> Path | None:
     """The path that brings most to the first leaf that is explained."""
-    paths: Sequence[Path] = [path for ways in explained.told.ways[:1] for path in ways.paths[:1]]
+    paths: Sequence[Path] = [path for ways in explained.answer.ways[:1] for path in ways.paths[:1]]
     return paths[0] if paths else None
 
 

@@ -27,7 +27,7 @@ BAD = "bold #d0327a"
 
 @dataclass
 class StepWriter:
-    """Tells one step."""
+    """Writes one step."""
 
     explained: Explained
     step: ChainStep
@@ -37,7 +37,7 @@ class StepWriter:
         self.node = self.graph.nodes[self.step.node]
         self.rule = self.explained.rule(self.step)
         self.wording = Wording(self.explained, self.step)
-        inside = self.explained.inside if self.explained.told.node is None else None
+        inside = self.explained.inside if self.explained.answer.node is None else None
         self.edges = [
             edge
             for edge in self.explained.leaving[self.step.node]

@@ -25,7 +25,7 @@ LONGEST_PRODUCT = 4
 
 
 class LeafWriter:
-    """Tells how one leaf gets its gradient."""
+    """Writes how one leaf gets its gradient."""
 
     def __init__(self, explained: Explained, ways: Ways) -> None:
         self.explained = explained
@@ -33,8 +33,8 @@ class LeafWriter:
         self.leaf = explained.graph.leaves[ways.leaf]
         self.shape = self.leaf.tensor.shape
         self.name = explained.name(self.leaf.node)
-        reading = explained.scene.reading
-        self.total: GradientInfo | None = reading.leaf(ways.leaf) if reading else None
+        gradients = explained.scene.gradients
+        self.total: GradientInfo | None = gradients.leaf(ways.leaf) if gradients else None
 
     def lines(self) -> Iterator[str]:
         """The leaf, its paths, the sum."""
@@ -53,7 +53,7 @@ class LeafWriter:
 
     def _paths(self) -> Iterator[str]:
         explained = self.explained
-        every = explained.told.everything or len(self.ways.paths) <= MOST_PATHS + 1
+        every = explained.answer.everything or len(self.ways.paths) <= MOST_PATHS + 1
         shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)
@@ -180,5 +180,5 @@ def _count(number: str) -> str:
 
 def summary(explained: Explained) -> str:
     """``a, b and c``: the leaves that are explained."""
-    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.told.leaves]
+    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.answer.leaves]
     return joined(names)

@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 class WeightWriter:
-    """Tells what the gradient that was fed in means, and what it does."""
+    """Writes what the gradient that was fed in means, and what it does."""
 
     def __init__(self, explained: Explained, weights: Weights) -> None:
         self.explained = explained
@@ -55,7 +55,7 @@ class WeightWriter:
             yield from explained.paragraph(f"{label} is one number: backward starts with {start}.")
         else:
             yield from self._words()
-        if self.explained.told.jacobian:
+        if self.explained.answer.jacobian:
             yield from self._jacobians()
         elif not self.is_plain():
             for column, leaf in enumerate(self.weights.leaves):
@@ -184,24 +184,24 @@ class WeightWriter:
         """A row for each term, the others, the sum, and what the leaf got if that differs."""
         tensor = self.graph.leaves[leaf].tensor
 
-        def told(amount: Amount) -> str:
+        def amount_of(amount: Amount) -> str:
             shown = Amount(amount.norm) if norms else amount
             return self.explained.amount(shown, tensor)
 
         for term in self.weights.terms:
             slope = term.derivatives[column]
-            scaled = told(_scaled(term.weight, slope))
-            yield self._element(term), numbers.number(term.weight), told(slope), scaled
+            scaled = amount_of(_scaled(term.weight, slope))
+            yield self._element(term), numbers.number(term.weight), amount_of(slope), scaled
         if self.weights.rest:
             left = self.weights.total - len(self.weights.terms)
-            yield f"{left:,} others", "", "", told(self.weights.rest[column])
+            yield f"{left:,} others", "", "", amount_of(self.weights.rest[column])
         for label, amount in self._totals(column, leaf):
-            yield label, "", "", told(amount)
+            yield label, "", "", amount_of(amount)
 
     def _totals(self, column: int, leaf: int) -> Iterator[tuple[str, Amount]]:
         """The sum; and what the leaf got, where that is something else."""
-        reading = self.explained.scene.reading
-        arrived = reading.leaf(leaf) if reading else None
+        gradients = self.explained.scene.gradients
+        arrived = gradients.leaf(leaf) if gradients else None
         if arrived is None or arrived.norm is None:
             return
         label = "sum = v·J" if self.weights.total > 1 else "gradient"

@@ -53,18 +53,18 @@ def _strips(scene: Scene, item: Item) -> list[Note]:
 def _sums(scene: Scene, item: Item) -> list[Note]:
     """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
     it."""
-    reading = scene.reading
-    if reading is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+    gradients = scene.gradients
+    if gradients is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
         return []
-    arrivals = reading.arrivals(item)
+    arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        return [Note("", None, reading.entering(item), _arriving(sum(arrivals.values()), False))]
+        return [Note("", None, gradients.entering(item), _arriving(sum(arrivals.values()), False))]
     return [
         Note(
             f"[{output}]" if output else "",
             scene.tensor(node, output),
-            reading.backward.at(node, output),
+            gradients.backward.at(node, output),
             _arriving(amount, (node, output) in given),
         )
         for (node, output), amount in arrivals.items()

@@ -47,11 +47,11 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
 
 def _ranked(scene: Scene, wanted: set[int], top: int) -> list[tuple[Item, GradientInfo]]:
     """What is not finite first, then by size; what no gradient reached is in no list."""
-    if scene.reading is None:
+    if scene.gradients is None:
         raise GradscopeError(
             "no gradients to compare: --top needs them", "look with gradients: gradscope backward"
         )
-    infos = ((item, scene.reading.entering(item)) for item in scene.view.items)
+    infos = ((item, scene.gradients.entering(item)) for item in scene.view.items)
     found = [(i, info) for i, info in infos if i.members[0] in wanted and info.norm is not None]
     sign = 1 if top < 0 else -1
     found.sort(key=lambda pair: (_is_finite(pair[1]), sign * _size(pair[1]), pair[0].id))

@@ -70,8 +70,8 @@ class _Page:
             blank: Cell = (Part(""),)
             return [[(Part(row.before, "dim", "never"),), *[blank] * (len(self.columns) - 1)]]
         item = self.scene.view.items[row.item]
-        reading = self.scene.reading
-        info = reading.entering(item) if reading else None
+        gradients = self.scene.gradients
+        info = gradients.entering(item) if gradients else None
         sign, style = self.cells.sign(item)
         if item.id in self.scene.view.roots and not item.folded:
             sign = self.glyphs.root

@@ -99,5 +99,5 @@ class _Tree:
         return self.head.fitted(f"{text} · {label}" if label else text, "bold")
 
     def _leaf_table(self) -> LeafTable | None:
-        reading = self.scene.reading
-        return LeafTable(self.scene, reading, self.glyphs, self.walk.order) if reading else None
+        gradients = self.scene.gradients
+        return LeafTable(self.scene, gradients, self.glyphs, self.walk.order) if gradients else None
