@@ -12,7 +12,7 @@ are shown.
     │   ├── NoSuchLeaf   --leaf or --node names nothing there (in analyses/explain/asked.py)
     │   └── TooLarge     a Jacobian that nobody could read (in analyses/explain/weights.py)
     ├── ReportError      a saved report cannot be read, or breaks an invariant
-    ├── UnknownLeaf      --path names no leaf (defined in simplify/paths.py)
+    ├── UnknownLeaf      --path names no leaf (defined in simplify/focus.py)
     ├── OutputError      the result cannot be written
     ├── ToolMissing      a program or package that this format needs is not installed
     └── Fault            gradscope itself went wrong, not what it was asked, nor the program

@@ -46,7 +46,7 @@ ROOMS = {
     "simplify": "words errors model",
     "render/options": "simplify",
     "render/output": "errors escaping model",
-    "render/words": "words escaping filesystem model",
+    "render/words": "words escaping filesystem model render/options",
     "render/drawing": "words errors escaping model notation simplify analyses/diff "
     "render/options render/words",
     "render/formats": "errors escaping model simplify render/options render/words render/drawing",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradscope.model.report import Graph
-from gradscope.simplify.focus import UnknownFocus, find
+from gradscope.simplify.focus import UnknownFocus, UnknownLeaf, find, restrict
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.opening import (
@@ -22,7 +22,6 @@ from gradscope.simplify.opening import (
     opened_to_fit,
 )
 from gradscope.simplify.partition import Partition
-from gradscope.simplify.paths import UnknownLeaf, restrict
 from gradscope.simplify.view import Item, Link, View
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a pattern means: the groups and nodes of a hierarchy that it names.
+"""What to look at: the groups and nodes that a pattern names, or the ways from a root to one leaf.
 
 Must not know how they are drawn.
 """
@@ -9,15 +9,21 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
-from gradscope.model.report import Graph, Node
+from gradscope.model.report import Graph, Leaf, Node
 from gradscope.simplify.hierarchy import Hierarchy
-from gradscope.words import nearest, one_line
+from gradscope.simplify.partition import Partition
+from gradscope.words import listed, nearest, one_line
 
-MOST_NAMES = 6
+MOST_NAMES = 8
+"""Names listed in one message."""
 
 
 class UnknownFocus(GradscopeError):
     """Nothing in the graph matches the pattern."""
+
+
+class UnknownLeaf(GradscopeError):
+    """No leaf has the name asked for."""
 
 
 class Focus(NamedTuple):
@@ -96,8 +102,36 @@ def _names(graph: Graph, node: Node) -> tuple[str, ...]:
 
 
 def _unknown(glob: str, names: list[str]) -> UnknownFocus:
-    known = nearest(glob, names)[:MOST_NAMES]
-    shown = ", ".join(one_line(name) for name in known)
-    hint = f"nearest: {shown}" if known else "this graph has neither modules nor names"
+    shown = ", ".join(map(one_line, nearest(glob, names)[:MOST_NAMES]))
+    hint = f"nearest: {shown}" if shown else "this graph has neither modules nor names"
     what = f"--focus {glob} matches no module, function, variable, expression or operation"
     return UnknownFocus(what, hint)
+
+
+def restrict(part: Partition, name: str) -> int:
+    """Leave out every node that is on no path from a root to the leaf, and return the leaf's node.
+
+    Raises:
+        UnknownLeaf: naming the leaves there are, nearest first.
+    """
+    graph = part.graph
+    leaf = _find(graph, name)
+    leads = [False] * len(graph.nodes)
+    leads[leaf.node] = True
+    # From the highest source down, what a target leads to is known before it is asked for.
+    for edge in sorted(graph.edges, key=lambda edge: -edge.source):
+        if leads[edge.target]:
+            leads[edge.source] = True
+    part.leave_out(node for node, kept in enumerate(leads) if not kept)
+    return leaf.node
+
+
+def _find(graph: Graph, name: str) -> Leaf:
+    for leaf in graph.leaves:
+        if name in leaf.names:
+            return leaf
+    names = [known for leaf in graph.leaves for known in leaf.names[:1]]
+    if not names:
+        raise UnknownLeaf(f"no leaf is called {name!r}", "The leaves of this graph have no names.")
+    near = listed(nearest(name, names), MOST_NAMES)
+    raise UnknownLeaf(f"no leaf is called {name!r}", f"leaves, nearest first: {near}")

@@ -20,8 +20,7 @@ from gradscope.model.plain import storable
 from gradscope.model.report import Report
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
-from gradscope.render.words.table import painter, plain
-from gradscope.render.words.text import ASCII, UNICODE
+from gradscope.render.words.writer import Writer
 from gradscope.words import count, one_line
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
@@ -32,19 +31,18 @@ _LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
 
 def text(report: Report, options: Options) -> str:
     """One block a finding, worst first, and a last line that counts them."""
-    glyphs = UNICODE if options.unicode else ASCII
-    paint = painter() if options.color else plain
-    lines = []
+    writer = Writer(options)
+    lines: list[str] = []
     for finding in report.findings:
         ink = INKS[finding.severity]
         first = paragraph(f"{BADGES[finding.severity]} ", _told(finding), options.width)
-        lines += [paint(glyphs.text(line), ink) for line in first]
-        lines += [glyphs.text(line) for line in body(finding, options.width)]
+        lines += [writer.line(line, ink) for line in first]
+        lines += map(writer.line, body(finding, options.width))
         lines.append("")
     for note in report.notes:
-        lines += [glyphs.text(line) for line in paragraph("", note, options.width)]
+        lines += map(writer.line, paragraph("", note, options.width))
     last = paragraph("", _last_line(report), options.width)
-    lines += [paint(glyphs.text(line), "bold") for line in last]
+    lines += [writer.line(line, "bold") for line in last]
     return "\n".join(lines) + "\n"
 
 

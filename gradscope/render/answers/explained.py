@@ -18,8 +18,8 @@ from gradscope.notation.operands import bracketed
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import painter, plain
-from gradscope.render.words.text import ASCII, UNICODE, cells, shorten
+from gradscope.render.words.text import cells, wrapped
+from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
 from gradscope.words import one_line
 
@@ -39,7 +39,7 @@ UNNAMED = "the root"
 """A root that no variable holds."""
 
 
-class Explained:
+class Explained(Writer):
     """A report with an explanation, and how what is in it is written.
 
     Raises:
@@ -49,14 +49,12 @@ class Explained:
     def __init__(self, report: Report, options: Options) -> None:
         if report.explanation is None:
             raise ReportError("the report holds no explanation", "make it with gradscope explain")
+        super().__init__(options)
         self.report = report
-        self.options = options
         self.answer: Explanation = report.explanation
         self.graph = report.graph
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
-        self.glyphs = UNICODE if options.unicode else ASCII
-        self.paint = painter() if options.color else plain
         self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}
         self.leaving: list[list[int]] = [[] for _ in self.graph.nodes]
         self.arriving: list[list[int]] = [[] for _ in self.graph.nodes]
@@ -191,64 +189,13 @@ class Explained:
 
     # ------------------------------------------------------------------ lines
 
-    def line(self, label: str, text: str, style: str = "") -> Iterator[str]:
+    def entry(self, label: str, text: str, style: str = "") -> Iterator[str]:
         """A label and a text, wrapped below its own beginning."""
         lead = " " * INDENT + label.ljust(LABEL)
         first = self.paint(self.glyphs.text(lead), "dim")
-        room = max(self.options.width - cells(lead), 20)
+        room = self.options.width - cells(lead)
         for number, part in enumerate(wrapped(self.glyphs.text(text), room)):
             yield (first if not number else " " * cells(lead)) + self.paint(part, style)
-
-    def heading(self, text: str, style: str = "bold") -> str:
-        """One line, cut where it is too long."""
-        text = shorten(self.glyphs.text(text), self.options.width, self.glyphs.ellipsis)
-        return self.paint(text, style)
-
-    def paragraph(self, text: str, style: str = "", indent: int = 0) -> Iterator[str]:
-        """A text over the whole width."""
-        for part in wrapped(self.glyphs.text(text), self.options.width - indent):
-            yield " " * indent + self.paint(part, style)
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """A text in lines of at most this many cells, broken between words, never inside brackets of
-    numbers unless there is no other place; a word that is longer stands alone."""
-    lines: list[str] = []
-    current = ""
-    for word in _pieces(text, width):
-        joined = f"{current} {word}" if current else word
-        if current and cells(joined) > width:
-            lines.append(current.rstrip())
-            current = word
-        else:
-            current = joined
-    return [*lines, current.rstrip()]
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """Words, a list of numbers counting as one where it fits a line; = stays with what follows."""
-    lead = ""
-    for piece in _bracketed_together(text):
-        if piece == "=":
-            lead = "= "
-            continue
-        yield from [lead + piece] if cells(lead + piece) <= width else (lead + piece).split(" ")
-        lead = ""
-    if lead:
-        yield lead.strip()
-
-
-def _bracketed_together(text: str) -> Iterator[str]:
-    depth = 0
-    piece: list[str] = []
-    for word in text.split(" "):
-        piece.append(word)
-        depth = max(depth + word.count("[") - word.count("]"), 0)
-        if not depth:
-            yield " ".join(piece)
-            piece = []
-    if piece:
-        yield from " ".join(piece).split(" ")
 
 
 def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
