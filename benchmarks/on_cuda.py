@@ -33,7 +33,7 @@ def watched(loss: torch.Tensor) -> None:
     flow.seed(0, 0, torch.ones_like(loss))
     with flow.hooked():
         backward_of(loss)
-    flow.meter.finish()
+    flow.table.finish()
 
 
 def run(program: Program, backward: Backward) -> tuple[float, float]:

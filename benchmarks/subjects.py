@@ -188,7 +188,7 @@ def gradients(program: Program, clock: Clock) -> None:
         with flow.hooked():
             backward_of(loss)
         flow.end()
-        flow.meter.finish()
+        flow.table.finish()
 
 
 def everything(program: Program, clock: Clock) -> None:

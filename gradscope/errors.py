@@ -12,7 +12,7 @@ are shown.
     │   ├── NoSuchLeaf   --leaf or --node names nothing there (in analyses/explain/asked.py)
     │   └── TooLarge     a Jacobian that nobody could read (in analyses/explain/weights.py)
     ├── ReportError      a saved report cannot be read, or breaks an invariant
-    ├── UnknownLeaf      --path names no leaf (defined in simplify/paths.py)
+    ├── UnknownLeaf      --path names no leaf (defined in simplify/focus.py)
     ├── OutputError      the result cannot be written
     ├── ToolMissing      a program or package that this format needs is not installed
     └── Fault            gradscope itself went wrong, not what it was asked, nor the program
@@ -25,7 +25,8 @@ import os
 import traceback
 from pathlib import Path
 
-from gradscope.escaping import first_line, message, visible
+from gradscope.escaping import message, visible
+from gradscope.words import first_line
 
 SHOW_TRACEBACK = "GRADSCOPE_TRACEBACK"
 """The environment variable with which a fault of ours is told with its traceback."""
@@ -141,7 +142,7 @@ def described(error: BaseException) -> str:
     """An exception in one line: its type, and the first line of what it says."""
     if isinstance(error, GradscopeError):
         return error.what
-    text = first_line(error)
+    text = first_line(message(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -54,14 +54,6 @@ def _escaped(text: str) -> str:
     return text.encode("unicode_escape").decode("ascii")
 
 
-def one_line(text: str) -> str:
-    """Text of several lines, such as an expression, as it would stand on one."""
-    # Without a regular expression: one that looks for blanks around a line break takes a time
-    # that grows with the square of the blanks.
-    lines = (line.strip() for line in text.strip().split("\n"))
-    return " ".join(line for line in lines if line)
-
-
 def own_style(sequence: str) -> str:
     """Take note that a terminal sequence for a style is ours, so that it is let through."""
     _own_styles.add(sequence)
@@ -97,12 +89,6 @@ def message(error: BaseException) -> str:
     except Exception:
         # In the words of python's tracebacks.
         return f"<exception {type(error).__name__}.__str__ failed>"
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of that."""
-    lines = message(error).strip().splitlines()
-    return lines[0] if lines else ""
 
 
 def as_json(text: str) -> str:

@@ -20,7 +20,7 @@ import pytest
 
 import gradscope
 from gradscope.errors import GradscopeError, ReportError
-from gradscope.escaping import as_json, for_terminal, one_line, own_style, visible
+from gradscope.escaping import as_json, for_terminal, own_style, visible
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.render import FORMATS, Options, render
@@ -609,10 +609,6 @@ def test_json_keeps_its_data() -> None:
         assert json.loads(encoded) == text
         assert not acting(encoded)
     assert as_json('"größe 名前 👍"') == '"größe 名前 👍"'
-
-
-def test_several_lines_become_one() -> None:
-    assert one_line(" f(a,\n   b,\n\n  c) \n") == "f(a, b, c)"
 
 
 @pytest.mark.parametrize("format", QUICK)

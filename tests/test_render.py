@@ -15,6 +15,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render import FORMATS, Options, format_for, is_binary, render
 from gradscope.render.words import numbers
+from gradscope.render.words.text import wrapped
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.program import Program
@@ -185,6 +186,29 @@ def test_visible_keeps_what_is_only_text() -> None:
     for text in ("x", "größe", "名前", "שלום", "👩‍💻", "a b"):
         assert visible(text) == text
     assert visible("a\nb\tc\ud800") == "a\\nb\\tc\\ud800"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("  ", []),
+        ("one", ["one"]),
+        ("a word that fits and the rest", ["a word that fits and", "the rest"]),
+        ("two  blanks stay  inside a line", ["two  blanks stay", "inside a line"]),
+        # Numbers in brackets stay together, and = with what follows.
+        ("the sum is now [1, 2, 3] here", ["the sum is now", "[1, 2, 3] here"]),
+        ("0.5 x 0.25 + 1 x 2 = 2.125", ["0.5 x 0.25 + 1 x 2", "= 2.125"]),
+        ("[1, 2, 3, 4, 5, 6, 7, 8, 9]", ["[1, 2, 3, 4, 5, 6,", "7, 8, 9]"]),
+        # A word is cut where it is longer than a line, and a wide character has two cells.
+        ("see " + "x" * 25, ["see", "x" * 20, "x" * 5]),
+        ("字" * 12, ["字" * 10, "字" * 2]),
+        ("字 " * 8, ["字 字 字 字 字 字 字", "字"]),
+    ],
+)
+def test_a_paragraph_in_twenty_cells(text: str, expected: list[str]) -> None:
+    assert wrapped(text, 20) == expected
+    assert wrapped(text, 3) == expected  # none is narrower
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Report
 from gradscope.simplify import Folding, UnknownLeaf, View, simplify
-from gradscope.simplify.reading import ViewGradients, combine
+from gradscope.simplify.gradients import ViewGradients, combine
 from gradscope.simplify.sequences import find_repeats
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, small, transformer
@@ -220,11 +220,11 @@ def test_nothing_is_lost_of_any_graph(report: Report, folding: Folding) -> None:
 def test_a_closed_module_reads_what_enters_it() -> None:
     report = transformer()
     view = simplify(report.graph, Folding(depth=1))
-    reading = ViewGradients(report.graph, report.passes[0], view)
+    gradients = ViewGradients(report.graph, report.passes[0], view)
     model = view.items[-1]
-    assert reading.entering(model) == reading.link(view.links[-1])
-    inside = [float(reading.leaf(i).norm or 0) for i in range(len(report.graph.leaves))]
-    together = reading.parameters(model)
+    assert gradients.entering(model) == gradients.link(view.links[-1])
+    inside = [float(gradients.leaf(i).norm or 0) for i in range(len(report.graph.leaves))]
+    together = gradients.parameters(model)
     assert together is not None
     assert float(together.norm or 0) == pytest.approx(sum(x * x for x in inside) ** 0.5)
 

@@ -6,15 +6,14 @@ Knows no rule.  Nothing here walks by recursion: graphs may be chains of 100,000
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from gradscope.escaping import one_line
 from gradscope.model.observations import Finding, Location, NodeReference, Observations, Severity
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, Report
+from gradscope.words import one_line
 
 T = TypeVar("T")
 
@@ -103,7 +102,7 @@ class Facts:
 
     def op(self, node: int) -> str:
         """``Log`` for ``LogBackward0``."""
-        return short_op(self.graph.nodes[node].op)
+        return self.graph.nodes[node].short_op
 
     def received(self, node: int) -> list[GradientInfo]:
         """The upstream gradients of a node."""
@@ -188,30 +187,12 @@ class Facts:
         return groups
 
 
-def short_op(op: str) -> str:
-    """torch's name of a node without its ending."""
-    return re.sub(r"Backward\d*$", "", op) or op
-
-
 def short(value: Number | None) -> str:
     """A number for a sentence."""
     if value is None:
         return "?"
     number = float(value)
     return f"{number:.3g}" if math.isfinite(number) else str(value)
-
-
-def plural(amount: int, noun: str) -> str:
-    """``1 node``, ``2,000 nodes``."""
-    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
-
-
-def listed(names: Iterable[str], most: int = 4) -> str:
-    """``a, b, c and 5 more``."""
-    every = list(dict.fromkeys(name or "(no name)" for name in names))
-    if len(every) <= most:
-        return ", ".join(every)
-    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
 
 
 def elements(shape: Iterable[int]) -> int:

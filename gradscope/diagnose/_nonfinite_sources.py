@@ -6,9 +6,10 @@ Born means: what went in was finite, what came out is not.  Everything after tha
 from __future__ import annotations
 
 from gradscope.diagnose._advice import FORWARD
-from gradscope.diagnose._facts import Facts, elements, plural
+from gradscope.diagnose._facts import Facts, elements
 from gradscope.diagnose._ops import FILLS, MOVING, is_maskable
 from gradscope.model.observations import Intake
+from gradscope.words import count
 
 MOST = 5
 """Births that are told apart; with more, one cause behind them all was not seen."""
@@ -224,7 +225,7 @@ def counts(facts: Facts, nodes: list[int]) -> list[str]:
         words = ", ".join(part for part in parts[: 1 + (output.inf > 0)] if part)
         size = elements(output.shape)
         op = facts.op(nodes[0])
-        lines.append(f"{op}: {words} of {plural(size, 'element')}, {output.dtype}")
+        lines.append(f"{op}: {words} of {count(size, 'element')}, {output.dtype}")
     if len(nodes) > 1:
         lines.append(f"the same happens {len(nodes):,} times at this place")
     return lines
@@ -234,4 +235,4 @@ def aftermath(facts: Facts, forward: ForwardSources) -> str:
     """What became of the loss, and of how many results before it."""
     loss = facts.loss
     said = f"the loss is {loss}, " if isinstance(loss, str) else ""
-    return f"{said}{plural(forward.affected, 'node')} on the way to it not finite"
+    return f"{said}{count(forward.affected, 'node')} on the way to it not finite"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._facts import Draft, Facts, listed, plural
+from gradscope.diagnose._facts import Draft, Facts
 from gradscope.diagnose._parameters import failed_without_history
 from gradscope.diagnose._readings import (
     FUNCTIONS,
@@ -22,6 +22,7 @@ from gradscope.diagnose._readings import (
     ErrorReading,
 )
 from gradscope.model.observations import Change, Failure
+from gradscope.words import count, first_line, listed
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -41,7 +42,7 @@ def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Fail
 
 
 def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Draft:
-    first = failure.message.strip().split("\n")[0]
+    first = first_line(failure.message)
     return facts.finding(
         "error",
         reading.message,
@@ -204,7 +205,7 @@ def _missing_gradients(facts: Facts) -> Iterable[Draft]:
                 f"{facts.op(node.id)} returns None as the gradient of {listed(names)}.",
                 node.id,
                 subject=listed(names),
-                evidence=(f"{plural(len(names), 'input')} that require grad got None",),
+                evidence=(f"{count(len(names), 'input')} that require grad got None",),
                 why="None says that this input has no influence on the result; torch believes it.",
                 remedy="Return its gradient from backward, in the place of that argument.",
             )

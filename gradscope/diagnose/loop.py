@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from gradscope.diagnose._facts import Draft, Facts, plural, short
+from gradscope.diagnose._facts import Draft, Facts, short
 from gradscope.model.observations import Carried, Location, Step
+from gradscope.words import count
 
 FEWEST_GROWTHS = 3
 """Steps in a row that a graph grows by the same amount, before it is called growing."""
@@ -33,8 +34,8 @@ def gradients_accumulate(facts: Facts) -> Iterable[Draft]:
         "Gradients pile up: nothing zeroes them between two steps.",
         location=facts.location(step.origin),
         evidence=(
-            f"{plural(step.reused, 'parameter')} updated with a gradient that still held the one "
-            f"of the update before; seen at {plural(len(piled), 'backward call')}",
+            f"{count(step.reused, 'parameter')} updated with a gradient that still held the one "
+            f"of the update before; seen at {count(len(piled), 'backward call')}",
             *_zeroed(facts, "zero_grad is called at {}, but not between these steps"),
             *_norms(steps),
         ),
@@ -121,7 +122,7 @@ def gradients_unused(facts: Facts) -> Iterable[Draft]:
                 "The optimizer steps, but its gradients are gone: something (zero_grad) dropped "
                 "them after backward.",
                 [
-                    f"{plural(entry.times, 'step')} without any gradient, after a backward call "
+                    f"{count(entry.times, 'step')} without any gradient, after a backward call "
                     "that brought some",
                     *_zeroed(facts, "zero_grad is called at {}"),
                 ],
@@ -140,7 +141,7 @@ def gradients_unused(facts: Facts) -> Iterable[Draft]:
             facts.location(streak[0].origin),
             "The gradients are zeroed, and no optimizer has used them.",
             [
-                f"{plural(len(streak) + 1, 'backward call')} without any step: no parameter has "
+                f"{count(len(streak) + 1, 'backward call')} without any step: no parameter has "
                 "changed",
                 *_zeroed(facts, "zero_grad is called between them at {}"),
             ],

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, listed, plural
+from gradscope.diagnose._facts import Draft, Facts
 from gradscope.diagnose._parameters import grouped, same_line
 from gradscope.model.observations import TrackedParameter
+from gradscope.words import count, listed
 
 
 def frozen_parameter(facts: Facts) -> Iterable[Draft]:
@@ -142,4 +143,4 @@ def silent_inplace(facts: Facts) -> Iterable[Draft]:
 
 def _names(learners: list[TrackedParameter]) -> str:
     names = [learner.name for learner in learners]
-    return f"{plural(len(names), 'parameter')}: {listed(names)}"
+    return f"{count(len(names), 'parameter')}: {listed(names)}"

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, plural, short
+from gradscope.diagnose._facts import Draft, Facts, short
 from gradscope.diagnose._ops import REDUCING
 from gradscope.model.observations import Alteration, Broadcast
+from gradscope.words import count
 
 CLIPPED = 0.01
 """Clipping that leaves less of a gradient decides the size of every step by itself."""
@@ -92,7 +93,7 @@ def gradient_altered(facts: Facts) -> Iterable[Draft]:
             "information",
             f"A hook changes the gradient of {facts.words(node)}.",
             node,
-            evidence=(f"{plural(len(altered), 'node')} whose gradient a hook replaced",),
+            evidence=(f"{count(len(altered), 'node')} whose gradient a hook replaced",),
             why="What arrives there is not the sum of what was sent.",
             remedy="Nothing, if it is meant.",
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._cuts import COMPARISON, CUTS
-from gradscope.diagnose._facts import Draft, Facts, listed, plural
+from gradscope.diagnose._facts import Draft, Facts
 from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
@@ -16,6 +16,7 @@ from gradscope.diagnose._parameters import (
     is_spare_part,
 )
 from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
+from gradscope.words import count, first_line, listed
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
@@ -115,7 +116,7 @@ def _inference_tensor(facts: Facts) -> Iterable[Draft]:
         "error",
         "A tensor that was made under inference_mode goes into a graph.",
         location=facts.location(origin),
-        evidence=(failure.message.split("\n")[0],),
+        evidence=(first_line(failure.message),),
         why="Such tensors can never take part in a gradient.",
         remedy="Make it under torch.no_grad instead, or clone it before it is used.",
     )
@@ -139,7 +140,7 @@ def _finding(
     cut = facts.seen.cuts[index]
     guilty = _guilty(facts, cut)
     names = [learner.name for learner in learners] or list(cut.leaves)
-    many = plural(len(names), "parameter")
+    many = count(len(names), "parameter")
     failed = failed_without_history(facts)
     return facts.finding(
         "error" if failed else "warning",
@@ -232,8 +233,8 @@ def _idle(
         location=facts.location(origin),
         subject=path,
         evidence=(
-            f"{plural(len(names), 'parameter')} without a gradient: {listed(names)}",
-            f"{plural(facts.seen.calls, 'backward call')} watched",
+            f"{count(len(names), 'parameter')} without a gradient: {listed(names)}",
+            f"{count(facts.seen.calls, 'backward call')} watched",
         ),
         why=why,
         remedy=remedy,

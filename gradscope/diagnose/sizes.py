@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, elements, plural, short
+from gradscope.diagnose._facts import Draft, Facts, elements, short
 from gradscope.diagnose._ops import VIEWS
 from gradscope.diagnose._trend import Trend, joins_parameters, trends
 from gradscope.model.observations import Activity
+from gradscope.words import count
 
 VANISHED = 1e-5
 """The gradient at the far end by that at the near end, below which it has vanished."""
@@ -77,7 +78,7 @@ def exploding_gradient(facts: Facts) -> Iterable[Draft]:
 def _levels(facts: Facts, trend: Trend) -> Iterable[str]:
     yield (
         f"‖g‖ from {short(trend.norms[0])} to {short(trend.norms[-1])} over "
-        f"{plural(len(trend.norms), 'level')}, ×{short(trend.a_level)} a level"
+        f"{count(len(trend.norms), 'level')}, ×{short(trend.a_level)} a level"
     )
     yield f"{facts.op(trend.nodes[0])} itself multiplies it by {short(trend.gain)}"
 
@@ -152,8 +153,8 @@ def dead_units(facts: Facts) -> Iterable[Draft]:
             f"The units of {facts.words(node)} are dead.",
             node,
             evidence=(
-                f"{share:.0%} of {plural(units, 'unit')} are inactive for every one of "
-                f"{plural(samples, 'sample')}",
+                f"{share:.0%} of {count(units, 'unit')} are inactive for every one of "
+                f"{count(samples, 'sample')}",
                 *_passed(facts, node),
             ),
             why="Where a unit is inactive its gradient is 0, so nothing brings it back.",

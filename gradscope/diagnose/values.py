@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
-from gradscope.diagnose._facts import Draft, Facts, elements, listed, plural, short
+from gradscope.diagnose._facts import Draft, Facts, elements, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
     BackwardSources,
@@ -14,6 +14,7 @@ from gradscope.diagnose._nonfinite_sources import (
     counts,
 )
 from gradscope.model.observations import Intake, Saved
+from gradscope.words import count, listed
 
 _DIRECT = 6
 """Nodes between a guarded operation and the `where` that is meant to guard it."""
@@ -167,7 +168,7 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
         evidence=(
             *_flow_lines(facts, node),
             *(_saved_line(facts, s) for s in facts.seen.saved if s.node == node),
-            f"spoils the gradient of {plural(len(names), 'leaf').replace('leafs', 'leaves')}: "
+            f"spoils the gradient of {count(len(names), 'leaf').replace('leafs', 'leaves')}: "
             f"{listed(names)}",
         ),
         why=why,
@@ -177,7 +178,7 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
 
 
 def _unseen_finding(facts: Facts, spoilt: list[str]) -> Draft:
-    many = plural(len(spoilt), "leaf").replace("leafs", "leaves")
+    many = count(len(spoilt), "leaf").replace("leafs", "leaves")
     return facts.finding(
         "error",
         "Backward makes NaN or infinity; at which operation was not seen.",

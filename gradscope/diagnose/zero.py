@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.diagnose._facts import Draft, Facts, elements, listed, plural, short
+from gradscope.diagnose._facts import Draft, Facts, elements, short
 from gradscope.diagnose._ops import (
     LIMITS,
     PRODUCTS,
@@ -15,6 +15,7 @@ from gradscope.diagnose._ops import (
     TOTALS,
     VIEWS,
 )
+from gradscope.words import count, listed
 
 TINY = 6e-8
 """The smallest number of float16 above 0."""
@@ -39,7 +40,7 @@ def zero_gradient(facts: Facts) -> Iterable[Draft]:
         stop, names = next((found for found in silencing if found[1]), (None, []))
         if stop is None:
             continue
-        leaves = plural(len(names), "leaf").replace("leafs", "leaves")
+        leaves = count(len(names), "leaf").replace("leafs", "leaves")
         yield facts.finding(
             "warning",
             f"The gradient becomes exactly zero at {facts.words(stop.node)}.",

@@ -266,14 +266,18 @@ class Assembler:
         return names
 
 
-def backward_pass(flow: EdgeGradients, graph: Graph, seeds: Sequence[int]) -> BackwardPass:
+def backward_pass(
+    edge_gradients: EdgeGradients, graph: Graph, seeds: Sequence[int]
+) -> BackwardPass:
     """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
     flowed = BackwardPass(
-        gradients=flow.meter.finish(),
-        edges=tuple(flow.edges),
-        upstream=tuple(tuple(outputs) for outputs in flow.upstream),
+        gradients=edge_gradients.table.finish(),
+        edges=tuple(edge_gradients.edges),
+        upstream=tuple(tuple(outputs) for outputs in edge_gradients.upstream),
         seeds=tuple(seeds),
-        accumulations=tuple(Accumulation(flow.upstream[leaf.node][0]) for leaf in graph.leaves),
+        accumulations=tuple(
+            Accumulation(edge_gradients.upstream[leaf.node][0]) for leaf in graph.leaves
+        ),
     )
     # What arrived is not what the node received: only a hook of the program can do that.
     altered = sorted({node for node, _, _ in differences(graph, flowed)})

@@ -62,8 +62,10 @@ def _changed(broken: _Broken, recorder: Recorder) -> str:
     changes = _changes_of(broken, memory, recorder.events.in_place)
     # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
     surely = "" if memory else "probably "
-    told = [f"{surely}{where(change.site, recorder)} changed it in place" for change in changes]
-    changed = told[0] if told else "it was changed in place by a call that was not seen"
+    sentences = [
+        f"{surely}{where(change.site, recorder)} changed it in place" for change in changes
+    ]
+    changed = sentences[0] if sentences else "it was changed in place by a call that was not seen"
     return (
         f"{op_name(broken.node)} saved {' and '.join(broken.slots)} for backward "
         f"({_made_at(broken.node, recorder)}), then {changed}. Use an operation there that makes a "

@@ -62,17 +62,17 @@ class EdgeGradients:
 
     Args:
         walked: the graph.
-        meter: measures the gradients.
+        table: measures the gradients, and holds what was measured.
         outputs: how many outputs each node has, where that is known; to ask torch takes as long as
             the rest.
 
-    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the meter's table.
+    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the table.
     """
 
     def __init__(
-        self, walked: Walked, meter: GradientTable, outputs: Iterable[int] | None = None
+        self, walked: Walked, table: GradientTable, outputs: Iterable[int] | None = None
     ) -> None:
-        self.meter = meter
+        self.table = table
         self.edges = [NOT_REACHED] * len(walked.edges)
         self.walked = walked
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
@@ -87,7 +87,7 @@ class EdgeGradients:
     def seed(self, node: int, output: int, gradient: torch.Tensor) -> int:
         """Note the gradient that a pass starts with; returns its index in the table."""
         self._places[node].seeded.append(output)
-        return self.meter.add_held(gradient)
+        return self.table.add_held(gradient)
 
     @contextmanager
     def hooked(self) -> Iterator[None]:
@@ -137,7 +137,7 @@ class EdgeGradients:
             with functions_off():
                 self._note(place, received)
         except Exception as error:
-            self.meter.note_fault(error)
+            self.table.note_fault(error)
 
     def _after(self, place: NodeEdges, sent: Gradients, received: Gradients) -> None:
         try:
@@ -146,7 +146,7 @@ class EdgeGradients:
                     self._note(place, received)
                 self._note_sent(place, sent)
         except Exception as error:
-            self.meter.note_fault(error)
+            self.table.note_fault(error)
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         for slot, edge in place.leaving:
@@ -187,7 +187,7 @@ class EdgeGradients:
             version = gradient._version
         except RuntimeError:  # an inference tensor has none
             version = -1
-        return MeasuredTensor(weakref.ref(gradient), version, self.meter.add_unseen(gradient))
+        return MeasuredTensor(weakref.ref(gradient), version, self.table.add_unseen(gradient))
 
 
 def _place(number: int, outputs: int) -> NodeEdges:

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from gradscope.autograd.isolation import functions_on
-from gradscope.errors import SeedError
-from gradscope.escaping import first_line
+from gradscope.errors import SeedError, described
 
 MAX_TEXT = 200_000
 """Characters of a value given on the command line; more belongs in a file."""
@@ -57,9 +56,7 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         )
         raise SeedError(f"{what}: no variable is called {name!r}", hint) from None
     except Exception as error:
-        raise SeedError(
-            f"{what}: {type(error).__name__}: {first_line(error)}", f"the text was {clip(text)}"
-        ) from None
+        raise SeedError(f"{what}: {described(error)}", f"the text was {clip(text)}") from None
 
 
 def to_tensor(value: Any, what: str) -> torch.Tensor:

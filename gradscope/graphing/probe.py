@@ -80,8 +80,8 @@ class Probe:
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
-        self._meter = GradientTable(detail.keep, limit, detail.histograms)
-        self._leaf_meter = GradientTable(limit=0)
+        self._table = GradientTable(detail.keep, limit, detail.histograms)
+        self._leaf_table = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
 
     @collector_paused()
@@ -95,8 +95,8 @@ class Probe:
         graph = msgspec.structs.replace(
             self.graph, origins=self._assembler.origins(), leaves=self._leaves()
         )
-        told = (*notes, *self._limits())
-        finished = Report(graph, meta(), tuple(passes), told, **(studied or {}))
+        every_note = (*notes, *self._limits())
+        finished = Report(graph, meta(), tuple(passes), every_note, **(studied or {}))
         return checked(finished)
 
     @collector_paused()
@@ -111,15 +111,15 @@ class Probe:
         """
         self.require_memory()
         self._measure_leaves()
-        flow = self._edge_gradients()
-        seeds = seeded(flow, self._edges, [gradient])
+        edge_gradients = self._edge_gradients()
+        seeds = seeded(edge_gradients, self._edges, [gradient])
         try:
-            with flow.hooked(), grads_preserved(), own_pass():
-                self._send(flow, gradient)
+            with edge_gradients.hooked(), grads_preserved(), own_pass():
+                self._send(edge_gradients, gradient)
         except Exception as error:
             raise self._explained(error) from error
-        flow.end()
-        return backward_pass(flow, self.graph, seeds)
+        edge_gradients.end()
+        return backward_pass(edge_gradients, self.graph, seeds)
 
     def watch(self, call: BackwardCall, number: int) -> MeasuredCall:
         """Let the program make its call, and see what flows."""
@@ -146,12 +146,12 @@ class Probe:
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""
         tensors = (leaf_of(self.walked.nodes[leaf.node]) for leaf in self.graph.leaves)
-        self._leaf_sizes = [self._leaf_meter.add_held(tensor) for tensor in tensors]
+        self._leaf_sizes = [self._leaf_table.add_held(tensor) for tensor in tensors]
 
     def _leaves(self) -> tuple[Leaf, ...]:
         if not self._leaf_sizes:
             return self.graph.leaves
-        table = self._leaf_meter.finish()
+        table = self._leaf_table.finish()
         sizes = (table[index].norm for index in self._leaf_sizes)
         return tuple(
             msgspec.structs.replace(leaf, norm=norm)
@@ -160,7 +160,7 @@ class Probe:
 
     def _edge_gradients(self) -> EdgeGradients:
         return EdgeGradients(
-            self.walked, self._meter, (len(node.outputs) for node in self.graph.nodes)
+            self.walked, self._table, (len(node.outputs) for node in self.graph.nodes)
         )
 
     def require_memory(self) -> None:
@@ -178,7 +178,7 @@ class Probe:
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
 
-    def _send(self, flow: EdgeGradients, gradient: torch.Tensor) -> None:
+    def _send(self, edge_gradients: EdgeGradients, gradient: torch.Tensor) -> None:
         # Asking for all leaves as inputs leaves every ``.grad`` alone.
         leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
         inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
@@ -192,7 +192,7 @@ class Probe:
             return
         found = own_grad(self._roots, inputs, [gradient])
         for (number, _), arrived in zip(leaves, found, strict=True):
-            flow.arrived(number, 0, arrived)
+            edge_gradients.arrived(number, 0, arrived)
 
     def _explained(self, error: Exception) -> CaptureError:
         notes = explain_failure(error, self.walked, self._recorder)
@@ -209,8 +209,8 @@ class Probe:
     def _limits(self) -> tuple[str, ...]:
         opaque = sorted({node.op for node in self.graph.nodes if node.kind == "opaque"})
         limits = [f"{op} hides the operations inside it; only its edges are shown" for op in opaque]
-        if self._meter.fault is not None:
-            limits.append(f"not every gradient could be read: {self._meter.fault.what}")
+        if self._table.fault is not None:
+            limits.append(f"not every gradient could be read: {self._table.fault.what}")
         if self._recorder.fault is not None:
             limits.append(f"not every call could be followed: {self._recorder.fault.what}")
         return tuple(limits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -21,6 +20,7 @@ from gradscope.graphing.literal import evaluate
 from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
 from gradscope.recording.recorder import Recorder
+from gradscope.words import listed, nearest
 
 
 class Unusable(SeedError):
@@ -59,13 +59,8 @@ def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
 
 def unknown_root(text: str, names: Iterable[str]) -> SeedError:
     """The error for a ``--root`` that never existed: the names that did, nearest first."""
-    names = list(dict.fromkeys(names))
-    # No cutoff: where nothing is near, all names are still the best help there is.
-    near = get_close_matches(text, names, MAX_LISTED, cutoff=0.0)
-    rest = [name for name in names if name not in near]
-    listed = ", ".join([*near, *rest][:MAX_LISTED])
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    hint = f"tensors in sight: {listed}{more}" if names else "the program has no tensor in sight"
+    near = listed(nearest(text, names), MAX_LISTED)
+    hint = f"tensors in sight: {near}" if near else "the program has no tensor in sight"
     return SeedError(f"--root {text}: no such variable in the program", hint)
 
 
@@ -123,9 +118,9 @@ def result_root(value: Any, what: str) -> torch.Tensor | None:
     """
     found = list(tensors_inside(value, "_"))
     if len(found) > 1:
-        listed = ", ".join(f"{path} {shown_shape(tensor)}" for path, tensor in found[:MAX_LISTED])
+        shown = ", ".join(f"{path} {shown_shape(tensor)}" for path, tensor in found[:MAX_LISTED])
         raise CaptureError(
-            f"{what} gives {len(found)} tensors: {listed}",
+            f"{what} gives {len(found)} tensors: {shown}",
             f"choose one: --root {shlex.quote(found[0][0])}",
         )
     return found[0][1] if found else None
@@ -191,13 +186,13 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
     found = last_results(recorder)
     if len(found) <= 1:
         return found[0] if found else None
-    listed = [_describe(tensor, recorder, scopes) for tensor in found[:MAX_LISTED]]
+    lines = [_describe(tensor, recorder, scopes) for tensor in found[:MAX_LISTED]]
     if len(found) > MAX_LISTED:
-        listed.append(f"… and {len(found) - MAX_LISTED} more")
+        lines.append(f"… and {len(found) - MAX_LISTED} more")
     names = [scopes.names(tensor)[0] for tensor in found if scopes.names(tensor)]
     raise CaptureError(
         f"the program leaves {len(found)} results that nothing else was made from:",
-        *(f"  {line}" for line in listed),
+        *(f"  {line}" for line in lines),
         f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
     )
 

@@ -105,7 +105,7 @@ class MeasuredCall(WatchedCall):
     ) -> None:
         super().__init__(call, recorder, number)
         self.flow = gradients
-        self.meter = gradients.meter
+        self.table = gradients.table
         self.walked = gradients.walked
         self.leaf_positions = [n for n, node in enumerate(self.walked.nodes) if is_leaf(node)]
         self.before: list[int | None] = []
@@ -154,7 +154,7 @@ class MeasuredCall(WatchedCall):
 
     def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
         """The 2-norm of what arrived at each leaf, where something did."""
-        table = self.meter.finish()
+        table = self.table.finish()
         for position, leaf in zip(self.leaf_positions, self._variables(), strict=True):
             norm = table[self.flow.upstream[position][0]].norm
             if leaf is not None and norm is not None:
@@ -185,7 +185,7 @@ class MeasuredCall(WatchedCall):
             flowed,
             number=self.number,
             origin=origin,
-            gradients=self.meter.finish(),
+            gradients=self.table.finish(),
             accumulations=accumulations,
             error="" if error is None else f"{type(error).__name__}: {message(error)}",
         )
@@ -197,7 +197,7 @@ class MeasuredCall(WatchedCall):
         if not self.call.accumulates:
             return [None] * len(self.leaf_positions)
         return [
-            None if leaf is None or leaf.grad is None else self.meter.add_held(leaf.grad)
+            None if leaf is None or leaf.grad is None else self.table.add_held(leaf.grad)
             for leaf in self._variables()
         ]
 

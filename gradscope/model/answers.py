@@ -79,26 +79,26 @@ def _check_errors(errors: Iterable[Number | None], place: str) -> None:
 class _Explained:
     """An explanation beside the graph whose tables it points into."""
 
-    def __init__(self, told: Explanation, graph: Graph) -> None:
-        self.told = told
+    def __init__(self, answer: Explanation, graph: Graph) -> None:
+        self.answer = answer
         self.graph = graph
 
     def check(self) -> None:
         """All of it."""
-        told, graph = self.told, self.graph
+        answer, graph = self.answer, self.graph
         place = "explanation"
-        in_range([told.node], len(graph.nodes), f"{place}.node", "graph.nodes")
-        in_range(told.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
-        for position, step in enumerate(told.steps):
+        in_range([answer.node], len(graph.nodes), f"{place}.node", "graph.nodes")
+        in_range(answer.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
+        for position, step in enumerate(answer.steps):
             here = f"{place}.steps[{position}]"
             in_range([step.node], len(graph.nodes), f"{here}.node", "graph.nodes")
-            in_range([step.rule], len(told.rules), f"{here}.rule", "explanation.rules")
+            in_range([step.rule], len(answer.rules), f"{here}.rule", "explanation.rules")
             for local in step.locals:
                 self._check_local(local, step.node, f"{here}.locals")
-        for position, ways in enumerate(told.ways):
+        for position, ways in enumerate(answer.ways):
             self._check_ways(ways, f"{place}.ways[{position}]")
-        if told.weights is not None:
-            self._check_weights(told.weights, f"{place}.weights")
+        if answer.weights is not None:
+            self._check_weights(answer.weights, f"{place}.weights")
 
     def _check_local(self, local: Local, node: int, place: str) -> None:
         in_range([local.edge], len(self.graph.edges), place, "graph.edges")

@@ -161,8 +161,8 @@ def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
             rule = f"has {len(row)} entries; the node has {len(node.outputs)} outputs"
             fail(f"{place}.upstream[{node.id}]", rule)
     in_range(chain.from_iterable(backward.upstream), size, f"{place}.upstream", table)
-    told = ((entry.new, entry.before, entry.after) for entry in backward.accumulations)
-    in_range(chain.from_iterable(told), size, f"{place}.accumulations", table)
+    entries = ((entry.new, entry.before, entry.after) for entry in backward.accumulations)
+    in_range(chain.from_iterable(entries), size, f"{place}.accumulations", table)
     in_range(backward.altered, len(graph.nodes), f"{place}.altered", "graph.nodes")
     in_range([backward.origin], len(graph.origins), f"{place}.origin", "graph.origins")
 

@@ -18,6 +18,7 @@ from gradscope.model.explanation import Explanation
 from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Observations
 from gradscope.model.plain import Number, Struct, TensorInfo
+from gradscope.words import short_op
 
 FORMAT: Final = "gradscope/1"
 """Version of the saved form.  History: gradscope/1, the first."""
@@ -114,6 +115,11 @@ class Node(Struct, frozen=True):
     variable: str = ""
     backward_made: bool = False
     saved: tuple[tuple[str, TensorInfo], ...] = ()
+
+    @property
+    def short_op(self) -> str:
+        """``Mul`` of ``MulBackward0``; a custom Function keeps its name, whatever it ends with."""
+        return self.op if self.kind == "custom" else short_op(self.op)
 
 
 class Edge(Struct, frozen=True, array_like=True):

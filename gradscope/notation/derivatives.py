@@ -6,7 +6,6 @@ Must not know of nodes or gradients.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from gradscope.notation.operands import bracketed
@@ -18,11 +17,6 @@ from gradscope.notation.textbook import (
     HOLOMORPHIC,
     LINEAR,
 )
-
-
-def short(op: str) -> str:
-    """``Mul`` of ``MulBackward0``."""
-    return re.sub(r"Backward(?:Autograd\w*?)?\d*$", "", op)
 
 
 def derivative(op: str, argument: str, operands: Mapping[str, str]) -> str:

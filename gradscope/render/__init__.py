@@ -60,7 +60,7 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
     module = cast(Renderer, importlib.import_module(f"gradscope.render.{room}.{format}"))
     options = options or Options()
     if isinstance(report, Report) and report.checks is not None and options.overlay is None:
-        from gradscope.render.drawing.verdicts import verdicts
+        from gradscope.render.drawing.overlay import verdicts
 
         options = replace(options, overlay=verdicts(report.checks, report.graph))
     return module.render(report, options)

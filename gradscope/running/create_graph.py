@@ -6,7 +6,6 @@ The gradient is computed by a pass with ``create_graph``, which leaves every ``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from types import FrameType
 from typing import Any
 
@@ -21,6 +20,7 @@ from gradscope.graphing.watched_call import initial
 from gradscope.model.report import Graph
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
+from gradscope.words import listed, nearest
 
 LISTED = 8
 """Names listed in one message."""
@@ -75,8 +75,8 @@ def _leaf(probe: Probe, name: str) -> torch.Tensor:
         if name in leaf.names:
             return probe.walked.nodes[leaf.node].variable  # type: ignore[attr-defined,no-any-return]
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
-    near = get_close_matches(name, names, LISTED, cutoff=0.0)
-    hint = f"leaves, nearest first: {', '.join(near)}" if near else "no leaf has a name"
+    near = listed(nearest(name, names), LISTED)
+    hint = f"leaves, nearest first: {near}" if near else "no leaf has a name"
     raise SeedError(f"--create-graph {name}: the graph has no such leaf", hint)
 
 

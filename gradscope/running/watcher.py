@@ -39,6 +39,7 @@ from gradscope.running.inner import Answer, InnerCalls, is_inner
 from gradscope.running.remarks import batched, futile_reads, misfit, single
 from gradscope.running.steps import joined
 from gradscope.target import Stopper
+from gradscope.words import count
 
 
 class Watcher:
@@ -244,7 +245,7 @@ class Watcher:
             return named
         if self.calls and request.call is not None:
             raise CaptureError(
-                f"the program made {self.calls} backward call{'s' * (self.calls > 1)}, "
+                f"the program made {count(self.calls, 'backward call')}, "
                 f"so there is no call {request.call}",
                 f"--call takes 1 to {self.calls}",
             )

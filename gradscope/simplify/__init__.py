@@ -2,15 +2,16 @@
 
 :func:`hierarchy_of` groups the nodes, once for a graph; a :class:`View` is what a renderer draws:
 items instead of nodes, links instead of edges.  An item is one node or a closed group.  Nothing is
-lost: all numbers of an item or link are read from its members (:mod:`gradscope.simplify.reading`).
-Must not know of torch, of gradients, or of any output format."""
+lost: the numbers of an item or link are read from its members
+(:mod:`gradscope.simplify.gradients`).  Must not know of torch, of gradients, or of any output
+format."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gradscope.model.report import Graph
-from gradscope.simplify.focus import UnknownFocus, find
+from gradscope.simplify.focus import UnknownFocus, UnknownLeaf, find, restrict
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.opening import (
@@ -21,7 +22,6 @@ from gradscope.simplify.opening import (
     opened_to_fit,
 )
 from gradscope.simplify.partition import Partition
-from gradscope.simplify.paths import UnknownLeaf, restrict
 from gradscope.simplify.view import Item, Link, View
 
 __all__ = [

@@ -1,32 +1,29 @@
-"""What a pattern means: the groups and nodes of a hierarchy that it names.
+"""What to look at: the groups and nodes that a pattern names, or the ways from a root to one leaf.
 
 Must not know how they are drawn.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
-from gradscope.model.report import Graph, Node
-from gradscope.simplify.grouping import short_op
+from gradscope.model.report import Graph, Leaf, Node
 from gradscope.simplify.hierarchy import Hierarchy
+from gradscope.simplify.partition import Partition
+from gradscope.words import listed, nearest, one_line
 
-MOST_NAMES = 6
-
-MOST_COMPARED = 20_000
-"""Names among which the nearest are looked for."""
-
-LONGEST_NAME = 200
-"""Characters of a name that are compared; a file may hold one of millions."""
+MOST_NAMES = 8
+"""Names listed in one message."""
 
 
 class UnknownFocus(GradscopeError):
     """Nothing in the graph matches the pattern."""
+
+
+class UnknownLeaf(GradscopeError):
+    """No leaf has the name asked for."""
 
 
 class Focus(NamedTuple):
@@ -81,18 +78,6 @@ def _outermost(hierarchy: Hierarchy, groups: frozenset[int]) -> frozenset[int]:
     return groups - covered
 
 
-def nearest(name: str, names: Iterable[str], most: int) -> list[str]:
-    """Up to ``most`` of the names, each once, those most alike first."""
-    matcher = difflib.SequenceMatcher(b=name[:LONGEST_NAME])
-
-    def likeness(known: str) -> float:
-        matcher.set_seq1(known[:LONGEST_NAME])
-        return matcher.ratio()
-
-    known = islice(dict.fromkeys(names), MOST_COMPARED)
-    return sorted(known, key=likeness, reverse=True)[:most]
-
-
 def _matches(name: str, glob: str) -> bool:
     # An expression may hold brackets, which a pattern reads as a set of characters.
     return name == glob or fnmatchcase(name, glob)
@@ -113,12 +98,40 @@ def _names_of_nodes(graph: Graph) -> list[tuple[str, ...]]:
 def _names(graph: Graph, node: Node) -> tuple[str, ...]:
     origin = graph.origin_of(node)
     expression = origin.expression if origin else ""
-    return tuple(name for name in (node.variable, expression, short_op(node)) if name)
+    return tuple(name for name in (node.variable, expression, node.short_op) if name)
 
 
 def _unknown(glob: str, names: list[str]) -> UnknownFocus:
-    known = nearest(glob, names, MOST_NAMES)
-    shown = ", ".join(name.replace("\n", " ") for name in known)
-    hint = f"nearest: {shown}" if known else "this graph has neither modules nor names"
+    shown = ", ".join(map(one_line, nearest(glob, names)[:MOST_NAMES]))
+    hint = f"nearest: {shown}" if shown else "this graph has neither modules nor names"
     what = f"--focus {glob} matches no module, function, variable, expression or operation"
     return UnknownFocus(what, hint)
+
+
+def restrict(part: Partition, name: str) -> int:
+    """Leave out every node that is on no path from a root to the leaf, and return the leaf's node.
+
+    Raises:
+        UnknownLeaf: naming the leaves there are, nearest first.
+    """
+    graph = part.graph
+    leaf = _find(graph, name)
+    leads = [False] * len(graph.nodes)
+    leads[leaf.node] = True
+    # From the highest source down, what a target leads to is known before it is asked for.
+    for edge in sorted(graph.edges, key=lambda edge: -edge.source):
+        if leads[edge.target]:
+            leads[edge.source] = True
+    part.leave_out(node for node, kept in enumerate(leads) if not kept)
+    return leaf.node
+
+
+def _find(graph: Graph, name: str) -> Leaf:
+    for leaf in graph.leaves:
+        if name in leaf.names:
+            return leaf
+    names = [known for leaf in graph.leaves for known in leaf.names[:1]]
+    if not names:
+        raise UnknownLeaf(f"no leaf is called {name!r}", "The leaves of this graph have no names.")
+    near = listed(nearest(name, names), MOST_NAMES)
+    raise UnknownLeaf(f"no leaf is called {name!r}", f"leaves, nearest first: {near}")

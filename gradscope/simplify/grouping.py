@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gradscope.model.report import Graph, Node
+from gradscope.model.report import Graph
 from gradscope.simplify.draft import WHOLE, Draft, GroupDraft
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sequences import find_repeats
@@ -152,7 +152,7 @@ class _Grouping:
         # nodes; it is said once.
         origins = [self.graph.origin_of(node) for node in reversed(nodes)]
         words = [origin.expression for origin in origins if origin and origin.expression]
-        title = _shortened(list(dict.fromkeys(short_op(node) for node in reversed(nodes))))
+        title = _shortened(list(dict.fromkeys(node.short_op for node in reversed(nodes))))
         return GroupDraft(
             "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
         )
@@ -245,14 +245,6 @@ def pattern(names: Sequence[str]) -> str:
         columns = zip(*rows, strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
     return f"{distinct[0]} … {distinct[-1]}"
-
-
-def short_op(node: Node) -> str:
-    """``MulBackward0`` as people say it: Mul.  A user's class keeps its name."""
-    if node.kind == "custom":
-        return node.op
-    short = re.sub(r"Backward\d*$", "", node.op.rsplit("::", 1)[-1])
-    return short or node.op
 
 
 def _shortened(steps: list[str]) -> str:

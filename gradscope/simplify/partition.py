@@ -10,7 +10,6 @@ import heapq
 from collections.abc import Iterable, Set
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.grouping import short_op
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.view import Item, Link, View
 
@@ -136,7 +135,7 @@ class Partition:
         fold = self.folds.get(key)
         if fold is None:
             node = self.graph.nodes[members[0]]
-            title = self._leaf_name(node.id) if node.kind == "leaf" else short_op(node)
+            title = self._leaf_name(node.id) if node.kind == "leaf" else node.short_op
             return Item(position, node.kind, (node.id,), title, label_of(self.graph, node))
         rounds = self._rounds(fold, key)
         return Item(

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gradscope.errors import TargetError
+from gradscope.words import listed, nearest
 
 _SHOWN_NAMES = 8
 
@@ -70,9 +71,7 @@ def _names_hint(module: ModuleType, name: str) -> str:
     ]
     if not own:
         return "the file defines no functions"
-    nearest = difflib.get_close_matches(name, own, n=_SHOWN_NAMES, cutoff=0.0)
-    more = len(own) - len(nearest)
-    return f"it has: {', '.join(nearest)}" + (f", and {more} more" if more else "")
+    return f"it has: {listed(nearest(name, own), _SHOWN_NAMES)}"
 
 
 def _needed_parameters(function: Callable[..., object]) -> list[str]:

@@ -64,7 +64,7 @@ def is_bounded(node: LiveNode) -> bool:
 
 
 Entries = list[int]
-"""Indices into the table of a meter."""
+"""Indices into the table of a table."""
 
 
 class BriefCapture(WatchedCall):
@@ -92,7 +92,7 @@ class BriefCapture(WatchedCall):
                 self._leaves.append(node)
             elif values.half or node._sequence_nr() in infinite or not is_bounded(node):
                 self._doubtful.append(node)
-        self._meter = DoctorGradientTable()
+        self._table = DoctorGradientTable()
         self._passed: dict[LiveNode, tuple[Entries, Entries]] = {}
         self._added = {node for node in self._leaves if _has_gradient(node)}
         self._arrived: dict[LiveNode, int] = {}
@@ -124,7 +124,7 @@ class BriefCapture(WatchedCall):
 
     def _received(self, node: LiveNode, received: Gradients) -> None:
         with self.recorder.aside():
-            self._arrived[node] = self._meter.add(received[0])
+            self._arrived[node] = self._table.add(received[0])
 
     def _sent(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
         with self.recorder.aside():
@@ -133,10 +133,10 @@ class BriefCapture(WatchedCall):
     def _look(self, node: LiveNode, sent: Gradients, received: Gradients) -> None:
         if all(gradient is None or _is_finite(gradient) for gradient in sent):
             return
-        leaving = [self._meter.add(gradient) for gradient in sent]
-        arriving = [self._meter.add(gradient) for gradient in received]
+        leaving = [self._table.add(gradient) for gradient in sent]
+        arriving = [self._table.add(gradient) for gradient in received]
         self._passed[node] = leaving, arriving
-        bad = self._meter.bad
+        bad = self._table.bad
         if bad.isdisjoint(leaving) or not bad.isdisjoint(arriving):
             return
         if len({born for born, _ in self._saved}) < MAX_BIRTHS:
@@ -151,10 +151,10 @@ class BriefCapture(WatchedCall):
             if _is_read_together(gradient):
                 kinds.setdefault((gradient.dtype, gradient.device), []).append((node, gradient))
             else:
-                self._arrived[node] = self._meter.add(gradient)
+                self._arrived[node] = self._table.add(gradient)
         for pairs in kinds.values():
             self._measure(pairs)
-        self._meter.find_bad()
+        self._table.find_bad()
 
     def _measure(self, pairs: list[tuple[LiveNode, torch.Tensor]]) -> None:
         with torch.no_grad():
@@ -163,7 +163,7 @@ class BriefCapture(WatchedCall):
             if 0 < norm < math.inf:
                 self._norms[node] = norm
             else:
-                self._arrived[node] = self._meter.add(gradient)
+                self._arrived[node] = self._table.add(gradient)
 
     def _left(self) -> Iterator[tuple[LiveNode, torch.Tensor]]:
         """Each gradient that nobody has read yet, with the node where it arrived."""
@@ -178,11 +178,11 @@ class BriefCapture(WatchedCall):
     @property
     def is_finite(self) -> bool:
         """Whether every gradient that was read was finite."""
-        return not self._meter.bad
+        return not self._table.bad
 
     def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
         """The 2-norm of what arrived at each leaf, where something did."""
-        table = self._meter.finish()
+        table = self._table.finish()
         for node in self._leaves:
             entry = self._arrived.get(node, NOT_REACHED)
             norm = self._norms.get(node, table[entry].norm)
@@ -196,10 +196,10 @@ class BriefCapture(WatchedCall):
 
     def in_full(self) -> FullCapture:
         """The same call as a full look would tell it; gradients that nobody read are unread."""
-        watch = FullCapture(self.call, self.recorder, self.number, self._meter)
+        watch = FullCapture(self.call, self.recorder, self.number, self._table)
         watch.failure, watch.result = self.failure, self.result
         flow, walked = watch.flow, watch.walked
-        unread = self._meter.unread()
+        unread = self._table.unread()
         # Where the call failed, some may have been sent to a leaf and never arrived.
         unreached = {
             position
@@ -234,7 +234,7 @@ class BriefCapture(WatchedCall):
     def _entry(self, node: Any) -> int:
         """The entry of what arrived at a leaf."""
         if node in self._norms:
-            return self._meter.finite(self._norms[node], name_of(node.variable.dtype))
+            return self._table.finite(self._norms[node], name_of(node.variable.dtype))
         return self._arrived.get(node, NOT_REACHED)
 
 

@@ -32,9 +32,9 @@ class DoctorEdgeGradients(EdgeGradients):
     ``has_hooks``: the program has hung hooks on tensors, so that gradients may be replaced.
     """
 
-    def __init__(self, walked: Walked, meter: DoctorGradientTable) -> None:
-        super().__init__(walked, meter)
-        self._bad = meter.bad
+    def __init__(self, walked: Walked, table: DoctorGradientTable) -> None:
+        super().__init__(walked, table)
+        self._bad = table.bad
         self.saved: list[Saved] = []
         self.replaced: set[int] = set()
         self.has_hooks = False
@@ -97,10 +97,10 @@ class FullCapture(MeasuredCall):
 
     Args:
         call, recorder, number: as for :class:`WatchedCall`.
-        meter: measures the gradients.
+        table: measures the gradients.
     """
 
-    meter: DoctorGradientTable
+    table: DoctorGradientTable
     flow: DoctorEdgeGradients
 
     def __init__(
@@ -108,11 +108,11 @@ class FullCapture(MeasuredCall):
         call: BackwardCall,
         recorder: Recorder,
         number: int,
-        meter: DoctorGradientTable | None = None,
+        table: DoctorGradientTable | None = None,
     ) -> None:
         walked = walk(edge_of(root)[0] for root in call.roots)
         make_release_safe(walked)
-        gradients = DoctorEdgeGradients(walked, meter or DoctorGradientTable())
+        gradients = DoctorEdgeGradients(walked, table or DoctorGradientTable())
         super().__init__(call, recorder, number, gradients)
         self.sequences = {
             node._sequence_nr(): position
@@ -123,12 +123,12 @@ class FullCapture(MeasuredCall):
     def measured(self) -> None:
         """Measure what the call left, and wait for what waits on other devices."""
         self.note_grads()
-        self.meter.find_bad()
+        self.table.find_bad()
 
     @property
     def is_finite(self) -> bool:
         """Whether every gradient on the way was finite."""
-        return not self.meter.bad
+        return not self.table.bad
 
     def leaf_numbers(self) -> TensorTable[int]:
         """The leaves with their number in the graph's table."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 import torch
 
@@ -14,6 +13,7 @@ from gradscope.errors import CaptureError
 from gradscope.graphing.roots import named_tensor, without_history
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Graph
+from gradscope.words import listed, nearest, one_line
 
 SMALL_GRAPH = 40
 """Nodes up to which all leaves are explained unasked."""
@@ -118,7 +118,7 @@ def _cut_off(live: LiveGraph, name: str) -> str:
     found = naming or (origins if len(origins) == 1 else [])
     if not found:
         return ""
-    expression = " ".join(found[0].expression.split())
+    expression = one_line(found[0].expression)
     return f"`{expression}` ({found[0].file}:{found[0].line})"
 
 
@@ -130,17 +130,9 @@ def _nearest(live: LiveGraph, name: str) -> str:
         for variable, value in namespace.items()
         if isinstance(value, torch.Tensor) and is_learned_leaf(value)
     ]
-    names = list(dict.fromkeys(names))
-    # No cutoff: where nothing is near, any names are still the best help there is.
-    near = get_close_matches(name, names, LISTED, cutoff=0.0)
-    return f"leaves, nearest first: {_cut(near, len(names))}" if near else "no leaf has a name"
+    near = listed(nearest(name, names), LISTED)
+    return f"leaves, nearest first: {near}" if near else "no leaf has a name"
 
 
 def _listed(graph: Graph) -> str:
-    names = [leaf.names[0] for leaf in graph.leaves if leaf.names]
-    return _cut(names, len(names))
-
-
-def _cut(names: list[str], count: int) -> str:
-    more = f" and {count - LISTED} more" if count > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+    return listed((leaf.names[0] for leaf in graph.leaves if leaf.names), LISTED)

@@ -23,7 +23,8 @@ from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
 from gradscope.autograd.summary import name_of, readable
 from gradscope.autograd.walk import Walked
-from gradscope.escaping import first_line
+from gradscope.escaping import message
+from gradscope.words import first_line
 
 Gradient = torch.Tensor | None
 
@@ -86,7 +87,7 @@ class Puller:
             raise
         except Exception as error:
             # Torch's messages go on with advice that is not for somebody who only looks.
-            said = first_line(error).partition(". ")[0].rstrip(".")
+            said = first_line(message(error)).partition(". ")[0].rstrip(".")
             text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
 

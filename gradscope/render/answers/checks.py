@@ -6,22 +6,20 @@ Must not know how anything is compared."""
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph, Report
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.places import short_files
-from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE
-from gradscope.simplify.grouping import short_op
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
+from gradscope.words import count, one_line
 
 INKS: dict[Verdict, str] = {
     "wrong": "bold #d0327a",
@@ -72,25 +70,23 @@ _NOTHING: Cell = (Part(""),)
 def render(report: Report, options: Options) -> str:
     """The tables, ending with a newline."""
     checks = report.checks or Checks()
-    return "\n".join(_Text(report, checks, options).lines()) + "\n"
+    return "\n".join(_CheckWriter(report, checks, options).lines()) + "\n"
 
 
-class _Text:
+class _CheckWriter(Writer):
     def __init__(self, report: Report, checks: Checks, options: Options) -> None:
+        super().__init__(options)
         self.report = report
         self.graph: Graph = report.graph
         self.checks = checks
-        self.options = options
-        self.glyphs = UNICODE if options.unicode else ASCII
-        self.paint = painter() if options.color else plain
         self.files = short_files({origin.file for origin in self.graph.origins})
 
     def lines(self) -> Iterator[str]:
         """Everything."""
         target = visible(self.report.meta.target)
-        yield from self._wrapped(" · ".join([target, *self._counted()]), style="bold")
+        yield from self.wrapped(" · ".join([target, *self._counted()]), "bold")
         for note in self.report.notes:
-            yield from self._wrapped(visible(note))
+            yield from self.wrapped(visible(note), "dim")
         if self.checks.calls:
             yield from self._calls()
         if self.checks.leaves or self.checks.reason:
@@ -106,7 +102,7 @@ class _Text:
         most = len(rows) if self.options.folding.all else self.options.lines
         bad = sum(call.verdict == "wrong" for call, _ in rows)
         shown = rows[: max(most, bad)]
-        lines = iter(self._table(CALLS).lines([row for _, row in shown]))
+        lines = iter(self.table(CALLS, [row for _, row in shown]))
         yield next(lines)
         for position, (call, _) in enumerate(shown):
             yield next(lines)
@@ -115,7 +111,7 @@ class _Text:
                 yield from self._details(call)
         left = len(rows) - len(shown)
         if left:
-            yield self.glyphs.text(f"… {left:,} more: --all")
+            yield self.line(f"… {left:,} more: --all")
 
     def _rows(self, call: CallCheck) -> Iterator[list[Cell]]:
         """A row for every input that is wrong; else one for the call."""
@@ -124,25 +120,25 @@ class _Text:
         for comparison in wrong or (worst,):
             yield [
                 (Part(call.verdict, INKS[call.verdict]),),
-                (Part(self.glyphs.text(self._node(call)), "bold"),),
-                (Part(self.glyphs.text(self._expression(call)), "cyan"),),
+                (Part(self._node(call), "bold"),),
+                (Part(self._expression(call), "cyan"),),
                 *self._compared(comparison),
-                (Part(self.glyphs.text(self._source(call)), "dim"),),
+                (Part(self._source(call), "dim"),),
             ]
 
     def _details(self, call: CallCheck) -> Iterator[str]:
         """What a narrow table cannot hold, where it matters; and the reason."""
         if call.verdict in DETAILED:
             place = f"at {self._source(call)}: " if self._source(call) else ""
-            yield from self._wrapped(place + self._expression(call), indent=4)
+            yield from self.wrapped(place + self._expression(call), "dim", indent=4)
             for one in call.inputs:
                 if one.verdict == call.verdict and one.element:
                     name = visible(one_line(one.name)) or f"input {one.input}"
                     at = numbers.shape(one.element)
                     differs = "differs most at" if call.verdict == "wrong" else "at"
-                    yield from self._wrapped(f"{differs} element {at} of {name}", indent=4)
+                    yield from self.wrapped(f"{differs} element {at} of {name}", "dim", indent=4)
         if call.reason:
-            yield from self._wrapped(visible(call.reason), indent=4)
+            yield from self.wrapped(visible(call.reason), "dim", indent=4)
 
     def _compared(self, one: GradientComparison | None) -> list[Cell]:
         if one is None:
@@ -150,7 +146,7 @@ class _Text:
         name = visible(one_line(one.name)) or f"input {one.input}"
         at = "all" if one.element is None else numbers.shape(one.element) if one.element else ""
         return [
-            (Part(self.glyphs.text(name)),),
+            (Part(name),),
             (Part(at, "dim"),),
             *self._numbers(one.analytic, one.numeric, one.error),
         ]
@@ -166,7 +162,7 @@ class _Text:
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]
         more = f" +{len(call.nodes) - 1}" if len(call.nodes) > 1 else ""
-        return f"#{node.id} {visible(short_op(node))}{more}"
+        return f"#{node.id} {visible(node.short_op)}{more}"
 
     def _expression(self, call: CallCheck) -> str:
         return visible(one_line(label_of(self.graph, self.graph.nodes[call.nodes[0]])))
@@ -184,20 +180,22 @@ class _Text:
             rows = [
                 [
                     (Part(one.verdict, INKS[one.verdict]),),
-                    (Part(self.glyphs.text(self._names(one))),),
+                    (Part(self._names(one)),),
                     *self._numbers(one.analytic, one.numeric, one.error),
                 ]
                 for one in ordered[:most]
             ]
-            yield from self._table(LEAVES).lines(rows)
+            yield from self.table(LEAVES, rows)
             if len(ordered) > most:
-                yield self.glyphs.text(f"… {len(ordered) - most:,} more leaves: --all")
+                yield self.line(f"… {len(ordered) - most:,} more leaves: --all")
             for one in ordered[:most]:
                 if one.reason:
-                    yield from self._wrapped(f"{self._names(one)}: {visible(one.reason)}", indent=4)
+                    yield from self.wrapped(
+                        f"{self._names(one)}: {visible(one.reason)}", "dim", indent=4
+                    )
         if self.checks.reason:
             lead = "" if self.checks.leaves else "whole program not checked: "
-            yield from self._wrapped(lead + visible(self.checks.reason))
+            yield from self.wrapped(lead + visible(self.checks.reason), "dim")
 
     def _names(self, check: LeafCheck) -> str:
         if len(check.leaves) > 1:
@@ -212,7 +210,7 @@ class _Text:
         words = []
         if self.checks.calls:
             tally = _tally(one.verdict for one in self.checks.calls)
-            words.append(f"{numbers.count(len(self.checks.calls), 'call')}: {tally}")
+            words.append(f"{count(len(self.checks.calls), 'call')}: {tally}")
         if self.checks.leaves:
             words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
         return words
@@ -223,31 +221,15 @@ class _Text:
         met |= {one.verdict for call in checks.calls for one in call.inputs}
         remarks = [f"{verdict}: {text}" for verdict, text in LEGEND.items() if verdict in met]
         if checks.repeats:
-            many = numbers.count(checks.repeats, "more call")
+            many = count(checks.repeats, "more call")
             remarks.append(f"{many} at lines that were checked once: --all")
         if checks.covered:
-            many = numbers.count(checks.covered, "node")
+            many = count(checks.covered, "node")
             remarks.append(f"{many} made by a backward pass: only the whole program covers them")
         if remarks:
             yield ""
         for remark in remarks:
-            yield from self._wrapped(remark)
-
-    def _table(self, columns: Iterable[Column]) -> Table:
-        named = [replace(column, title=self.glyphs.text(column.title)) for column in columns]
-        return Table(named, self.options.width, self.glyphs, self.options.color)
-
-    def _wrapped(self, text: str, indent: int = 0, style: str = "dim") -> list[str]:
-        lead = " " * indent
-        width = max(self.options.width, indent + 20)
-        lines = textwrap.wrap(
-            self.glyphs.text(text),
-            width,
-            initial_indent=lead,
-            subsequent_indent=lead,
-            break_on_hyphens=False,
-        )
-        return [self.paint(line, style) for line in lines]
+            yield from self.wrapped(remark, "dim")
 
 
 def _tally(verdicts: Iterable[Verdict]) -> str:

@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from gradscope.escaping import as_json, one_line, visible
+from gradscope.escaping import as_json, visible
 from gradscope.filesystem import here
 from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
-from gradscope.render.words.table import painter, plain
-from gradscope.render.words.text import ASCII, UNICODE
+from gradscope.render.words.writer import Writer
+from gradscope.words import count, one_line
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
@@ -31,19 +31,18 @@ _LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
 
 def text(report: Report, options: Options) -> str:
     """One block a finding, worst first, and a last line that counts them."""
-    glyphs = UNICODE if options.unicode else ASCII
-    paint = painter() if options.color else plain
-    lines = []
+    writer = Writer(options)
+    lines: list[str] = []
     for finding in report.findings:
         ink = INKS[finding.severity]
         first = paragraph(f"{BADGES[finding.severity]} ", _told(finding), options.width)
-        lines += [paint(glyphs.text(line), ink) for line in first]
-        lines += [glyphs.text(line) for line in body(finding, options.width)]
+        lines += [writer.line(line, ink) for line in first]
+        lines += map(writer.line, body(finding, options.width))
         lines.append("")
     for note in report.notes:
-        lines += [glyphs.text(line) for line in paragraph("", note, options.width)]
+        lines += map(writer.line, paragraph("", note, options.width))
     last = paragraph("", _last_line(report), options.width)
-    lines += [paint(glyphs.text(line), "bold") for line in last]
+    lines += [writer.line(line, "bold") for line in last]
     return "\n".join(lines) + "\n"
 
 
@@ -87,7 +86,7 @@ def _last_line(report: Report) -> str:
     words = [counted(report.findings)]
     if seen and watched:
         briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
-        words.append(f"{watched:,} backward call{'s' * (watched != 1)} watched{briefly}")
+        words.append(f"{count(watched, 'backward call')} watched{briefly}")
         if seen.unseen:
             words.append(f"{seen.unseen:,} not looked at because of an internal error")
         step = report.passes[0].number if report.passes else 0

@@ -4,43 +4,61 @@ Must not know how it was found."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from gradscope.analyses.diff import Comparison, LeafDifference, NodePlace, Side
+from gradscope.analyses.diff import Comparison, GraphDifference, LeafDifference, NodePlace, Side
 from gradscope.analyses.diff.comparison import Distance
-from gradscope.escaping import one_line, visible
-from gradscope.render.answers.difference_words import SIGNS, DifferenceWords
+from gradscope.escaping import visible
 from gradscope.render.answers.holdings import folded
 from gradscope.render.drawing.overlay import apart
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE, shorten
+from gradscope.render.words.places import short_files
+from gradscope.render.words.table import Column, Part
+from gradscope.render.words.text import shorten
+from gradscope.render.words.writer import Writer
+from gradscope.words import count, listed, one_line
 
 ROWS = 10
 """Rows of a table, unless ``--top`` says otherwise."""
 
+SIGNS = {
+    "removed": "only in A",
+    "added": "only in B",
+    "changed": "changed",
+    "cut": "edge only in A",
+    "joined": "edge only in B",
+    "moved": "edge leads elsewhere",
+}
+
+LONGEST = 60
+"""Characters of an expression in a sentence."""
+
+DISTANCE = (
+    Column("gradient", right=True),
+    Column("cosine", right=True, drop=1),
+    Column("‖g‖ in A", right=True, drop=2),
+    Column("‖g‖ in B", right=True, drop=2),
+)
+
 
 def render(comparison: Comparison, options: Options) -> str:
     """The text, ending with a newline."""
-    return "\n".join(_Text(comparison, options).lines()) + "\n"
+    return "\n".join(_DifferenceWriter(comparison, options).lines()) + "\n"
 
 
-class _Text:
+class _DifferenceWriter(Writer):
     def __init__(self, comparison: Comparison, options: Options) -> None:
+        super().__init__(options)
         self.found = comparison
-        self.options = options
         self.most = options.top or ROWS
-        self.glyphs = UNICODE if options.unicode else ASCII
-        self.paint = painter() if options.color else plain
         self.words = DifferenceWords(comparison)
 
     def lines(self) -> Iterator[str]:
         """Both sides, the answer, the first difference, the tables."""
         for name, side in (("A", self.found.a), ("B", self.found.b)):
-            yield self._fitted(f"{name}  {_side(side)}")
-        yield from self._wrapped(self.words.answer(), "bold")
+            yield self.fitted(f"{name}  {_side(side)}")
+        yield from self.wrapped(self.words.answer(), "bold")
         if not self.found.related:
             return
         yield from self._caveats()
@@ -49,19 +67,14 @@ class _Text:
         yield from self._leaves()
         yield from self._gradients()
 
-    # ------------------------------------------------------------------ sentences
-
     def _caveats(self) -> Iterator[str]:
         found = self.found
         by_norm = found.compared - found.exact
         if by_norm:
-            yield from self._wrapped(
-                f"{numbers.count(by_norm, 'gradient')} compared by norm alone; "
-                "--values compares every number",
-                "dim",
-            )
+            by_norm_alone = f"{count(by_norm, 'gradient')} compared by norm alone"
+            yield from self.wrapped(f"{by_norm_alone}; --values compares every number", "dim")
         if found.a.torch != found.b.torch:
-            yield from self._wrapped(f"A ran with torch {found.a.torch}, B with {found.b.torch}")
+            yield from self.wrapped(f"A ran with torch {found.a.torch}, B with {found.b.torch}")
 
     def _first(self) -> Iterator[str]:
         sentences = list(self.words.first())
@@ -69,7 +82,7 @@ class _Text:
             yield ""
             yield self.paint("they part first", "bold")
         for sentence in sentences:
-            yield from self._wrapped(sentence, indent="  ")
+            yield from self.wrapped(sentence, indent=2)
 
     # ------------------------------------------------------------------ tables
 
@@ -107,10 +120,7 @@ class _Text:
         columns = [
             Column("leaf", narrowest=12, comfort=24),
             Column("values", right=True),
-            Column("gradient", right=True),
-            Column("cosine", right=True, drop=1),
-            Column("‖g‖ in A", right=True, drop=2),
-            Column("‖g‖ in B", right=True, drop=2),
+            *DISTANCE,
         ]
         rows = [
             [
@@ -128,10 +138,7 @@ class _Text:
         columns = [
             Column("to", narrowest=12, comfort=24),
             Column("source", drop=3),
-            Column("gradient", right=True),
-            Column("cosine", right=True, drop=1),
-            Column("‖g‖ in A", right=True, drop=2),
-            Column("‖g‖ in B", right=True, drop=2),
+            *DISTANCE,
         ]
         rows = [
             [
@@ -156,36 +163,14 @@ class _Text:
             return
         yield ""
         yield self.paint(title, "bold")
-        named = [
-            Column(self.glyphs.text(c.title), c.drop, c.right, c.narrowest, c.comfort)
-            for c in columns
-        ]
-        table = Table(named, self.options.width, self.glyphs, self.options.color)
-        cells: list[list[Cell]] = [
-            [(Part(self.glyphs.text(text)),) for text in row] for row in rows[: self.most]
-        ]
-        yield from table.lines(cells)
+        cells = ([(Part(text),) for text in row] for row in rows[: self.most])
+        yield from self.table(columns, cells)
         if len(rows) > self.most:
-            more = f"… {len(rows) - self.most:,} more: --top {len(rows)}"
-            yield self.paint(self.glyphs.text(more), "dim")
-
-    def _wrapped(self, text: str, style: str = "", indent: str = "") -> Iterator[str]:
-        lines = textwrap.wrap(
-            self.glyphs.text(text),
-            self.options.width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
-        yield from (self.paint(line, style) for line in lines)
-
-    def _fitted(self, text: str) -> str:
-        return shorten(self.glyphs.text(text), self.options.width, self.glyphs.ellipsis)
+            yield self.line(f"… {len(rows) - self.most:,} more: --top {len(rows)}", "dim")
 
 
 def _side(side: Side) -> str:
-    words = [visible(side.target), numbers.count(side.nodes, "node")]
-    words.append("1 leaf" if side.leaves == 1 else f"{side.leaves:,} leaves")
+    words = [visible(side.target), count(side.nodes, "node"), count(side.leaves, "leaf")]
     words += [] if side.has_gradients else ["no gradients"]
     return " · ".join(words)
 
@@ -203,3 +188,112 @@ def _size(leaf: LeafDifference) -> float:
     sizes = [float(one.relative) for one in found if one is not None]
     # NaN, which compares with nothing, matters most.
     return max((size if size == size else float("inf") for size in sizes), default=0.0)
+
+
+class DifferenceWords:
+    """Says what a comparison found; every foreign text is made visible."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.found = comparison
+        self._files = short_files(_all_files(comparison))
+
+    def source(self, place: NodePlace) -> str:
+        """``model.py:7``, or ""."""
+        return f"{self._files[place.file]}:{place.line}" if place.file else ""
+
+    def answer(self) -> str:
+        """The verdict in a sentence."""
+        found = self.found
+        if found.verdict == "different":
+            return "different: " + ", ".join(self._parts())
+        if found.verdict == "unrelated":
+            return (
+                f"different programs: {found.matched:,} of {found.a.nodes:,} and "
+                f"{found.b.nodes:,} nodes correspond, too few to compare them one by one"
+            )
+        if found.verdict == "identical":
+            return f"identical: {count(found.matched, 'node')}" + self._compared()
+        distances = (distance for distance in self._distances() if distance is not None)
+        largest = max((float(distance.relative) for distance in distances), default=0.0)
+        return (
+            f"equal within the tolerance: {count(found.matched, 'node')}"
+            f"{self._compared()}, differences up to {numbers.number(largest)}"
+        )
+
+    def _parts(self) -> list[str]:
+        """What differs, counted."""
+        found = self.found
+        counts: dict[str, int] = {}
+        for change in found.changes:
+            counts[change.what] = counts.get(change.what, 0) + 1
+        nodes = {"removed", "added"}
+        parts = [
+            f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"
+            for what, many in counts.items()
+        ]
+        values = sum(found.differs(leaf.values) for leaf in found.leaves)
+        parts += [f"values of {count(values, 'leaf')} differ"] if values else []
+        differing = len([edge for edge in found.differing_edges() if edge.a >= 0])
+        if differing:
+            parts.append(f"{differing:,} of {count(found.compared, 'gradient')} differ")
+        return parts
+
+    def _compared(self) -> str:
+        if not self.found.compared:
+            return ", no gradients to compare"
+        return f", {count(self.found.compared, 'gradient')}"
+
+    def _distances(self) -> Iterator[Distance | None]:
+        yield from (edge.distance for edge in self.found.edges)
+        for leaf in self.found.leaves:
+            yield from (leaf.values, leaf.gradient)
+
+    def first(self) -> Iterator[str]:
+        """Where the two part: the cause, if it can be told from its effects."""
+        found = self.found
+        values = [leaf for leaf in found.leaves if found.differs(leaf.values)]
+        if found.changes:
+            yield from self._sentences(found.changes[0])
+        elif values:
+            names = listed((visible(leaf.name) for leaf in values), 3)
+            yield f"in the values of {names}, before any gradient flowed"
+        first = next(iter(found.differing_edges()), None)
+        if first is not None:
+            place = f"from {self._name(first.source)} to " if first.source else "given at "
+            words = f"the first gradient that differs, in backward order: {place}"
+            lead = "and then " if found.changes or values else ""
+            yield f"{lead}{words}{self._name(first.target)}"
+
+    def _sentences(self, change: GraphDifference) -> Iterator[str]:
+        what = SIGNS[change.what]
+        here = change.a or change.b
+        if change.what == "changed":
+            yield f"at {self._name(here)}: {change.detail}"
+            return
+        if change.what == "moved":
+            yield f"an edge to {self._name(change.a)} leads to {self._name(change.b)} in B"
+        else:
+            lead = "an edge to " if change.what in ("cut", "joined") else ""
+            yield f"{lead}{self._name(here)}: {what.removeprefix('edge ')}"
+        above = change.above
+        if above[0] is not None and above[1] is not None:
+            yield f"it hangs below {self._name(above[0])}"
+            if above[0].expression != above[1].expression:
+                yield f"which in B is {self._name(above[1])}"
+
+    def _name(self, place: NodePlace | None) -> str:
+        if place is None:
+            return "nothing"
+        words = shorten(visible(one_line(place.expression)), LONGEST, "…")
+        inside = f" in {visible(place.module)}" if place.module else ""
+        at = f"{inside} ({self.source(place)})" if place.file else inside
+        return f"{visible(place.op)} of {words}{at}" if words else f"{visible(place.op)}{at}"
+
+
+def _all_files(found: Comparison) -> set[str]:
+    places: list[NodePlace | None] = []
+    for change in found.changes:
+        places += [change.a, change.b, *change.above]
+    for edge in found.edges:
+        places += [edge.source, edge.target]
+    return {place.file for place in places if place is not None and place.file}

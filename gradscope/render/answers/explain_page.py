@@ -16,7 +16,7 @@ from gradscope.model.report import Report
 from gradscope.render.answers import explain
 from gradscope.render.formats import svg
 from gradscope.render.options import Options
-from gradscope.render.words.policy import policy
+from gradscope.render.words.page import policy
 from gradscope.render.words.text import cells, markup
 
 MOST_DRAWN = 200

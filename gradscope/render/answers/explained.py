@@ -1,7 +1,7 @@
 """What all parts of an explanation have in common: its report with indices, and how tensors,
 gradients and nodes are written in it.
 
-Texts are made visible here; must not know in which order things are told."""
+Texts are made visible here; must not know in which order they are put."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.errors import ReportError
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.explanation import Amount, ChainStep, DerivativeRule, Explanation, Local
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
-from gradscope.notation.derivatives import short
 from gradscope.notation.operands import bracketed
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import painter, plain
-from gradscope.render.words.text import ASCII, UNICODE, cells, shorten
+from gradscope.render.words.text import cells, wrapped
+from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
+from gradscope.words import one_line
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -39,8 +39,8 @@ UNNAMED = "the root"
 """A root that no variable holds."""
 
 
-class Explained:
-    """A report with an explanation, ready to be told.
+class Explained(Writer):
+    """A report with an explanation, and how what is in it is written.
 
     Raises:
         ReportError: when it holds none.
@@ -49,14 +49,12 @@ class Explained:
     def __init__(self, report: Report, options: Options) -> None:
         if report.explanation is None:
             raise ReportError("the report holds no explanation", "make it with gradscope explain")
+        super().__init__(options)
         self.report = report
-        self.options = options
-        self.told: Explanation = report.explanation
+        self.answer: Explanation = report.explanation
         self.graph = report.graph
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
-        self.glyphs = UNICODE if options.unicode else ASCII
-        self.paint = painter() if options.color else plain
         self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}
         self.leaving: list[list[int]] = [[] for _ in self.graph.nodes]
         self.arriving: list[list[int]] = [[] for _ in self.graph.nodes]
@@ -69,12 +67,12 @@ class Explained:
     @cached_property
     def locals(self) -> dict[tuple[int, int], Local]:
         """The local derivatives by edge and output."""
-        return {(one.edge, one.output): one for step in self.told.steps for one in step.locals}
+        return {(one.edge, one.output): one for step in self.answer.steps for one in step.locals}
 
     @cached_property
     def inside(self) -> set[int]:
         """The nodes between the roots and the leaves that are explained."""
-        found = {self.graph.leaves[leaf].node for leaf in self.told.leaves}
+        found = {self.graph.leaves[leaf].node for leaf in self.answer.leaves}
         for edge in reversed(self.graph.edges):
             if edge.target in found:
                 found.add(edge.source)
@@ -97,7 +95,7 @@ class Explained:
 
     def rule(self, step: ChainStep) -> DerivativeRule:
         """The rule of a step's node."""
-        return self.told.rules[step.rule]
+        return self.answer.rules[step.rule]
 
     def on_edge(self, number: int) -> GradientInfo | None:
         """The gradient that flowed along an edge, None where no pass was made."""
@@ -126,7 +124,7 @@ class Explained:
 
     def title(self, node: Node) -> str:
         """``Mul`` of ``MulBackward0``; a custom Function's class; what backward made is marked."""
-        name = visible(node.op if node.kind in ("custom", "opaque") else short(node.op))
+        name = visible(node.op if node.kind == "opaque" else node.short_op)
         return f"{name} · opaque" if node.kind == "opaque" else name
 
     def expression(self, node: Node) -> str:
@@ -191,64 +189,13 @@ class Explained:
 
     # ------------------------------------------------------------------ lines
 
-    def line(self, label: str, text: str, style: str = "") -> Iterator[str]:
+    def entry(self, label: str, text: str, style: str = "") -> Iterator[str]:
         """A label and a text, wrapped below its own beginning."""
         lead = " " * INDENT + label.ljust(LABEL)
         first = self.paint(self.glyphs.text(lead), "dim")
-        room = max(self.options.width - cells(lead), 20)
+        room = self.options.width - cells(lead)
         for number, part in enumerate(wrapped(self.glyphs.text(text), room)):
             yield (first if not number else " " * cells(lead)) + self.paint(part, style)
-
-    def heading(self, text: str, style: str = "bold") -> str:
-        """One line, cut where it is too long."""
-        text = shorten(self.glyphs.text(text), self.options.width, self.glyphs.ellipsis)
-        return self.paint(text, style)
-
-    def paragraph(self, text: str, style: str = "", indent: int = 0) -> Iterator[str]:
-        """A text over the whole width."""
-        for part in wrapped(self.glyphs.text(text), self.options.width - indent):
-            yield " " * indent + self.paint(part, style)
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """A text in lines of at most this many cells, broken between words, never inside brackets of
-    numbers unless there is no other place; a word that is longer stands alone."""
-    lines: list[str] = []
-    current = ""
-    for word in _pieces(text, width):
-        joined = f"{current} {word}" if current else word
-        if current and cells(joined) > width:
-            lines.append(current.rstrip())
-            current = word
-        else:
-            current = joined
-    return [*lines, current.rstrip()]
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """Words, a list of numbers counting as one where it fits a line; = stays with what follows."""
-    lead = ""
-    for piece in _bracketed_together(text):
-        if piece == "=":
-            lead = "= "
-            continue
-        yield from [lead + piece] if cells(lead + piece) <= width else (lead + piece).split(" ")
-        lead = ""
-    if lead:
-        yield lead.strip()
-
-
-def _bracketed_together(text: str) -> Iterator[str]:
-    depth = 0
-    piece: list[str] = []
-    for word in text.split(" "):
-        piece.append(word)
-        depth = max(depth + word.count("[") - word.count("]"), 0)
-        if not depth:
-            yield " ".join(piece)
-            piece = []
-    if piece:
-        yield from " ".join(piece).split(" ")
 
 
 def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:

@@ -27,7 +27,7 @@ BAD = "bold #d0327a"
 
 @dataclass
 class StepWriter:
-    """Tells one step."""
+    """Writes one step."""
 
     explained: Explained
     step: ChainStep
@@ -37,7 +37,7 @@ class StepWriter:
         self.node = self.graph.nodes[self.step.node]
         self.rule = self.explained.rule(self.step)
         self.wording = Wording(self.explained, self.step)
-        inside = self.explained.inside if self.explained.told.node is None else None
+        inside = self.explained.inside if self.explained.answer.node is None else None
         self.edges = [
             edge
             for edge in self.explained.leaving[self.step.node]
@@ -75,7 +75,7 @@ class StepWriter:
             return
         taken = self.wording.taken() if len(results) == 1 else ""
         text = f"{taken} = {results[0]}" if taken else ", ".join(results)
-        yield from self.explained.line("value", text)
+        yield from self.explained.entry("value", text)
 
     # ------------------------------------------------------------------ the backward side
 
@@ -84,7 +84,7 @@ class StepWriter:
             text = self._arrived(output)
             if text:
                 label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"
-                yield from self.explained.line(label, text)
+                yield from self.explained.entry(label, text)
 
     def _arrived(self, output: int) -> str:
         explained = self.explained
@@ -136,7 +136,7 @@ class StepWriter:
             else:
                 lines.append(part)
         for number, line in enumerate(lines):
-            yield from self.explained.line("" if number else label, line)
+            yield from self.explained.entry("" if number else label, line)
 
     def _product(self, edge: int) -> str:
         """``upstream × local = sent``, or how large it was before and after."""
@@ -207,18 +207,18 @@ class StepWriter:
         for number, formula in enumerate(shown):
             cut = formula.text[:LONGEST_FORMULA] + "…" * (len(formula.text) > LONGEST_FORMULA)
             text = f"{', '.join(formula.arguments)}: {cut}"
-            yield from explained.line("" if number else "torch", visible(text), "dim")
+            yield from explained.entry("" if number else "torch", visible(text), "dim")
         if self.rule.why:
-            yield from explained.line("torch", f"{self.node.op}: {visible(self.rule.why)}", "dim")
+            yield from explained.entry("torch", f"{self.node.op}: {visible(self.rule.why)}", "dim")
         if self.step.listing is not None:
             listing = self.step.listing
-            yield from explained.line("backward", f"{visible(listing.file)}:{listing.line}", "dim")
+            yield from explained.entry("backward", f"{visible(listing.file)}:{listing.line}", "dim")
             for text in listing.lines:
                 shown_line = explained.glyphs.text(visible(text))
-                yield explained.heading(" " * 15 + shown_line, "cyan")
+                yield explained.fitted(" " * 15 + shown_line, "cyan")
         if self.step.why:
             text = f"derivatives cannot be computed here, because {visible(self.step.why)}"
-            yield from explained.line("local", text, BAD)
+            yield from explained.entry("local", text, BAD)
 
 
 def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from gradscope.model.explanation import Path, Ways, digits
 from gradscope.model.report import GradientInfo
-from gradscope.render.answers.explained import Explained, agree, total, wrapped
+from gradscope.render.answers.explained import Explained, agree, total
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
-from gradscope.render.words import numbers
-from gradscope.render.words.text import cells
+from gradscope.render.words.text import cells, wrapped
+from gradscope.words import count, joined
 
 MOST_PATHS = 6
 """Paths listed unless everything is asked for."""
@@ -25,7 +25,7 @@ LONGEST_PRODUCT = 4
 
 
 class LeafWriter:
-    """Tells how one leaf gets its gradient."""
+    """Writes how one leaf gets its gradient."""
 
     def __init__(self, explained: Explained, ways: Ways) -> None:
         self.explained = explained
@@ -33,8 +33,8 @@ class LeafWriter:
         self.leaf = explained.graph.leaves[ways.leaf]
         self.shape = self.leaf.tensor.shape
         self.name = explained.name(self.leaf.node)
-        reading = explained.scene.reading
-        self.total: GradientInfo | None = reading.leaf(ways.leaf) if reading else None
+        gradients = explained.scene.gradients
+        self.total: GradientInfo | None = gradients.leaf(ways.leaf) if gradients else None
 
     def lines(self) -> Iterator[str]:
         """The leaf, its paths, the sum."""
@@ -43,17 +43,19 @@ class LeafWriter:
         total = explained.gradient(self.total, self.shape)
         paths = f"{_count(self.ways.count)} path{'s' * (self.ways.total != 1)}"
         made = f"  ({place})" if place else ""
-        yield explained.heading(f"{explained.glyphs.leaf} {self.name} gets {total} · {paths}{made}")
+        yield explained.fitted(
+            f"{explained.glyphs.leaf} {self.name} gets {total} · {paths}{made}", "bold"
+        )
         if self.ways.why:
             text = f"cannot be shown, because {self.ways.why}"
-            yield from explained.line("paths", text, BAD)
+            yield from explained.entry("paths", text, BAD)
         else:
             yield from self._paths()
         yield from self._accumulated()
 
     def _paths(self) -> Iterator[str]:
         explained = self.explained
-        every = explained.told.everything or len(self.ways.paths) <= MOST_PATHS + 1
+        every = explained.answer.everything or len(self.ways.paths) <= MOST_PATHS + 1
         shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)
@@ -65,7 +67,7 @@ class LeafWriter:
         noun = "path" if left == 1 else "paths"
         brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
         more = ": --all" if len(shown) < len(self.ways.paths) else ""
-        yield from explained.line("rest", f"the other {_count(digits(left))} {noun}{brings}{more}")
+        yield from explained.entry("rest", f"the other {_count(digits(left))} {noun}{brings}{more}")
 
     def _rest(self, shown: int) -> str:
         """What the paths that are not shown bring together, "" where that is not known."""
@@ -96,9 +98,9 @@ class LeafWriter:
         if not agree(added, self.total.values, explained.precision):
             other = "hooks of the program made it" if explained.is_hooked else "the leaf got"
             text = f"{' + '.join(terms)} = {found}; {other} {arrived}"
-            yield from explained.line("sum", text, BAD)
+            yield from explained.entry("sum", text, BAD)
         elif len(shown) > 1 and "‖" not in "".join(terms):
-            yield from explained.line("sum", f"{' + '.join(terms)} = {arrived}", "bold")
+            yield from explained.entry("sum", f"{' + '.join(terms)} = {arrived}", "bold")
 
     def _path(self, path: Path) -> Iterator[str]:
         explained = self.explained
@@ -109,12 +111,12 @@ class LeafWriter:
         gap = "    "
         width = explained.options.width - 13
         if cells(route) + len(gap) + cells(text) <= width:
-            yield from explained.line("", route + gap + text)
+            yield from explained.entry("", route + gap + text)
             return
-        yield from explained.line("", route)
+        yield from explained.entry("", route)
         parts = wrapped(explained.glyphs.text(text), width - len(gap))
         for part in parts if len(parts) <= LONGEST_PRODUCT else [brought]:
-            yield from explained.line("", gap + part)
+            yield from explained.entry("", gap + part)
 
     def _route(self, path: Path) -> str:
         graph = self.explained.graph
@@ -124,7 +126,7 @@ class LeafWriter:
             half = LONGEST_PATH // 2
             names = [
                 *names[:half],
-                f"… {numbers.count(len(names) - 2 * half, 'node')} …",
+                f"… {count(len(names) - 2 * half, 'node')} …",
                 *names[-half:],
             ]
         return " → ".join(names)
@@ -163,12 +165,12 @@ class LeafWriter:
             return
         after = self.explained.gradient(backward.gradients[entry.after], self.shape)
         if entry.before is None:
-            yield from self.explained.line(".grad", f"was None and is now {after}")
+            yield from self.explained.entry(".grad", f"was None and is now {after}")
             return
         before = self.explained.gradient(backward.gradients[entry.before], self.shape)
         new = self.explained.gradient(backward.gradients[entry.new], self.shape)
         text = f"{before} + {new} = {after}: what was there before, and what came now"
-        yield from self.explained.line(".grad", text, "bold")
+        yield from self.explained.entry(".grad", text, "bold")
 
 
 def _count(number: str) -> str:
@@ -180,7 +182,5 @@ def _count(number: str) -> str:
 
 def summary(explained: Explained) -> str:
     """``a, b and c``: the leaves that are explained."""
-    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.told.leaves]
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.answer.leaves]
+    return joined(names)

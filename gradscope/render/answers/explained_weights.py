@@ -13,8 +13,9 @@ from gradscope.model.plain import Number
 from gradscope.render.answers.explained import INDENT, UNNAMED, Explained, agree, total
 from gradscope.render.answers.explained_step import BAD
 from gradscope.render.words import numbers
-from gradscope.render.words.table import GAP, Column, Part, Table
+from gradscope.render.words.table import GAP, Column, Part
 from gradscope.render.words.text import cells
+from gradscope.words import joined
 
 MOST_IN_SUM = 4
 """Terms that the sum is written out with."""
@@ -28,7 +29,7 @@ COLUMNS = (
 
 
 class WeightWriter:
-    """Tells what the gradient that was fed in means, and what it does."""
+    """Writes what the gradient that was fed in means, and what it does."""
 
     def __init__(self, explained: Explained, weights: Weights) -> None:
         self.explained = explained
@@ -41,20 +42,20 @@ class WeightWriter:
         explained = self.explained
         if self.weights.why:
             text = f"The weights cannot be shown, because {self.weights.why}."
-            yield from explained.paragraph(text, BAD)
+            yield from explained.wrapped(text, BAD)
             return
         if not self.weights.total:
             has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
             text = f"{self._roots()} {has}, so there is nothing to weigh: every gradient is 0."
-            yield from explained.paragraph(text)
+            yield from explained.wrapped(text)
             return
         if self.is_plain():
             label = explained.root_label(0)
             start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"
-            yield from explained.paragraph(f"{label} is one number: backward starts with {start}.")
+            yield from explained.wrapped(f"{label} is one number: backward starts with {start}.")
         else:
             yield from self._words()
-        if self.explained.told.jacobian:
+        if self.explained.answer.jacobian:
             yield from self._jacobians()
         elif not self.is_plain():
             for column, leaf in enumerate(self.weights.leaves):
@@ -81,12 +82,12 @@ class WeightWriter:
                 f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
                 f"each of them{self._given()}."
             )
-        yield from explained.paragraph(f"{text} Backward computes the derivative of")
-        yield from explained.paragraph(f"L = {self._sum()}", "bold", indent=4)
-        yield from explained.paragraph(self._meaning())
+        yield from explained.wrapped(f"{text} Backward computes the derivative of")
+        yield from explained.wrapped(f"L = {self._sum()}", "bold", indent=4)
+        yield from explained.wrapped(self._meaning())
 
     def _roots(self) -> str:
-        return " and ".join(map(self.explained.root_label, range(len(self.graph.roots))))
+        return joined(map(self.explained.root_label, range(len(self.graph.roots))))
 
     def _given(self) -> str:
         texts = [numbers.number(term.weight) for term in self.weights.terms]
@@ -163,44 +164,38 @@ class WeightWriter:
         titles = (element, weight, slope, f"{weight}·{slope}")
         rows = [titles, *self._rows(column, leaf)]
         if _width(rows) > room:
-            yield from explained.paragraph(f"derivative: {slope}", indent=INDENT)
+            yield from explained.wrapped(f"derivative: {slope}", indent=INDENT)
             titles = (element, weight, "derivative", f"{weight} × derivative")
             rows = [titles, *self._rows(column, leaf, norms=True)]
-        columns = [
-            replace(one, title=explained.glyphs.text(title))
-            for one, title in zip(COLUMNS, titles, strict=True)
-        ]
-        table = Table(columns, room, explained.glyphs, explained.options.color)
-        styles = ["", *[""] * len(self.weights.terms), *[""] * bool(self.weights.rest), "bold", BAD]
-        cells_of = [
-            [(Part(explained.glyphs.text(text), style),) for text in row]
-            for row, style in zip(rows[1:], styles[1:], strict=False)
-        ]
-        for line in table.lines(cells_of):
-            yield f"   {line}"
+        columns = [replace(one, title=title) for one, title in zip(COLUMNS, titles, strict=True)]
+        plain = len(self.weights.terms) + bool(self.weights.rest)
+        styles = [*[""] * plain, "bold", BAD]
+        styled = zip(rows[1:], styles, strict=False)
+        cells_of = ([(Part(text, style),) for text in row] for row, style in styled)
+        yield from explained.table(columns, cells_of, INDENT)
 
     def _rows(self, column: int, leaf: int, norms: bool = False) -> Iterator[tuple[str, ...]]:
         """A row for each term, the others, the sum, and what the leaf got if that differs."""
         tensor = self.graph.leaves[leaf].tensor
 
-        def told(amount: Amount) -> str:
+        def amount_of(amount: Amount) -> str:
             shown = Amount(amount.norm) if norms else amount
             return self.explained.amount(shown, tensor)
 
         for term in self.weights.terms:
             slope = term.derivatives[column]
-            scaled = told(_scaled(term.weight, slope))
-            yield self._element(term), numbers.number(term.weight), told(slope), scaled
+            scaled = amount_of(_scaled(term.weight, slope))
+            yield self._element(term), numbers.number(term.weight), amount_of(slope), scaled
         if self.weights.rest:
             left = self.weights.total - len(self.weights.terms)
-            yield f"{left:,} others", "", "", told(self.weights.rest[column])
+            yield f"{left:,} others", "", "", amount_of(self.weights.rest[column])
         for label, amount in self._totals(column, leaf):
-            yield label, "", "", told(amount)
+            yield label, "", "", amount_of(amount)
 
     def _totals(self, column: int, leaf: int) -> Iterator[tuple[str, Amount]]:
         """The sum; and what the leaf got, where that is something else."""
-        reading = self.explained.scene.reading
-        arrived = reading.leaf(leaf) if reading else None
+        gradients = self.explained.scene.gradients
+        arrived = gradients.leaf(leaf) if gradients else None
         if arrived is None or arrived.norm is None:
             return
         label = "sum = v·J" if self.weights.total > 1 else "gradient"
@@ -233,11 +228,12 @@ class WeightWriter:
         rows = [term.derivatives[column].values or () for term in self.weights.terms]
         size = len(rows[0]) if rows else 0
         if any(len(row) != size for row in rows):
-            yield from explained.paragraph(f"not all numbers of ∂{label}/∂{name} are known", BAD)
+            yield from explained.wrapped(f"not all numbers of ∂{label}/∂{name} are known", BAD)
             return
-        yield explained.heading(
+        yield explained.fitted(
             f"J = ∂{label}/∂{name}, {len(rows)} × {size}: a row for each element of {label}, "
-            f"a column for each of {name}"
+            f"a column for each of {name}",
+            "bold",
         )
         texts = [[numbers.number(value) for value in row] for row in rows]
         widths = [max(map(len, one)) for one in zip(*texts, strict=True)]
@@ -249,7 +245,7 @@ class WeightWriter:
             yield f"{explained.paint(lead, 'dim')}  {line}"
         weights = [term.weight for term in self.weights.terms]
         product = f"v·J = {_row_of(weights)}·J = {_row_of(_product(weights, rows))}"
-        yield from explained.line("", product, "bold")
+        yield from explained.entry("", product, "bold")
 
 
 def _width(rows: Sequence[tuple[str, ...]]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.explanation import ChainStep, Local
 from gradscope.model.report import Node
 from gradscope.notation import derivatives as notation
@@ -18,6 +18,7 @@ from gradscope.notation import operands
 from gradscope.notation.operands import Operation, part_of_target, share_a_name
 from gradscope.render.answers.explained import Explained
 from gradscope.render.words import numbers
+from gradscope.words import one_line
 
 LONG = 24
 """An operation whose text is longer is written with letters in place of its operands, as is one
@@ -37,7 +38,7 @@ class Wording:
         self.graph = self.explained.graph
         self.node = self.graph.nodes[self.step.node]
         self.rule = self.explained.rule(self.step)
-        self.op = notation.short(self.node.op)
+        self.op = self.node.short_op
         self.function = self.rule.function.partition("(")[0].partition(".")[0]
 
     @cached_property
@@ -47,26 +48,26 @@ class Wording:
         if origin is None or self.node.backward_made or not self.function:
             return None
         expression = visible(one_line(origin.expression))
-        readings = operands.read(expression, self.op, self.function)
-        if len(readings) < 2:
-            return next(iter(readings), None)
+        operations = operands.read(expression, self.op, self.function)
+        if len(operations) < 2:
+            return next(iter(operations), None)
         # Which of them is meant shows in what the edges lead to.
-        return next((one for one in readings if not self._is_contradicted(one)), None)
+        return next((one for one in operations if not self._is_contradicted(one)), None)
 
-    def _is_contradicted(self, reading: Operation) -> bool:
-        """Whether a reading gives an operand that carries a gradient another text than it has."""
+    def _is_contradicted(self, operation: Operation) -> bool:
+        """Whether it gives an operand that carries a gradient another text than it has."""
         parameters = operands.parameters(self.rule.function)
-        given = dict(zip(reading.order(parameters), reading.operands, strict=False))
-        if len(reading.operands) > len(parameters):
+        given = dict(zip(operation.order(parameters), operation.operands, strict=False))
+        if len(operation.operands) > len(parameters):
             return True
         for argument in self.step.arguments:
             if self._edge_of(argument) is None:
                 continue
             text, known = given.get(argument), self._target_text(argument)
             if text is None:
-                if not any(one.startswith(f"{argument}=") for one in reading.keywords):
+                if not any(one.startswith(f"{argument}=") for one in operation.keywords):
                     return True
-            elif operands.is_number(text) or (text != known and known in reading.operands):
+            elif operands.is_number(text) or (text != known and known in operation.operands):
                 return True
         return False
 

@@ -6,13 +6,14 @@ Knows nothing of layout.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.memory import KeptStorage, Memory
 from gradscope.model.report import Graph, Node
 from gradscope.render.words.places import short_files
+from gradscope.words import one_line
 
 OUTSIDE, UNSEEN = "(outside modules)", "(not seen)"
 
@@ -103,9 +104,3 @@ def size(amount: int) -> str:
 def share(amount: int, total: int) -> str:
     """A part in percent."""
     return f"{100 * amount / total:.1f}%" if total else ""
-
-
-def listed(words: Sequence[str], most: int = 3) -> str:
-    """A few words, and how many more there are."""
-    more = f" and {len(words) - most:,} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more

@@ -4,7 +4,6 @@ Must not know how it was counted."""
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -12,11 +11,12 @@ from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.memory import Hidden, Memory, Peak
 from gradscope.model.report import Report
-from gradscope.render.answers.holdings import HoldingGroup, Holdings, listed, share, size
+from gradscope.render.answers.holdings import HoldingGroup, Holdings, share, size
 from gradscope.render.options import Options
-from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE, shorten
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import shorten
+from gradscope.render.words.writer import Writer
+from gradscope.words import count, listed
 
 TABLES = ("line", "module", "op", "dtype")
 ROWS = 8
@@ -39,26 +39,24 @@ def render(report: Report, options: Options) -> str:
     """
     if report.memory is None:
         raise ReportError("the report holds no memory", "make one: gradscope memory TARGET")
-    return "\n".join(_Text(report, report.memory, options).lines()) + "\n"
+    return "\n".join(_MemoryWriter(report, report.memory, options).lines()) + "\n"
 
 
-class _Text:
+class _MemoryWriter(Writer):
     def __init__(self, report: Report, memory: Memory, options: Options) -> None:
+        super().__init__(options)
         self.report = report
         self.memory = memory
-        self.options = options
         self.holdings = Holdings(report.graph, memory)
-        self.glyphs = UNICODE if options.unicode else ASCII
-        self.paint = painter() if options.color else plain
 
     def lines(self) -> Iterator[str]:
         """Totals, remarks, tables."""
         total = f"{size(self.memory.total('activation'))} of activations kept for backward"
         room = self.options.width - len(total) - 3
         target = shorten(visible(self.report.meta.target), room, "…", keep_end=True)
-        yield self._line(" · ".join(word for word in (target, total) if word), "bold")
+        yield self.line(" · ".join(word for word in (target, total) if word), "bold")
         for line in (self._others(), *self._peaks(), *self._remarks()):
-            yield from self._wrapped(line)
+            yield from self.wrapped(line)
         chosen = (self.options.by,) if self.options.by else TABLES
         most = self.options.top or (MORE_ROWS if self.options.by else ROWS)
         for name in chosen if self.holdings.activations() else ():
@@ -69,7 +67,7 @@ class _Text:
 
     def _others(self) -> str:
         memory = self.memory
-        tensors = numbers.count(len(self.holdings.activations()), "storage")
+        tensors = count(len(self.holdings.activations()), "storage")
         words = [tensors]
         for holding, name in (
             ("parameter", "parameters"),
@@ -98,7 +96,7 @@ class _Text:
             yield f"not in that total: {size(packed)} that saved-tensor hooks of the program packed"
         yield from _hidden(self.memory.hidden)
         if self.memory.freed:
-            nodes = numbers.count(len(self.memory.freed), "node")
+            nodes = count(len(self.memory.freed), "node")
             yield f"not counted: {nodes} whose saved tensors an earlier backward call has freed"
         yield from map(visible, self.report.notes)
 
@@ -126,17 +124,6 @@ class _Text:
                 "all of which stays; a clone() of that part would not keep the rest"
             )
 
-    def _wrapped(self, text: str) -> list[str]:
-        return textwrap.wrap(
-            self.glyphs.text(text),
-            self.options.width,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-
-    def _line(self, text: str, style: str) -> str:
-        return self.paint(self.glyphs.text(text), style)
-
     # ------------------------------------------------------------------ tables
 
     def _table(self, name: str, most: int) -> Iterator[str]:
@@ -150,14 +137,13 @@ class _Text:
             Column("line", narrowest=8, comfort=8),
             Column(_TITLES[name], narrowest=12, comfort=20),
         ]
-        table = Table(columns, self.options.width, self.glyphs, self.options.color)
-        shown = groups if len(groups) <= most else groups[:most]
-        yield from table.lines([_row(group, total, name) for group in shown])
+        shown = groups[:most]
+        yield from self.table(columns, (_row(group, total, name) for group in shown))
         rest = groups[len(shown) :]
         if rest:
             amount = sum(group.bytes for group in rest)
             words = f"… {len(rest):,} more with {size(amount)}: --by {name} --top {len(groups)}"
-            yield self._line(words, "dim")
+            yield self.line(words, "dim")
 
 
 def _row(group: HoldingGroup, total: int, name: str) -> list[Cell]:
@@ -181,8 +167,8 @@ def _peak(peak: Peak) -> str:
 
 def _hidden(hidden: Iterable[Hidden]) -> Iterator[str]:
     """What could not be counted, one sentence a reason."""
-    for (before, what, after), count in Counter(map(_sentence, hidden)).items():
-        yield f"{before}{numbers.count(count, what)}{after}"
+    for (before, what, after), times in Counter(map(_sentence, hidden)).items():
+        yield f"{before}{count(times, what)}{after}"
 
 
 def _sentence(one: Hidden) -> tuple[str, str, str]:

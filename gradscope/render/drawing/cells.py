@@ -137,18 +137,18 @@ class Cells:
         return (words, *parts)
 
     def _flow(self, row: Row) -> GradientInfo | None:
-        reading = self.scene.reading
-        if reading is None:
+        gradients = self.scene.gradients
+        if gradients is None:
             return None
         if row.link == ROOT:
-            return reading.seed(row.root)
+            return gradients.seed(row.root)
         item = self.scene.view.items[row.item]
         link = self.scene.view.links[row.link]
         # Several edges of one link may meet, in a group or a node: what enters it is their sum.
         meets = item.folded or len(link.edges) > 1
         if meets and len(self.scene.incoming[item.id]) == 1:
-            return reading.entering(item)
-        return reading.link(link)
+            return gradients.entering(item)
+        return gradients.link(link)
 
     def _tensor(self, row: Row) -> TensorInfo | None:
         if row.link == ROOT:

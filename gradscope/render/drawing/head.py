@@ -5,27 +5,25 @@ Must not know what is drawn below."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gradscope.escaping import visible
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import exceptions, extremes
-from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, INKS
-from gradscope.render.words.text import Glyphs, cells, shorten
+from gradscope.render.words.writer import Writer
+from gradscope.words import count
 
 MOST_FINDINGS = 5
 
 
-class Head:
+class Head(Writer):
     """The head of one scene."""
 
-    def __init__(self, scene: Scene, glyphs: Glyphs, paint: Callable[[str, str], str]) -> None:
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene.options)
         self.scene = scene
-        self.glyphs = glyphs
-        self.paint = paint
 
     def lines(self) -> Iterator[str]:
         """All of it."""
@@ -33,43 +31,35 @@ class Head:
         yield self.title(scene.direction())
         # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
         if scene.alarm():
-            yield from self._wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
+            yield from self.wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
         for severity, line in list(scene.findings())[:MOST_FINDINGS]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])
         more = len(scene.report.findings) - MOST_FINDINGS
         if more > 0:
             yield glyphs.text(f"… {more:,} more findings: gradscope doctor FILE.json")
         if scene.passes():
-            yield from self._wrapped(scene.passes(), "dim")
+            yield from self.wrapped(scene.passes(), "dim")
         for note in scene.report.notes:
-            yield from self._wrapped(visible(note))
+            yield from self.wrapped(visible(note))
         kind, blocks = scene.blocks()
         if blocks:
             words = " · ".join(filter(None, (exceptions(blocks), extremes(blocks))))
-            yield from self._wrapped(f"{len(blocks)} {kind}: ‖g‖ {words}")
+            yield from self.wrapped(f"{len(blocks)} {kind}: ‖g‖ {words}")
         if scene.folded():
-            yield from self._wrapped(scene.folded(), "dim")
+            yield from self.wrapped(scene.folded(), "dim")
 
     def title(self, last: str) -> str:
         """The program, the size of its graph, and a last word."""
         leaves = len(self.scene.graph.leaves)
-        counted = "1 leaf" if leaves == 1 else numbers.count(leaves, "leave")
-        words = [visible(self.scene.report.meta.target), self.scene.size(), counted, last]
+        words = [
+            visible(self.scene.report.meta.target),
+            self.scene.size(),
+            count(leaves, "leaf"),
+            last,
+        ]
         return self.fitted(" · ".join(word for word in words if word), "bold")
 
     def more(self, nodes: int) -> str:
         """How much is missing at the end, and how to see it."""
         ways = "--depth N, --all" if self.scene.graph.calls else "--all"
-        return self.glyphs.text(f"… {numbers.count(nodes, 'more node')}: {ways}")
-
-    def fitted(self, text: str, style: str) -> str:
-        """One line, cut where the terminal ends."""
-        text = self.glyphs.text(text)
-        return self.paint(shorten(text, self.scene.options.width, self.glyphs.ellipsis), style)
-
-    def _wrapped(self, text: str, style: str = "") -> list[str]:
-        text = self.glyphs.text(text)
-        # Wide characters take two cells, which textwrap does not know.
-        wide = cells(text) - len(text)
-        lines = textwrap.wrap(text, max(self.scene.options.width - wide, 1))
-        return [self.paint(line, style) for line in lines]
+        return self.glyphs.text(f"… {count(nodes, 'more node')}: {ways}")

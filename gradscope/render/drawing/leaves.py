@@ -13,7 +13,8 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify import meant
-from gradscope.simplify.reading import ViewGradients
+from gradscope.simplify.gradients import ViewGradients
+from gradscope.words import count
 
 MOST_TERMS = 4
 """Longer sums are shown by their result alone."""
@@ -34,13 +35,13 @@ class LeafTable:
     """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
     def __init__(
-        self, scene: Scene, reading: ViewGradients, glyphs: Glyphs, order: list[int]
+        self, scene: Scene, gradients: ViewGradients, glyphs: Glyphs, order: list[int]
     ) -> None:
         """``order``: all items as they are met; leaves inside a closed one follow each other.
         Those that are not what the options focus on are left out."""
         self.scene = scene
         self.options = scene.options
-        self.reading = reading
+        self.gradients = gradients
         self.glyphs = glyphs
         graph = scene.graph
         positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
@@ -63,13 +64,13 @@ class LeafTable:
         lines = list(table.lines([self._cells(position) for position in shown]))
         left = len(self.positions) - len(shown)
         if left:
-            more = f"… {left:,} more leaves: --all" if left > 1 else "… 1 more leaf: --all"
+            more = f"… {count(left, 'more leaf')}: --all"
             lines.append(self.glyphs.text(more))
         return lines
 
     def _cells(self, position: int) -> list[Cell]:
         leaf = self.scene.graph.leaves[position]
-        total = self.reading.leaf(position)
+        total = self.gradients.leaf(position)
         name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
         ink = BAD_INK if total.state == "non-finite" else ""
         grad = self._accumulated(position, leaf)
@@ -87,7 +88,7 @@ class LeafTable:
     def _sum(self, leaf: Leaf, total: GradientInfo) -> str:
         """``contribution + contribution = sum``, or how many contributions there were."""
         result = self._text(total, leaf)
-        parts = self.reading.contributions(leaf.node)
+        parts = self.gradients.contributions(leaf.node)
         terms = [self._text(part, leaf) for part in parts if part.norm is not None]
         # A single contribution is the sum; saying it twice helps nobody.
         if len(terms) < 2:
@@ -103,7 +104,7 @@ class LeafTable:
 
     def _accumulated(self, position: int, leaf: Leaf) -> str:
         """``3 + 3 = 6``: what was there before, what came, what it is now."""
-        backward = self.reading.backward
+        backward = self.gradients.backward
         entry = backward.accumulations[position]
         if entry.after is None or entry.before is None:
             return ""

@@ -10,9 +10,9 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
-from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP
 from gradscope.simplify import Item
+from gradscope.words import count
 
 LEAD = 12
 """Cells that branches before a row may take."""
@@ -53,18 +53,18 @@ def _strips(scene: Scene, item: Item) -> list[Note]:
 def _sums(scene: Scene, item: Item) -> list[Note]:
     """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
     it."""
-    reading = scene.reading
-    if reading is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+    gradients = scene.gradients
+    if gradients is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
         return []
-    arrivals = reading.arrivals(item)
+    arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        return [Note("", None, reading.entering(item), _arriving(sum(arrivals.values()), False))]
+        return [Note("", None, gradients.entering(item), _arriving(sum(arrivals.values()), False))]
     return [
         Note(
             f"[{output}]" if output else "",
             scene.tensor(node, output),
-            reading.backward.at(node, output),
+            gradients.backward.at(node, output),
             _arriving(amount, (node, output) in given),
         )
         for (node, output), amount in arrivals.items()
@@ -75,7 +75,7 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
 def _arriving(amount: int, given: bool) -> str:
     """How many gradients were added; the one given for a root came along no edge."""
     if given:
-        return f"sum of {numbers.count(amount - 1, 'edge')} and the given"
+        return f"sum of {count(amount - 1, 'edge')} and the given"
     return f"sum of {amount:,} edges"
 
 

@@ -1,11 +1,15 @@
-"""A comparison as marks on the picture of both graphs: who is alone, and how far gradients part."""
+"""Answers as marks on a picture: of a comparison who is alone, and how far gradients part; of a
+check what is wrong."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from gradscope.analyses.diff import Comparison, EdgeDifference, Union
 from gradscope.analyses.diff.comparison import Distance
+from gradscope.model.checks import Checks
+from gradscope.model.report import Graph
 from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 
@@ -64,3 +68,25 @@ def percent(relative: float) -> str:
     if relative >= 0.001:
         return f"{100 * relative:.3g}%"
     return numbers.number(relative)
+
+
+MARKS = {"wrong": Mark("#c2185b", weight=3), "kink": Mark("#b45309", weight=2)}
+"""Pink and orange borders; the rest is right, or says why not in the text."""
+
+
+def verdicts(checks: Checks, graph: Graph) -> Overlay:
+    """The marks for every node whose derivative is wrong or does not exist."""
+    caption = "pink: the derivative is wrong; orange: not differentiable here"
+    return Overlay(caption, dict(_marked(checks, graph)), {})
+
+
+def _marked(checks: Checks, graph: Graph) -> Iterator[tuple[int, Mark]]:
+    found = [(check.nodes, check.verdict) for check in checks.calls]
+    found += [
+        (tuple(graph.leaves[leaf].node for leaf in check.leaves), check.verdict)
+        for check in checks.leaves
+        if len(check.leaves) == 1
+    ]
+    for nodes, verdict in found:
+        if verdict in MARKS:
+            yield from ((node, MARKS[verdict]) for node in nodes)

@@ -12,17 +12,17 @@ import gzip
 import json
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from gradscope.model.plain import Number, TensorInfo
-from gradscope.model.report import BackwardPass, GradientInfo, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
 from gradscope.notation import derivatives as notation
-from gradscope.render.drawing.excerpts import excerpts
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify import Hierarchy, hierarchy_of
-from gradscope.simplify.grouping import short_op
+from gradscope.words import first_line
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")
 KINDS = ("op", "leaf", "custom", "opaque")
@@ -122,7 +122,7 @@ def _nodes(
     nodes = report.graph.nodes
     return {
         "op": strings.column(node.op for node in nodes),
-        "short": strings.column(short_op(node) for node in nodes),
+        "short": strings.column(node.short_op for node in nodes),
         "kind": [KINDS.index(node.kind) for node in nodes],
         "origin": [-1 if node.origin is None else node.origin for node in nodes],
         "variable": strings.column(node.variable for node in nodes),
@@ -192,7 +192,7 @@ def _origins(report: Report, strings: Strings) -> dict[str, Any]:
 
 def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:
     """What every operation of the graph that has a notation does to the gradient."""
-    names = sorted({short_op(node) for node in report.graph.nodes if node.kind == "op"})
+    names = sorted({node.short_op for node in report.graph.nodes if node.kind == "op"})
     return {name: rows for name in names if (rows := notation.general(name))}
 
 
@@ -236,3 +236,51 @@ N = TypeVar("N", Number, Number | None)
 def _short(number: N) -> N:
     """Six significant digits, which are more than is ever shown."""
     return float(f"{number:.6g}") if isinstance(number, float) else number
+
+
+CONTEXT = 2
+"""Lines shown before and after the one that made a node."""
+
+LARGEST_SOURCE = 2_000_000
+"""Bytes; a file of more is no source that a person reads."""
+
+
+def excerpts(origins: Iterable[Origin]) -> dict[str, dict[int, str]]:
+    """For every file that can still be read the lines around those that made nodes, by number.
+
+    A report names files, and may come from somebody else, who must not be able to have any file of
+    the reader put into a page: only Python files are read, and of them only lines that still say
+    what the report says they do.  A file that was changed since is not shown beside the wrong
+    numbers either.
+    """
+    by_file: dict[str, list[Origin]] = {}
+    for origin in origins:
+        by_file.setdefault(origin.file, []).append(origin)
+    found = {}
+    for file, made in by_file.items():
+        lines = _lines(file)
+        numbers = {number for origin in made for number in _around(origin, lines)}
+        if numbers:
+            found[file] = {number: lines[number - 1] for number in sorted(numbers)}
+    return found
+
+
+def _around(origin: Origin, lines: list[str]) -> range:
+    """The lines around an origin, none where its expression does not stand there."""
+    begins = first_line(origin.expression)
+    if not (begins and 0 < origin.line <= len(lines) and begins in lines[origin.line - 1]):
+        return range(0)
+    return range(max(origin.line - CONTEXT, 1), min(origin.line + CONTEXT, len(lines)) + 1)
+
+
+def _lines(file: str) -> list[str]:
+    # Asking for a file on another machine would tell that machine who asks.
+    if not file.endswith(".py") or file.startswith(("//", "\\\\")):
+        return []
+    path = Path(file)
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST_SOURCE:
+            return []
+        return path.read_text("utf-8", "replace").split("\n")
+    except (OSError, ValueError):
+        return []

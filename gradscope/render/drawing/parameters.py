@@ -54,7 +54,7 @@ def parameters(scene: Scene) -> list[Parameter]:
 
 
 def _parameter(scene: Scene, position: int, leaf: Leaf) -> Parameter:
-    info = scene.reading.leaf(position) if scene.reading else None
+    info = scene.gradients.leaf(position) if scene.gradients else None
     name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
     norm = info.norm if info else None
     return Parameter(

@@ -15,8 +15,7 @@ from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
-from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE
+from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify import Folding, Item, meant
 
 NODE = Column("", right=True)
@@ -34,24 +33,23 @@ def render(report: Report, options: Options) -> str:
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
     scene = Scene(report, replace(options, folding=Folding(all=True)))
-    glyphs = UNICODE if options.unicode else ASCII
     found = _ranked(scene, meant(report.graph, options.folding), options.top or 0)
-    head = Head(scene, glyphs, painter() if options.color else plain)
+    head = Head(scene)
     size = "largest" if (options.top or 0) > 0 else "smallest"
     yield head.title(f"the {len(found):,} {size} gradients")
-    cells = Cells(scene, glyphs)
+    cells = Cells(scene, head.glyphs)
     columns = cells.columns()
-    table = Table([NODE, *columns[:2], MODULE, *columns[2:]], options.width, glyphs, options.color)
-    yield from table.lines([_row(scene, cells, item, info) for item, info in found])
+    shown = (_row(scene, cells, item, info) for item, info in found)
+    yield from head.table([NODE, *columns[:2], MODULE, *columns[2:]], shown)
 
 
 def _ranked(scene: Scene, wanted: set[int], top: int) -> list[tuple[Item, GradientInfo]]:
     """What is not finite first, then by size; what no gradient reached is in no list."""
-    if scene.reading is None:
+    if scene.gradients is None:
         raise GradscopeError(
             "no gradients to compare: --top needs them", "look with gradients: gradscope backward"
         )
-    infos = ((item, scene.reading.entering(item)) for item in scene.view.items)
+    infos = ((item, scene.gradients.entering(item)) for item in scene.view.items)
     found = [(i, info) for i, info in infos if i.members[0] in wanted and info.norm is not None]
     sign = 1 if top < 0 else -1
     found.sort(key=lambda pair: (_is_finite(pair[1]), sign * _size(pair[1]), pair[0].id))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from gradscope.errors import ReportError
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
@@ -21,8 +21,9 @@ from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
 from gradscope.render.words.places import short_files, source_url
 from gradscope.simplify import Item, Link, View, simplify
+from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
-from gradscope.simplify.reading import ViewGradients
+from gradscope.words import count, one_line
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -38,12 +39,12 @@ class Scene:
         self.view: View = simplify(report.graph, options.folding)
         self.incoming = self.view.incoming()
         self.backward = _chosen_pass(report, options)
-        self.reading: ViewGradients | None = None
-        gradients: Iterable[GradientInfo] = ()
+        self.gradients: ViewGradients | None = None
+        on_edges: Iterable[GradientInfo] = ()
         if self.backward is not None:
-            self.reading = ViewGradients(self.graph, self.backward, self.view)
-            gradients = (self.backward.gradients[entry] for entry in set(self.backward.edges))
-        self.scale = Scale(gradients)
+            self.gradients = ViewGradients(self.graph, self.backward, self.view)
+            on_edges = (self.backward.gradients[entry] for entry in set(self.backward.edges))
+        self.scale = Scale(on_edges)
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -92,13 +93,13 @@ class Scene:
 
     def arriving(self, item: Item) -> int:
         """How many gradients meet in an item that is one node; 0 where none flowed."""
-        if self.reading is None or item.folded:
+        if self.gradients is None or item.folded:
             return 0
-        return sum(self.reading.arrivals(item).values())
+        return sum(self.gradients.arrivals(item).values())
 
     def operations(self, item: Item) -> str:
         """``57 ops``: how many operations are in an item."""
-        return numbers.count(len(self._operations(item)), "op")
+        return count(len(self._operations(item)), "op")
 
     def operations_of_rounds(self, item: Item) -> str:
         """``2,000 ops`` of a repeat whose count of rounds does not say it already, else ""."""
@@ -116,9 +117,9 @@ class Scene:
 
     def rounds(self, item: Item) -> list[Round]:
         """The rounds of a repeat with the gradient that enters each, in the order of backward."""
-        if self.reading is None or not item.rounds:
+        if self.gradients is None or not item.rounds:
             return []
-        infos = self.reading.rounds(item)
+        infos = self.gradients.rounds(item)
         return [Round(name, info) for name, info in zip(item.round_names, infos, strict=True)]
 
     def blocks(self) -> tuple[str, list[Round]]:
@@ -130,14 +131,14 @@ class Scene:
                 alike.setdefault(item.type, []).append(item)
         for kind, items in alike.items():
             most = 2 * sum(len(item.members) for item in items) > len(self.graph.nodes)
-            if self.reading is not None and most and len(items) >= FEWEST_BLOCKS:
-                rounds = [Round(item.title, self.reading.entering(item)) for item in items]
+            if self.gradients is not None and most and len(items) >= FEWEST_BLOCKS:
+                rounds = [Round(item.title, self.gradients.entering(item)) for item in items]
                 return visible(kind), rounds
         return "", []
 
     def parameters(self, item: Item) -> str:
         """The gradient of the leaves inside an item in a few words, or ""."""
-        inside = self.reading.parameters(item) if self.reading and item.folded else None
+        inside = self.gradients.parameters(item) if self.gradients and item.folded else None
         if inside is None or inside.norm is None:
             return ""
         return f"params {numbers.number(inside.norm)}"
@@ -236,19 +237,19 @@ class Scene:
         modules, functions = kinds.count("module"), kinds.count("function")
         repeats = kinds.count("repeat")
         counted = ((modules, "module call"), (functions, "function"))
-        parts = [f"{numbers.count(many, what)} closed" for many, what in counted if many]
+        parts = [f"{count(many, what)} closed" for many, what in counted if many]
         ways = ["--depth N"] if parts else []
         if repeats:
-            parts.append(f"{numbers.count(repeats, 'repeat')} folded")
+            parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
             ways.append("--all")
         if self.view.left_out:
-            parts.append(f"{numbers.count(len(self.view.left_out), 'node')} off the path left out")
+            parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
         return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
 
     def size(self) -> str:
         """``9 nodes``."""
-        return numbers.count(len(self.graph.nodes), "node")
+        return count(len(self.graph.nodes), "node")
 
     def direction(self) -> str:
         """Which way to read the drawing."""

@@ -143,13 +143,13 @@ class _Drawing:
         lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
         if len(notes) > MOST_NOTES:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
-        if scene.reading is not None:
+        if scene.gradients is not None:
             lines.append(self.labels.legend())
         return box(lines).replace("<TD ", '<TD ALIGN="LEFT" ')
 
     def _draw_item(self, name: str, item: Item) -> None:
         scene = self.scene
-        info = scene.reading.entering(item) if scene.reading else None
+        info = scene.gradients.entering(item) if scene.gradients else None
         uses = len(scene.incoming[item.id])
         if item.kind == "leaf":
             label = self.labels.leaf(item, info, uses)
@@ -222,12 +222,12 @@ class _Drawing:
     def _draw_seed(self, root: int) -> None:
         """The gradient that was given, as a dashed arrow from outside."""
         scene = self.scene
-        if scene.reading is None:
+        if scene.gradients is None:
             return
         record = scene.graph.roots[root]
         node = scene.graph.nodes[record.node]
         name = short(record.label or node.variable or "output")
-        info = scene.reading.seed(root)
+        info = scene.gradients.seed(root)
         value = self.labels.gradient(info, scene.tensor(record.node, record.output))
         seed = f"seed{root}"
         words = f"upstream ∂L/∂{name} = {value}"
@@ -259,9 +259,9 @@ class _Drawing:
         if mark is not None:
             words = mark.words + bundled
             return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
-        if scene.reading is None:
+        if scene.gradients is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
-        info = scene.reading.link(link)
+        info = scene.gradients.link(link)
         words = self.labels.gradient(info, tensor) + bundled
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}

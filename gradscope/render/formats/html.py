@@ -15,7 +15,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.options import Options
-from gradscope.render.words.policy import policy
+from gradscope.render.words.page import policy
 
 _PAGE = """<!doctype html>
 <html lang="en">

@@ -16,8 +16,7 @@ from gradscope.render.drawing.lanes import LaneRow, Lanes
 from gradscope.render.drawing.notes import notes_of
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
-from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE
+from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify import Item
 
 FEWEST_LINES = 12
@@ -38,9 +37,8 @@ class _Page:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.options = scene.options
-        self.glyphs = UNICODE if self.options.unicode else ASCII
-        paint = painter() if self.options.color else plain
-        self.head = Head(scene, self.glyphs, paint)
+        self.head = Head(scene)
+        self.glyphs = self.head.glyphs
         self.cells = Cells(scene, self.glyphs)
         self.columns = [Column(""), *self.cells.columns()]
         # A quarter of the width; what is beyond is an ellipsis.
@@ -59,8 +57,7 @@ class _Page:
                 break
             rows += new
             left.discard(-1 if row.item is None else row.item)
-        table = Table(self.columns, self.options.width, self.glyphs, self.options.color)
-        yield from table.lines(rows)
+        yield from self.head.table(self.columns, rows)
         if left:
             items = self.scene.view.items
             yield self.head.more(sum(len(items[item].members) for item in left))
@@ -70,8 +67,8 @@ class _Page:
             blank: Cell = (Part(""),)
             return [[(Part(row.before, "dim", "never"),), *[blank] * (len(self.columns) - 1)]]
         item = self.scene.view.items[row.item]
-        reading = self.scene.reading
-        info = reading.entering(item) if reading else None
+        gradients = self.scene.gradients
+        info = gradients.entering(item) if gradients else None
         sign, style = self.cells.sign(item)
         if item.id in self.scene.view.roots and not item.folded:
             sign = self.glyphs.root

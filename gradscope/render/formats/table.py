@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gradscope.model.plain import Number
 from gradscope.model.report import Report
@@ -13,8 +12,8 @@ from gradscope.render.drawing.parameters import Parameter, parameters
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE, Glyphs
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import Glyphs
 
 COLUMNS = (
     Column("leaf", narrowest=12, comfort=20),
@@ -34,13 +33,10 @@ def render(report: Report, options: Options) -> str:
 
 
 def _lines(scene: Scene) -> Iterator[str]:
-    options = scene.options
-    glyphs = UNICODE if options.unicode else ASCII
+    head = Head(scene)
     rows = parameters(scene)
-    yield Head(scene, glyphs, painter() if options.color else plain).title(_order(scene, len(rows)))
-    columns = [replace(column, title=glyphs.text(column.title)) for column in COLUMNS]
-    table = Table(columns, options.width, glyphs, options.color)
-    yield from table.lines([_cells(row, glyphs) for row in rows])
+    yield head.title(_order(scene, len(rows)))
+    yield from head.table(COLUMNS, (_cells(row, head.glyphs) for row in rows))
 
 
 def _order(scene: Scene, shown: int) -> str:

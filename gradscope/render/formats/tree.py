@@ -19,8 +19,6 @@ from gradscope.render.drawing.notes import notes_of
 from gradscope.render.drawing.rows import Row, Walk
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
-from gradscope.render.words.table import Table, painter, plain
-from gradscope.render.words.text import ASCII, UNICODE
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
@@ -44,12 +42,11 @@ class _Tree:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.options = scene.options
-        self.glyphs = UNICODE if self.options.unicode else ASCII
-        self.paint = painter() if self.options.color else plain
+        self.head = Head(scene)
+        self.glyphs = self.head.glyphs
         self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
         self.walk = Walk(scene.view, self.glyphs, self.notes)
         self.cells = Cells(scene, self.glyphs)
-        self.head = Head(scene, self.glyphs, self.paint)
 
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""
@@ -83,8 +80,7 @@ class _Tree:
         missing = sum(len(item.members) for item in scene.view.items if item.id not in shown)
         if missing:
             rows = rows[:-1]
-        table = Table(self.cells.columns(), self.options.width, self.glyphs, self.options.color)
-        lines = iter(table.lines([self.cells.of(row) for row in rows]))
+        lines = iter(self.head.table(self.cells.columns(), map(self.cells.of, rows)))
         yield next(lines)
         for position, line in enumerate(lines):
             if position in starts and len(starts) > 1:
@@ -99,5 +95,5 @@ class _Tree:
         return self.head.fitted(f"{text} · {label}" if label else text, "bold")
 
     def _leaf_table(self) -> LeafTable | None:
-        reading = self.scene.reading
-        return LeafTable(self.scene, reading, self.glyphs, self.walk.order) if reading else None
+        gradients = self.scene.gradients
+        return LeafTable(self.scene, gradients, self.glyphs, self.walk.order) if gradients else None

@@ -5,12 +5,12 @@ how findings are found."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
-from gradscope.escaping import one_line, visible
+from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
-from gradscope.render.words.text import cells
+from gradscope.render.words.text import wrapped
+from gradscope.words import count, one_line
 
 BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
 """One sign for each severity, worst first."""
@@ -55,15 +55,11 @@ def body(finding: Finding, width: int) -> Iterable[str]:
 def counted(findings: Sequence[Finding]) -> str:
     """``1 error, 2 warnings``."""
     parts = []
-    for severity, many in (
-        ("error", "errors"),
-        ("warning", "warnings"),
-        ("information", "remarks"),
-    ):
+    for severity in BADGES:
         amount = sum(finding.severity == severity for finding in findings)
-        one = "remark" if severity == "information" else severity
-        parts.append(f"{amount:,} {one if amount == 1 else many}" * (amount > 0))
-    return ", ".join(part for part in parts if part) or "no findings"
+        noun = "remark" if severity == "information" else severity
+        parts += [count(amount, noun)] if amount else []
+    return ", ".join(parts) or "no findings"
 
 
 def worst(severities: Iterable[Severity]) -> Severity | None:
@@ -83,16 +79,8 @@ def badges(findings: Sequence[Finding]) -> dict[int, Severity]:
 
 def paragraph(lead: str, text: str, width: int) -> list[str]:
     """A text that begins with ``lead`` and whose further lines stand below its first word."""
-    text = visible(one_line(text))
-    # Wide characters take two cells, which textwrap does not know.
-    wide = cells(text) - len(text)
-    return textwrap.wrap(
-        text,
-        max(width - wide, len(lead) + 20),
-        initial_indent=lead,
-        subsequent_indent=" " * len(lead),
-        break_on_hyphens=False,
-    )
+    lines = wrapped(visible(one_line(text)), width - len(lead))
+    return [(" " * len(lead) if number else lead) + line for number, line in enumerate(lines)]
 
 
 def _cut(text: str) -> str:

@@ -62,11 +62,6 @@ def elements(sizes: Sequence[int]) -> int:
     return 0 if RAGGED in sizes else math.prod(sizes)
 
 
-def count(amount: int, noun: str) -> str:
-    """``1 node``, ``1,072 nodes``."""
-    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
-
-
 def element_count(values: Sequence[Number], dtype: str) -> int:
     """How many elements these values are of."""
     return len(values) // 2 if dtype.startswith("complex") else len(values)

@@ -1,7 +1,13 @@
-"""Text for a terminal as a page for a browser, complete in one file."""
+"""Text for a terminal as a page for a browser, complete in one file, and what any page may do:
+nothing but show itself.
+
+If a text should ever get past the escaping, the browser still runs, loads and sends nothing of it.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import io
 
@@ -9,7 +15,6 @@ from rich.console import Console
 from rich.text import Text
 
 from gradscope.escaping import visible
-from gradscope.render.words.policy import policy
 
 _FORMAT = """<!DOCTYPE html>
 <html lang="en">
@@ -29,6 +34,21 @@ pre {{ font-family: ui-monospace, Menlo, Consolas, monospace; line-height: 1.35;
 </body>
 </html>
 """
+
+
+_NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
+
+
+def policy(script: str = "") -> str:
+    """The Content-Security-Policy of a page, for a ``<meta>`` element.
+
+    Args:
+        script: the text of the one script that may run, known to the browser by its hash.
+    """
+    if not script:
+        return _NOTHING
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{_NOTHING}; script-src 'sha256-{digest}'"
 
 
 def page(title: str, text: str) -> str:

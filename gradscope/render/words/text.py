@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
 from gradscope.escaping import visible
 
@@ -45,6 +46,55 @@ def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str
         excess = max((cells(text) - room) // 2, 1)
         text = text[excess:] if keep_end else text[:-excess]
     return ellipsis + text if keep_end else text + ellipsis
+
+
+NARROWEST = 20
+"""Cells that a paragraph has, however far it is indented."""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text in lines of at most this many cells, broken between words, never inside brackets of
+    numbers unless there is no other place; a word that is longer is cut."""
+    width = max(width, NARROWEST)
+    lines: list[str] = []
+    current = ""
+    for word in _pieces(text, width):
+        joined = f"{current} {word}" if current else word
+        if current and cells(joined) > width:
+            lines.append(current.rstrip())
+            current = word
+        else:
+            current = joined
+        if cells(current) > width:
+            *full, current = chop_cells(current, width)
+            lines += full
+    return [*lines, current.rstrip()] if current else lines
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Words, a list of numbers counting as one where it fits a line; = stays with what follows."""
+    lead = ""
+    for piece in _bracketed_together(text):
+        if piece == "=":
+            lead = "= "
+            continue
+        yield from [lead + piece] if cells(lead + piece) <= width else (lead + piece).split(" ")
+        lead = ""
+    if lead:
+        yield lead.strip()
+
+
+def _bracketed_together(text: str) -> Iterator[str]:
+    depth = 0
+    piece: list[str] = []
+    for word in text.split(" "):
+        piece.append(word)
+        depth = max(depth + word.count("[") - word.count("]"), 0)
+        if not depth:
+            yield " ".join(piece)
+            piece = []
+    if piece:
+        yield from " ".join(piece).split(" ")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""Small pieces of sentences, the same wherever gradscope says something.
+
+Knows nothing of where a text comes from or goes to: what is foreign in it is made visible by
+:mod:`gradscope.escaping`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+_ENDING = re.compile(r"Backward(?:Autograd\w*)?\d*$")
+_PLURALS = {"leaf": "leaves"}
+"""Of the nouns that do not only take an s."""
+
+MOST_COMPARED = 20_000
+"""Names among which the nearest are looked for."""
+
+LONGEST_NAME = 200
+"""Characters of a name that are compared; a file may hold one of millions."""
+
+
+def short_op(op: str) -> str:
+    """``Mul`` of torch's ``MulBackward0`` or ``MulBackwardAutogradNestedTensor0``; what is nothing
+    but an ending stays.
+
+    A user's class keeps its name; :attr:`gradscope.model.report.Node.short_op` knows which it is.
+    """
+    name = op.rpartition("::")[2]
+    return _ENDING.sub("", name) or name or op
+
+
+def count(amount: int, noun: str) -> str:
+    """``1 node``, ``1,072 nodes``, ``2 leaves``; of several words the last is put in the plural."""
+    if amount != 1:
+        first, space, last = noun.rpartition(" ")
+        noun = first + space + _PLURALS.get(last, f"{last}s")
+    return f"{amount:,} {noun}"
+
+
+def listed(names: Iterable[str], most: int = 4) -> str:
+    """``a, b and 5 more``: every name once, and so many of them."""
+    every = list(dict.fromkeys(name or "(no name)" for name in names))
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def joined(names: Iterable[str]) -> str:
+    """``a, b and c``."""
+    *before, last = [*names] or [""]
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """The names there are, those most like a name that does not exist first.
+
+    None is left out for being unlike: where nothing is near, any are still the best help.
+    """
+    # What is compared with many stands second: its statistics are then made once.
+    matcher = SequenceMatcher(b=name[:LONGEST_NAME])
+
+    def likeness(known: str) -> float:
+        matcher.set_seq1(known[:LONGEST_NAME])
+        return matcher.ratio()
+
+    every = list(dict.fromkeys(names))
+    compared = sorted(every[:MOST_COMPARED], key=likeness, reverse=True)
+    return compared + every[MOST_COMPARED:]
+
+
+def first_line(text: str) -> str:
+    """The first line that says something; messages of exceptions may have thousands."""
+    lines = text.strip().splitlines()
+    return lines[0].rstrip() if lines else ""
+
+
+def one_line(text: str) -> str:
+    """Text of several lines, such as an expression, as it would stand on one."""
+    # Without a regular expression: one that looks for blanks around a line break takes a time
+    # that grows with the square of the blanks.
+    lines = (line.strip() for line in text.strip().split("\n"))
+    return " ".join(line for line in lines if line)
