@@ -12,8 +12,9 @@ from rich.cells import cell_len
 
 from gradscope.errors import OutputError, ReportError
 from gradscope.escaping import visible
+from gradscope.formats import FORMATS
 from gradscope.model.report import Report
-from gradscope.render import FORMATS, Options, format_for, is_binary, render
+from gradscope.render import Options, format_for, render
 from gradscope.render.words import numbers
 from gradscope.simplify import Folding
 from tests.goldens import compare
@@ -166,7 +167,9 @@ def test_any_graph_can_be_drawn_whole(report: Report) -> None:
     assert drawn == len(report.graph.edges) + len(report.graph.roots)
 
 
-TEXT_FORMATS = [name for name in FORMATS if not is_binary(name) and name != "svg"]
+TEXT_FORMATS = [
+    name for name, entry in FORMATS.items() if not entry.is_binary and name not in ("json", "svg")
+]
 
 
 @pytest.mark.parametrize("unicode", [True, False])

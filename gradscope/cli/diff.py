@@ -8,7 +8,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,11 +16,14 @@ import gradscope
 from gradscope import render
 from gradscope.analyses.diff import Comparison, Tolerance, compare, union
 from gradscope.cli import last_target as memory
+from gradscope.cli.options import DiffOptions
 from gradscope.cli.output import Output
+from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
+from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.render.drawing.overlay import overlay
@@ -50,9 +53,6 @@ class Named(NamedTuple):
         return arguments
 
 
-OWN = {"text": "difference", "html": "difference_page", "json": "difference_json"}
-
-
 # Not -m gradscope, which would take click and the like from the user's folder, if they are there.
 _CHILD = f"""
 import sys
@@ -63,22 +63,21 @@ entry()
 
 
 def run_diff(
-    options: dict[str, Any], sides: tuple[str, str], program_arguments: tuple[str, ...]
+    options: DiffOptions, program_arguments: tuple[str, ...], shown: OutputOptions
 ) -> Result:
     """The whole of ``diff``.
 
     Raises:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
-    output = Output.take(options, OWN)
-    tolerance = Tolerance(options["rtol"], options["atol"])
-    own = ["--values"] * options["values"]
+    output = Output.of(shown, "diff")
+    own = ["--values"] * options.values
     a, b = (
-        _report(Named(name, words.strip()), own, program_arguments, options["max_size"])
-        for name, words in zip("AB", sides, strict=True)
+        _report(side, own, program_arguments, options.max_size)
+        for side in (Named("A", options.a.strip()), Named("B", options.b.strip()))
     )
-    comparison = compare(a, b, tolerance)
-    if output.format in OWN.values():
+    comparison = compare(a, b, Tolerance(options.rtol, options.atol))
+    if output.format not in FORMATS:
         output.write(comparison)
     else:
         both, drawing = _drawn(a, b, comparison, output)

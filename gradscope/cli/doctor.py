@@ -6,15 +6,16 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gradscope import render
+from gradscope.analyses.doctor.request import Examination
 from gradscope.cli import terminal
 from gradscope.cli.messages import say, tell_error
-from gradscope.cli.options import target_from
+from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
@@ -60,24 +61,24 @@ class Verdict:
     quiet: bool
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> Verdict:
-        """Take these options out of all options; find out early what could not be written.
+    def of(cls, options: DoctorOptions) -> Verdict:
+        """What the options come to; finds out early what could not be written.
 
         Raises:
             OutputError: the file or stdout could not be written, or a suffix names no format.
         """
-        path = options.pop("output")
+        path = options.output
         render.output.check_writable(STDOUT)
         if path is not None and path != STDOUT:
             render.format_for(path)
             render.output.check_writable(path)
         return cls(
-            options.pop("format_name"),
+            options.format_name,
             path,
             render.output.settled(path or STDOUT),
-            tuple(find(code).code for code in options.pop("ignore")),
-            options.pop("fail_on"),
-            options.pop("quiet"),
+            tuple(find(code).code for code in options.ignore),
+            options.fail_on,
+            options.quiet,
         )
 
     def deliver(self, report: Report) -> int:
@@ -110,29 +111,38 @@ class Verdict:
             say(text)
 
 
-def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
+def run_doctor(
+    target_options: TargetOptions, arguments: tuple[str, ...], options: DoctorOptions
+) -> Result:
     """The whole of ``doctor``.
 
     Raises:
         GradscopeError: before the program ran.
     """
-    verdict = Verdict.take(options)
-    options["steps"] = parse_steps(options["steps"])
-    max_size = options.pop("max_size")
-    target = target_from(options, arguments)
+    verdict = Verdict.of(options)
+    steps = parse_steps(options.steps)
+    target = target_options.program(arguments)
     if target is not None and _names_a_report(target):
-        return Result(verdict.deliver(_loaded(target.text, max_size, verdict)))
+        return Result(verdict.deliver(_loaded(target.text, target_options.max_size, verdict)))
     if target is None:
         target = remembered_target(arguments)
         verdict.remark(f"running {target.describe()} again")
-    return _examined(target, options, verdict)
+    examination = Examination(
+        steps=steps,
+        keep_going=options.keep_going,
+        check_all=options.check,
+        thorough=options.thorough,
+        serious=is_serious,
+        graver=is_graver,
+    )
+    return _examined(target, examination, verdict)
 
 
 def _names_a_report(target: Target) -> bool:
     return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
 
 
-def _loaded(path: str, max_size: int, verdict: Verdict) -> Report:
+def _loaded(path: str, max_size: int | None, verdict: Verdict) -> Report:
     report = storage.load(path, max_size)
     if report.observations is None:
         verdict.remark(
@@ -150,24 +160,14 @@ def _harmless_target(report: Report) -> str:
     return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
-def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:
-    from gradscope.analyses.doctor.request import Examination
+def _examined(target: Target, examination: Examination, verdict: Verdict) -> Result:
     from gradscope.cli import last_target as memory
     from gradscope.running.session import examine
 
     program = Program.prepare(target)
     memory.remember(target)
     with terminal.stdout_reserved(verdict.format != "text"), _progress(verdict.quiet) as tell:
-        examination = Examination(
-            steps=options["steps"],
-            keep_going=options["keep_going"],
-            check_all=options["check"],
-            thorough=options["thorough"],
-            serious=is_serious,
-            graver=is_graver,
-            on_step=tell,
-        )
-        outcome = examine(target, program, examination)
+        outcome = examine(target, program, replace(examination, on_step=tell))
         outcome.ending.show()
     return _conclude(outcome, verdict)
 
