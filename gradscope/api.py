@@ -61,7 +61,7 @@ class Report(plain.Report, frozen=True):
             TypeError: for any other keyword.
             GradscopeError: when ``path``, ``focus`` or ``call`` names nothing in the report.
         """
-        options.setdefault("width", shutil.get_terminal_size((100, 40)).columns)
+        options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
         drawing = _options(Report.show, ToPrint, options)
         render.output.write(render.output.STDOUT, str(render.render(self, "tree", drawing)))
 

@@ -244,6 +244,13 @@ def test_suffixes_name_formats() -> None:
     assert [format_for(name) for name in names] == ["svg", "json", "dot", "dot", "pdf", "tree"]
 
 
+@pytest.mark.parametrize("format", ["svgg", "findings", "__init__", "../formats/svg", ""])
+def test_an_unknown_format_is_answered_with_the_known_ones(format: str) -> None:
+    with pytest.raises(OutputError, match=f"no format {re.escape(format)}") as caught:
+        render(small(), format)
+    assert all(name in caught.value.hint for name in FORMATS)
+
+
 @pytest.mark.parametrize("name", ["a", "a.xyz", "svg", ".gz"])
 def test_an_unknown_suffix_is_answered_with_the_known_ones(name: str) -> None:
     with pytest.raises(OutputError) as caught:

@@ -87,17 +87,14 @@ def gradscope() -> None:
 @target_options
 @look_options
 @output_options
-@click.pass_obj
-def trace(
-    arguments: tuple[str, ...], /, target: TargetOptions, request: Request, output: OutputOptions
-) -> Result:
+def trace(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph that backward would walk.
 
     Runs the program up to its first backward call, or to its end if it makes none.
     """
     from gradscope.cli.running import run_command
 
-    return run_command(target, arguments, request, output)
+    return run_command(target, request, output)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -106,10 +103,7 @@ def trace(
 @look_options
 @flow_options
 @output_options
-@click.pass_obj
-def backward(
-    arguments: tuple[str, ...], /, target: TargetOptions, request: Request, output: OutputOptions
-) -> Result:
+def backward(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph with the gradient on every edge.
 
     Watches the program's own backward call.  With --gradient or --root, sends a gradient of
@@ -117,7 +111,7 @@ def backward(
     """
     from gradscope.cli.running import run_command
 
-    return run_command(target, arguments, replace(request, gradients=True), output)
+    return run_command(target, replace(request, gradients=True), output)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -128,14 +122,8 @@ def backward(
 @derivative_option
 @max_size_option
 @study_output_options
-@click.pass_obj
 def explain(
-    arguments: tuple[str, ...],
-    /,
-    target: TargetOptions,
-    asked: Explain,
-    request: Request,
-    output: OutputOptions,
+    target: TargetOptions, asked: Explain, request: Request, output: OutputOptions
 ) -> Result:
     """Follow the chain rule in numbers, from the root to a leaf.
 
@@ -150,15 +138,14 @@ def explain(
         raise TargetError("--leaf and --node given at once", "ask for one of them")
     asked = replace(asked, cache=str(cache_folder()))
     request = replace(request, gradients=True, study=asked)
-    return run_command(target, arguments, request, output, "explain")
+    return run_command(target, request, output, "explain")
 
 
 @gradscope.command(epilog=FINDING_STATUSES)
 @target_options
 @max_size_option
 @doctor_options
-@click.pass_obj
-def doctor(arguments: tuple[str, ...], /, target: TargetOptions, options: DoctorOptions) -> Result:
+def doctor(target: TargetOptions, options: DoctorOptions) -> Result:
     """Say what is wrong with the gradients, and on which line.
 
     Runs the program, watches its backward calls, and tells what it found: the line, the
@@ -166,7 +153,7 @@ def doctor(arguments: tuple[str, ...], /, target: TargetOptions, options: Doctor
     """
     from gradscope.cli.doctor import run_doctor
 
-    return run_doctor(target, arguments, options)
+    return run_doctor(target, options)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -174,10 +161,7 @@ def doctor(arguments: tuple[str, ...], /, target: TargetOptions, options: Doctor
 @memory_options
 @max_size_option
 @study_output_options
-@click.pass_obj
-def memory(
-    arguments: tuple[str, ...], /, target: TargetOptions, request: Request, output: OutputOptions
-) -> Result:
+def memory(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show what autograd keeps alive for backward, by line, module, op and dtype.
 
     Runs the program up to its first backward call and counts the memory of all saved tensors,
@@ -186,7 +170,7 @@ def memory(
     from gradscope.cli.running import run_command
 
     request = replace(request, study=MemoryStudy())
-    return run_command(target, arguments, request, output, "memory")
+    return run_command(target, request, output, "memory")
 
 
 CHECK_STATUSES = """
@@ -203,15 +187,7 @@ Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its o
 @start_options
 @max_size_option
 @study_output_options
-@click.pass_obj
-def check(
-    arguments: tuple[str, ...],
-    /,
-    target: TargetOptions,
-    asked: Check,
-    request: Request,
-    output: OutputOptions,
-) -> Result:
+def check(target: TargetOptions, asked: Check, request: Request, output: OutputOptions) -> Result:
     """Compare every derivative with finite differences.
 
     Runs the calls behind the graph again in float64, each alone, and compares what backward gives
@@ -223,7 +199,7 @@ def check(
 
     request = replace(request, gradients=True, study=asked)
     output = replace(output, all=asked.everything)
-    return run_command(target, arguments, request, output, "check", _is_wrong)
+    return run_command(target, request, output, "check", _is_wrong)
 
 
 def _is_wrong(report: Report) -> bool:
@@ -267,8 +243,7 @@ class _Sides(TypedCommand):
 @diff_options
 @max_size_option
 @study_output_options
-@click.pass_obj
-def diff(arguments: tuple[str, ...], /, options: DiffOptions, output: OutputOptions) -> Result:
+def diff(options: DiffOptions, output: OutputOptions) -> Result:
     """Compare two programs or saved reports: their graphs, leaves and gradients.
 
     \b
@@ -284,7 +259,7 @@ def diff(arguments: tuple[str, ...], /, options: DiffOptions, output: OutputOpti
     """
     from gradscope.cli.diff import run_diff
 
-    return run_diff(options, arguments, output)
+    return run_diff(options, output)
 
 
 @gradscope.command(epilog="Without CODE: all rules.")

@@ -62,20 +62,15 @@ entry()
 """
 
 
-def run_diff(
-    options: DiffOptions, program_arguments: tuple[str, ...], shown: OutputOptions
-) -> Result:
+def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     """The whole of ``diff``.
 
     Raises:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
     output = Output.of(shown, "diff")
-    own = ["--values"] * options.values
-    a, b = (
-        _report(side, own, program_arguments, options.max_size)
-        for side in (Named("A", options.a.strip()), Named("B", options.b.strip()))
-    )
+    a = _report(Named("A", options.a.strip()), options)
+    b = _report(Named("B", options.b.strip()), options)
     comparison = compare(a, b, Tolerance(options.rtol, options.atol))
     if output.format not in FORMATS:
         output.write(comparison)
@@ -103,24 +98,26 @@ def _drawn(
     return both.report, replace(output.drawing, overlay=overlay(comparison, both))
 
 
-def _report(side: Named, own: list[str], arguments: tuple[str, ...], max_size: int) -> Report:
+def _report(side: Named, options: DiffOptions) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
         GradscopeError: when there is no report.
     """
     words = side.words
-    report = storage.load(words, max_size) if is_saved(words) else _looked_at(side, own, arguments)
+    saved = is_saved(words)
+    report = storage.load(words, options.max_size) if saved else _looked_at(side, options)
     return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
 
 
-def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Report:
+def _looked_at(side: Named, options: DiffOptions) -> Report:
     given = side.split()
-    if arguments:
-        given += arguments if "--" in given else ("--", *arguments)
+    if options.arguments:
+        given += options.arguments if "--" in given else ("--", *options.arguments)
+    values = ["--values"] * options.values
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *own]
+        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *values]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
             subprocess.run([*command, *given], stdout=2, check=False)

@@ -22,7 +22,7 @@ from gradscope.cli.running import remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
-from gradscope.model.observations import Severity, Step
+from gradscope.model.observations import Step
 from gradscope.model.report import Report
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
@@ -49,16 +49,13 @@ def parse_steps(text: str) -> int | None:
 class Verdict:
     """What becomes of findings: which are told, how, where to, and which of them matter.
 
-    ``path`` is as it was typed; ``destination`` is that file also when the program has gone to
-    another directory since.
+    ``destination`` is the file of ``options`` also when the program has gone to another directory
+    since; ``ignored`` are the codes of the rules that it leaves out.
     """
 
-    format: str
-    path: str | None
+    options: DoctorOptions
     destination: str
-    ignore: tuple[str, ...]
-    fail_on: Severity
-    quiet: bool
+    ignored: tuple[str, ...]
 
     @classmethod
     def of(cls, options: DoctorOptions) -> Verdict:
@@ -72,34 +69,29 @@ class Verdict:
         if path is not None and path != STDOUT:
             render.format_for(path)
             render.output.check_writable(path)
-        return cls(
-            options.format_name,
-            path,
-            render.output.settled(path or STDOUT),
-            tuple(find(code).code for code in options.ignore),
-            options.fail_on,
-            options.quiet,
-        )
+        ignored = tuple(find(code).code for code in options.ignore)
+        return cls(options, render.output.settled(path or STDOUT), ignored)
 
     def deliver(self, report: Report) -> int:
         """Diagnose, tell, write; the exit status that follows."""
-        found = diagnose(report, self.ignore)
+        found = diagnose(report, self.ignored)
         report = msgspec.structs.replace(report, findings=found)
+        form = self.options.format_name
         drawing = render.Options(
             width=terminal.width(),
-            color=terminal.color("auto") and self.format == "text",
+            color=terminal.color("auto") and form == "text",
             unicode=terminal.has_unicode(),
         )
-        told = diagnosis.FORMATS[self.format](report, drawing)
+        told = diagnosis.FORMATS[form](report, drawing)
         render.output.write(STDOUT, told)
-        if self.format == "github":  # the other formats tell them with the findings
+        if form == "github":  # the other formats tell them with the findings
             for note in report.notes:
                 self.remark(note)
         if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
             render.save(report, self.destination, render.format_for(self.destination), saved)
-            self.remark(f"wrote {self.path}")
-        if at_least(found, self.fail_on):
+            self.remark(f"wrote {self.options.output}")
+        if at_least(found, self.options.fail_on):
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.
         is_blind = report.observations is not None and bool(report.observations.faults)
@@ -107,13 +99,11 @@ class Verdict:
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither finding nor error."""
-        if not self.quiet:
+        if not self.options.quiet:
             say(text)
 
 
-def run_doctor(
-    target_options: TargetOptions, arguments: tuple[str, ...], options: DoctorOptions
-) -> Result:
+def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     """The whole of ``doctor``.
 
     Raises:
@@ -121,11 +111,11 @@ def run_doctor(
     """
     verdict = Verdict.of(options)
     steps = parse_steps(options.steps)
-    target = target_options.program(arguments)
+    target = named.program()
     if target is not None and _names_a_report(target):
-        return Result(verdict.deliver(_loaded(target.text, target_options.max_size, verdict)))
+        return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:
-        target = remembered_target(arguments)
+        target = remembered_target(named.arguments)
         verdict.remark(f"running {target.describe()} again")
     examination = Examination(
         steps=steps,
@@ -166,7 +156,8 @@ def _examined(target: Target, examination: Examination, verdict: Verdict) -> Res
 
     program = Program.prepare(target)
     memory.remember(target)
-    with terminal.stdout_reserved(verdict.format != "text"), _progress(verdict.quiet) as tell:
+    is_text = verdict.options.format_name == "text"
+    with terminal.stdout_reserved(not is_text), _progress(verdict) as tell:
         outcome = examine(target, program, replace(examination, on_step=tell))
         outcome.ending.show()
     return _conclude(outcome, verdict)
@@ -186,9 +177,9 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
     return Result(0 if outcome.ending.status else status, outcome.ending)
 
 
-def _progress(quiet: bool) -> AbstractContextManager[Callable[[Step], None] | None]:
+def _progress(verdict: Verdict) -> AbstractContextManager[Callable[[Step], None] | None]:
     """What shows a line a step on stderr, if that is a terminal."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if verdict.options.quiet or sys.stderr is None or not sys.stderr.isatty():
         return nullcontext()
     from gradscope.cli import progress
 

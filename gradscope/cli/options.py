@@ -223,16 +223,17 @@ doctor_options = all_of(
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """Which program to run, or which saved report to read, and how many bytes of it at most."""
+    """Which program to run with which arguments, or which saved report to read, up to what size."""
 
+    arguments: tuple[str, ...]
     target: str | None
     module: str | None
     code: str | None
     lets: tuple[str, ...]
     max_size: int | None = None
 
-    def program(self, arguments: tuple[str, ...]) -> Target | None:
-        """The program and its arguments; None when the options name none.
+    def program(self) -> Target | None:
+        """The program; None when the options name none.
 
         Raises:
             TargetError: when they name two, or the parts do not fit together.
@@ -242,12 +243,12 @@ class TargetOptions:
             what = "two programs given at once"
             raise TargetError(what, "give one of TARGET, -m MODULE, -c CODE")
         if self.code is not None:
-            return Target("code", self.code, arguments, lets)
+            return Target("code", self.code, self.arguments, lets)
         if lets:
             raise TargetError("--let only works with -c", "a script makes its own tensors")
         if self.module is not None:
-            return Target("module", self.module, arguments)
-        return None if self.target is None else parse_target(self.target, arguments)
+            return Target("module", self.module, self.arguments)
+        return None if self.target is None else parse_target(self.target, self.arguments)
 
 
 @dataclass(frozen=True)
@@ -269,6 +270,7 @@ class DoctorOptions:
 class DiffOptions:
     """The two sides of a comparison, its tolerances, and how they are looked at."""
 
+    arguments: tuple[str, ...]
     a: str
     b: str
     rtol: float

@@ -38,7 +38,6 @@ _STARTS_OWN_PASS = ("gradient", "root", "create_graph")
 
 def run_command(
     named: TargetOptions,
-    arguments: tuple[str, ...],
     request: Request,
     shown: OutputOptions,
     command: str = "graph",
@@ -48,7 +47,6 @@ def run_command(
 
     Args:
         named: the program; a saved report that answers the ``study`` of ``request`` is one too.
-        arguments: those of the program.
         request: what to look at.
         shown: where the result goes.
         command: whose answer it is, see :meth:`Output.of`.
@@ -66,9 +64,9 @@ def run_command(
         report = storage.load(named.target, named.max_size)
         _show_again(named.target, report, request.study, output)
         return Result(_status(report, is_bad))
-    target = named.program(arguments)
+    target = named.program()
     if target is None:
-        target = remembered_target(arguments)
+        target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
     memory.remember(target)

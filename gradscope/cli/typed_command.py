@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass
-from inspect import Parameter, signature
-from typing import Any, get_type_hints
+from inspect import signature
+from typing import Any, cast, get_type_hints
 
 import click
+
+OF_THE_PROGRAM = "arguments"
+"""The name under which a function gets what stands after --."""
 
 
 class TypedCommand(click.Command):
@@ -22,40 +25,34 @@ class TypedCommand(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         hints = get_type_hints(self.callback)
-        # Before the / stands what click.pass_obj gives.
-        self._kinds: dict[str, type] = {
-            name: hints[name]
-            for name, parameter in signature(self.callback or self).parameters.items()
-            if parameter.kind is not Parameter.POSITIONAL_ONLY
+        self._kinds: dict[str, Any] = {
+            name: hints[name] for name in signature(self.callback or self).parameters
         }
-        given = {option.name for option in self.params}
-        taken, needed = set[str | None](), set[str | None]()
+        given = {option.name or "" for option in self.params}
+        taken, needed = set[str](), set[str]()
         for name, kind in self._kinds.items():
-            needs = _fields(kind) if is_dataclass(kind) else {name: True}
-            taken |= needs.keys()
-            needed |= {one for one, is_needed in needs.items() if is_needed}
-        if given - taken or needed - given:
-            raise TypeError(
-                f"{self.name}: nothing takes {given - taken}, no option gives {needed - given}"
-            )
+            taken |= _fields(kind) if is_dataclass(kind) else {name}
+            needed |= _fields(kind, needed=True) if is_dataclass(kind) else {name}
+        lost, missing = given - taken, needed - given - {OF_THE_PROGRAM}
+        if lost or missing:
+            raise TypeError(f"{self.name}: nothing takes {lost}, no option gives {missing}")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with what the options say."""
-        options = ctx.params
-        ctx.params = {
-            name: kind(**{one: options[one] for one in _fields(kind) if one in options})
-            if is_dataclass(kind)
-            else options[name]
-            for name, kind in self._kinds.items()
-        }
+        given = {OF_THE_PROGRAM: ctx.obj, **ctx.params}
+        ctx.params = {}
+        for name, kind in self._kinds.items():
+            if is_dataclass(kind):
+                own = {field: given[field] for field in _fields(kind) & given.keys()}
+                ctx.params[name] = cast(Any, kind)(**own)
+            else:
+                ctx.params[name] = given[name]
         return super().invoke(ctx)
 
 
-def _fields(kind: Any) -> dict[str, bool]:
-    """The fields of a dataclass, and whether it cannot be made without."""
-    return {
-        one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(kind)
-    }
+def _fields(kind: Any, needed: bool = False) -> set[str]:
+    """The fields of a dataclass; or only those without which it cannot be made."""
+    return {field.name for field in fields(kind) if not needed or field.default is MISSING}
 
 
 class TypedGroup(click.Group):
