@@ -58,7 +58,7 @@ class Report(plain.Report, frozen=True):
             unicode: draw with box characters rather than ASCII.
 
         Raises:
-            TypeError: for any other keyword.
+            TypeError: for any other keyword, or a value of another type.
             GradscopeError: when ``path``, ``focus`` or ``call`` names nothing in the report.
         """
         options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
@@ -75,7 +75,7 @@ class Report(plain.Report, frozen=True):
             direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.
 
         Raises:
-            TypeError: for any other keyword.
+            TypeError: for any other keyword, or a value of another type.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
@@ -92,7 +92,8 @@ def _options(method: Callable[..., None], known: type, given: Mapping[str, objec
     """What the keywords of a method come to; None is as good as left out.
 
     Raises:
-        TypeError: naming the first that it does not know, and those that it does.
+        TypeError: naming the first that it does not know, and those that it does; or the first
+            whose value is of another type.
     """
     names = known.__annotations__
     for name in given:
@@ -101,7 +102,11 @@ def _options(method: Callable[..., None], known: type, given: Mapping[str, objec
                 f"{method.__qualname__}() got an unexpected keyword argument {name!r}; "
                 f"it takes {', '.join(names)}"
             )
-    return options_of(**{name: value for name, value in given.items() if value is not None})
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return options_of(**msgspec.convert(chosen, known))
+    except msgspec.ValidationError as error:
+        raise TypeError(f"{method.__qualname__}(): {error}") from None
 
 
 class Run:

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -272,7 +273,7 @@ SHOWN: dict[str, tuple[ToPrint, list[str]]] = {
     "top": ({"top": -4}, ["--top", "-4"]),
     "width": ({"width": 50}, ["--width", "50"]),
     "values": ({"values": True, "saved": True}, ["--values", "--saved"]),
-    "call": ({"call": 1}, ["--call", "1"]),
+    "call": ({"call": 0}, ["--call", "0"]),
     "none": ({"depth": None, "width": None}, []),
 }
 
@@ -306,6 +307,23 @@ def test_a_wrong_keyword_is_named_with_the_right_ones(tmp_path: Path) -> None:
     assert "sort" not in str(shown.value)
     with pytest.raises(TypeError, match=r"^Report\.save\(\) got .* 'widht'; .*\bsort, direction$"):
         report.save(tmp_path / "a.svg", widht=80)  # type: ignore[call-arg]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"width": "80"}, r"`\$\.width`"),
+        ({"all": 1}, r"`\$\.all`"),
+        ({"sort": "size"}, r"'size' - at `\$\.sort`"),
+        ({"direction": "up"}, r"'up' - at `\$\.direction`"),
+    ],
+)
+def test_a_value_of_another_type_is_named(
+    keywords: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TypeError, match=rf"^Report\.save\(\): .*{message}"):
+        gradscope.Report.of(small()).save(tmp_path / "a.csv", **keywords)
     assert not list(tmp_path.iterdir())
 
 

@@ -20,7 +20,7 @@ from gradscope.render.options import Options
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
 
-__all__ = ["FORMATS", "Options", "format_for", "render", "save"]
+__all__ = ["Options", "format_for", "render", "save"]
 
 
 class Renderer(Protocol):
