@@ -13,18 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from gradscope import render
 from gradscope.model import report as plain
 from gradscope.model import storage
-from gradscope.render import Options
-from gradscope.simplify import Folding
+from gradscope.render.options import Options, ToPrint, ToSave, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import torch
 
@@ -40,44 +39,74 @@ class Report(plain.Report, frozen=True):
         """The same data with the ways of looking at it."""
         return cls(*msgspec.structs.astuple(found))
 
-    def show(self, **options: Any) -> None:
+    def show(self, **options: Unpack[ToPrint]) -> None:
         """Print the tree to standard output.
 
         Args:
-            options: what the command line's options are called: ``depth``, ``all``, ``path``,
-                ``focus``, ``top``, ``width``, ``values``, ``saved``; and the other fields of
-                :class:`gradscope.render.Options`.
-        """
-        options.setdefault("width", shutil.get_terminal_size((100, 40)).columns)
-        render.output.write(render.output.STDOUT, self._tree(_drawing(options)))
+            depth: open modules down to this depth of calls.
+            all: show every node; fold nothing.
+            path: show only the ways from the root to the leaf of this name.
+            focus: open the modules, functions, variables or expressions that match this pattern,
+                with ``*`` and ``?``, and close the rest.
+            top: list so many nodes with the largest gradients; with the smallest if negative.
+            width: columns of the text; the terminal's own by default.
+            lines: how many lines of it folding aims at.
+            values: show the values of tensors of every size that the report holds.
+            saved: show what each node saved for backward.
+            call: which of several backward calls to show, by its number; by default the first.
+            color: colour the text.
+            unicode: draw with box characters rather than ASCII.
 
-    def save(self, path: str | Path, **options: Any) -> None:
+        Raises:
+            TypeError: for any other keyword, or a value of another type.
+            GradscopeError: when ``path``, ``focus`` or ``call`` names nothing in the report.
+        """
+        options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
+        drawing = _options(Report.show, ToPrint, options)
+        render.output.write(render.output.STDOUT, str(render.render(self, "tree", drawing)))
+
+    def save(self, file: str | Path, /, **options: Unpack[ToSave]) -> None:
         """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
 
         Args:
-            path: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv or .txt.
-            options: as in :meth:`show`.
+            file: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv or .txt.
+            options: as in :meth:`show`, and
+            sort: the column of a .csv by which its rows are ordered.
+            direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.
 
         Raises:
+            TypeError: for any other keyword, or a value of another type.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
-        render.save(self, str(path), render.format_for(path), _drawing(options))
+        drawing = _options(Report.save, ToSave, options)
+        render.save(self, str(file), render.format_for(file), drawing)
 
     def _repr_html_(self) -> str:
-        text = html.escape(self._tree(Options(width=120)))
+        text = html.escape(str(render.render(self, "tree", options_of(width=120))))
         return f'<pre style="line-height: 1.2; overflow-x: auto">{text}</pre>'
 
-    def _tree(self, options: Options) -> str:
-        return str(render.render(self, "tree", options))
 
+def _options(method: Callable[..., None], known: type, given: Mapping[str, object]) -> Options:
+    """What the keywords of a method come to; None is as good as left out.
 
-def _drawing(options: dict[str, Any]) -> Options:
-    folding = {
-        name: options.pop(name) for name in ("depth", "all", "path", "focus") if name in options
-    }
-    return Options(folding=Folding(**folding), **options) if folding else Options(**options)
+    Raises:
+        TypeError: naming the first that it does not know, and those that it does; or the first
+            whose value is of another type.
+    """
+    names = known.__annotations__
+    for name in given:
+        if name not in names:
+            raise TypeError(
+                f"{method.__qualname__}() got an unexpected keyword argument {name!r}; "
+                f"it takes {', '.join(names)}"
+            )
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return options_of(**msgspec.convert(chosen, known))
+    except msgspec.ValidationError as error:
+        raise TypeError(f"{method.__qualname__}(): {error}") from None
 
 
 class Run:

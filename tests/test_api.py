@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,8 +15,20 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 import gradscope
+from gradscope.cli.commands import gradscope as commands
 from gradscope.errors import CaptureError, SeedError
-from tests.looking import expressions, is_close, leaf_named, new_gradient, node_of, variables
+from gradscope.formats import FORMATS
+from gradscope.render.options import ToPrint, ToSave
+from tests.looking import (
+    Session,
+    expressions,
+    is_close,
+    leaf_named,
+    new_gradient,
+    node_of,
+    variables,
+)
+from tests.reports import small, transformer
 
 
 def train(look: Callable[[torch.Tensor], None], steps: int = 3) -> list[float]:
@@ -248,3 +263,77 @@ def test_show_takes_the_words_of_the_command_line(capsys: pytest.CaptureFixture[
     assert "Sequential" in closed and "8 ops" in closed
     assert max(map(len, closed.splitlines())) <= 60
     assert "0.weight" in opened and "3.bias" not in opened
+
+
+SHOWN: dict[str, tuple[ToPrint, list[str]]] = {
+    "depth": ({"depth": 1}, ["--depth", "1"]),
+    "all": ({"all": True}, ["--all"]),
+    "path": ({"path": "gpt.wte.weight"}, ["--path", "gpt.wte.weight"]),
+    "focus": ({"focus": "*.h.3"}, ["--focus", "*.h.3"]),
+    "top": ({"top": -4}, ["--top", "-4"]),
+    "width": ({"width": 50}, ["--width", "50"]),
+    "values": ({"values": True, "saved": True}, ["--values", "--saved"]),
+    "call": ({"call": 0}, ["--call", "0"]),
+    "none": ({"depth": None, "width": None}, []),
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_show_prints_what_the_command_line_does(
+    case: str, session: Session, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keywords, options = SHOWN[case]
+    report = gradscope.Report.of(transformer(layers=6))
+    report.save(session.folder / "report.json")
+    expected = session.cli("show", "report.json", *options).out
+    capfd.readouterr()
+    report.show(**keywords)
+    assert capfd.readouterr().out == expected
+
+
+def test_save_takes_more_keywords_than_show(tmp_path: Path) -> None:
+    report = gradscope.Report.of(transformer(layers=2))
+    report.save(tmp_path / "a.csv", sort="name", top=3, path="gpt.wte.weight")
+    assert "gpt.wte.weight" in (tmp_path / "a.csv").read_text("utf-8").splitlines()[1]
+    report.save(tmp_path / "a.dot", direction="forward", depth=1)
+    report.save(tmp_path / "b.dot", depth=1)
+    assert (tmp_path / "a.dot").read_bytes() != (tmp_path / "b.dot").read_bytes()
+
+
+def test_a_wrong_keyword_is_named_with_the_right_ones(tmp_path: Path) -> None:
+    report = gradscope.Report.of(small())
+    with pytest.raises(TypeError, match=r"^Report\.show\(\) got .* 'widht'; .*\bwidth, ") as shown:
+        report.show(widht=80)  # type: ignore[call-arg]
+    assert "sort" not in str(shown.value)
+    with pytest.raises(TypeError, match=r"^Report\.save\(\) got .* 'widht'; .*\bsort, direction$"):
+        report.save(tmp_path / "a.svg", widht=80)  # type: ignore[call-arg]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"width": "80"}, r"`\$\.width`"),
+        ({"all": 1}, r"`\$\.all`"),
+        ({"sort": "size"}, r"'size' - at `\$\.sort`"),
+        ({"direction": "up"}, r"'up' - at `\$\.direction`"),
+    ],
+)
+def test_a_value_of_another_type_is_named(
+    keywords: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TypeError, match=rf"^Report\.save\(\): .*{message}"):
+        gradscope.Report.of(small()).save(tmp_path / "a.csv", **keywords)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_drawing_option_of_the_command_line_is_a_documented_keyword() -> None:
+    show = commands.commands["show"]
+    options = {option.opts[-1].removeprefix("--") for option in show.params}
+    of_files = {"file", "output", "open", "format", "quiet", "max-size"}
+    assert options - of_files <= set(ToSave.__annotations__)
+    told = f"{gradscope.Report.show.__doc__}{gradscope.Report.save.__doc__}"
+    for name in ToSave.__annotations__:
+        assert re.search(rf"^ +{name}: ", told, re.MULTILINE), name
+    for entry in FORMATS.values():
+        assert all(suffix in told for suffix in entry.suffixes[:1])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradscope.cli.commands import gradscope
+from gradscope.formats import FORMATS, SORTABLE
 from tests.transcripts import BLOCK, PAGES, ROOT, commands, make_runner, same
 
 
@@ -43,6 +44,21 @@ def test_every_command_and_option_is_in_the_reference() -> None:
         assert f"$ gradscope {name} --help" in reference
         for parameter in command.params:
             assert all(option in reference for option in parameter.opts if option.startswith("-"))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_in_the_docs(name: str) -> None:
+    reference = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert re.search(rf"--format \[(\w+\|)*{name}[|\]]", reference)
+    guide = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
+    # The main suffix is among those that the guide lists; what has none is an option there.
+    assert f"`{(*FORMATS[name].suffixes, f'--format {name}')[0]}`" in guide
+
+
+@pytest.mark.parametrize("column", SORTABLE)
+def test_every_column_is_in_the_reference(column: str) -> None:
+    reference = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert re.search(rf"--sort \[(\w+\|)*{column}[|\]]", reference)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

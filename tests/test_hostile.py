@@ -21,9 +21,10 @@ import pytest
 import gradscope
 from gradscope.errors import GradscopeError, ReportError
 from gradscope.escaping import as_json, for_terminal, own_style, visible
+from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
-from gradscope.render import FORMATS, Options, render
+from gradscope.render import Options, render
 from tests.hostile import (
     CLIPBOARD,
     ODD,

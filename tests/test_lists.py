@@ -16,6 +16,7 @@ from hypothesis import given
 from rich.cells import cell_len
 
 from gradscope.errors import GradscopeError
+from gradscope.formats import Column
 from gradscope.model import storage
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render import Options, render
@@ -170,7 +171,7 @@ def test_table_and_csv(name: str) -> None:
 @pytest.mark.parametrize("column", ["shape", "weight", "gradient", "ratio", "zeros", "nonfinite"])
 @pytest.mark.parametrize("top", [None, 2, -2])
 def test_sorting_puts_what_is_not_finite_first_and_what_is_unknown_last(
-    column: str, top: int | None, session: Session
+    column: Column, top: int | None, session: Session
 ) -> None:
     report = session.look(PARAMETERS) if not SEEN else SEEN[0]
     SEEN[:] = [report]

@@ -12,8 +12,9 @@ from rich.cells import cell_len
 
 from gradscope.errors import OutputError, ReportError
 from gradscope.escaping import visible
+from gradscope.formats import FORMATS
 from gradscope.model.report import Report
-from gradscope.render import FORMATS, Options, format_for, is_binary, render
+from gradscope.render import Options, format_for, render
 from gradscope.render.words import numbers
 from gradscope.render.words.text import wrapped
 from gradscope.simplify import Folding
@@ -167,7 +168,9 @@ def test_any_graph_can_be_drawn_whole(report: Report) -> None:
     assert drawn == len(report.graph.edges) + len(report.graph.roots)
 
 
-TEXT_FORMATS = [name for name in FORMATS if not is_binary(name) and name != "svg"]
+TEXT_FORMATS = [
+    name for name, entry in FORMATS.items() if not entry.is_binary and name not in ("json", "svg")
+]
 
 
 @pytest.mark.parametrize("unicode", [True, False])
@@ -263,6 +266,13 @@ def test_a_long_tensor_loses_whole_numbers() -> None:
 def test_suffixes_name_formats() -> None:
     names = ("a.svg", "b.JSON.GZ", "c.d.dot", "e.gv", "f.pdf", "g.txt")
     assert [format_for(name) for name in names] == ["svg", "json", "dot", "dot", "pdf", "tree"]
+
+
+@pytest.mark.parametrize("format", ["svgg", "findings", "__init__", "../formats/svg", ""])
+def test_an_unknown_format_is_answered_with_the_known_ones(format: str) -> None:
+    with pytest.raises(OutputError, match=f"no format {re.escape(format)}") as caught:
+        render(small(), format)
+    assert all(name in caught.value.hint for name in FORMATS)
 
 
 @pytest.mark.parametrize("name", ["a", "a.xyz", "svg", ".gz"])

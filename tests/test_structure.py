@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 import gradscope
-from gradscope.cli.output_options import FORMATS as OFFERED
-from gradscope.cli.output_options import SORTABLE
-from gradscope.render import FORMATS
-from gradscope.render.drawing.parameters import SORTABLE as COLUMNS
+from gradscope.formats import ANSWERS, DIAGNOSES, FORMATS, SORTABLE
+from gradscope.render.answers import diagnosis
+from gradscope.render.drawing.parameters import Parameter
 
 PACKAGE = Path(gradscope.__file__).parent
 ROOMS = {
@@ -23,6 +22,7 @@ ROOMS = {
     "words": "",
     "escaping": "",
     "errors": "words escaping",
+    "formats": "",
     "filesystem": "",
     "garbage": "",
     "version": "",
@@ -45,7 +45,7 @@ ROOMS = {
     "analyses/diff": "model",
     "diagnose": "words escaping model",
     "simplify": "words errors model",
-    "render/options": "simplify",
+    "render/options": "formats simplify",
     "render/output": "errors escaping model",
     "render/words": "words escaping filesystem model render/options",
     "render/drawing": "words errors escaping model notation simplify analyses/diff "
@@ -53,9 +53,9 @@ ROOMS = {
     "render/formats": "errors escaping model simplify render/options render/words render/drawing",
     "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
     "render/options render/words render/drawing render/formats",
-    "render": "errors model analyses/diff render/options render/output render/drawing",
+    "render": "errors formats model analyses/diff render/options render/output render/drawing",
     # The doors.
-    "api": "model simplify render render/options recording running",
+    "api": "model render render/options recording running",
     "cli": "*",
     "__init__": "api errors version",
     "__main__": "cli",
@@ -214,11 +214,18 @@ def test_what_is_exported_is_what_is_there() -> None:
     assert all(getattr(gradscope, name) is not None for name in gradscope.__all__)
 
 
-def test_the_command_line_offers_the_formats_there_are() -> None:
-    assert tuple(FORMATS) == OFFERED
-    assert COLUMNS == SORTABLE
-    for name in FORMATS:
-        assert (PACKAGE / "render" / "formats" / f"{name}.py").exists()
+def test_every_renderer_is_declared() -> None:
+    own = {name for answer in ANSWERS.values() for name in answer.values()} - set(FORMATS)
+    for folder, declared in (("formats", set(FORMATS)), ("answers", own)):
+        modules = (PACKAGE / "render" / folder).glob("*.py")
+        assert declared == {path.stem for path in modules if _renders(path)}, folder
+    assert tuple(diagnosis.FORMATS) == DIAGNOSES
+    assert set(SORTABLE) < set(Parameter._fields)
+
+
+def _renders(path: Path) -> bool:
+    body = ast.parse(path.read_text("utf-8")).body
+    return any(isinstance(node, ast.FunctionDef) and node.name == "render" for node in body)
 
 
 @pytest.mark.parametrize(

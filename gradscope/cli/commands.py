@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from gradscope.cli.flow_options import histograms_option, steps_option
+from gradscope.analyses.check.request import Check
+from gradscope.analyses.explain.request import Explain
+from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.cli.options import (
+    DiffOptions,
+    DoctorOptions,
+    TargetOptions,
     check_options,
     derivative_option,
     diff_options,
     doctor_options,
     explain_options,
+    flow_options,
     gradient_option,
     look_options,
     memory_options,
     start_options,
     target_options,
 )
-from gradscope.cli.output_options import output_options, study_output_options
+from gradscope.cli.output_options import OutputOptions, output_options, study_output_options
 from gradscope.cli.result import Result
 from gradscope.cli.saved_options import max_size_option
+from gradscope.cli.typed_command import TypedCommand, TypedGroup
+from gradscope.errors import TargetError
+from gradscope.model.request import Request
 from gradscope.version import VERSION
 
 if TYPE_CHECKING:
@@ -60,6 +70,7 @@ program go after --.
 
 
 @click.group(
+    cls=TypedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
     epilog=EXIT_STATUSES,
 )
@@ -76,26 +87,23 @@ def gradscope() -> None:
 @target_options
 @look_options
 @output_options
-@click.pass_obj
-def trace(arguments: tuple[str, ...], /, **options: Any) -> Result:
+def trace(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph that backward would walk.
 
     Runs the program up to its first backward call, or to its end if it makes none.
     """
     from gradscope.cli.running import run_command
 
-    return run_command(options, gradients=False, arguments=arguments)
+    return run_command(target, request, output)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
 @target_options
 @gradient_option
 @look_options
-@steps_option
-@histograms_option
+@flow_options
 @output_options
-@click.pass_obj
-def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
+def backward(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph with the gradient on every edge.
 
     Watches the program's own backward call.  With --gradient or --root, sends a gradient of
@@ -103,7 +111,7 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
     """
     from gradscope.cli.running import run_command
 
-    return run_command(options, gradients=True, arguments=arguments)
+    return run_command(target, replace(request, gradients=True), output)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -114,25 +122,30 @@ def backward(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @derivative_option
 @max_size_option
 @study_output_options
-@click.pass_obj
-def explain(arguments: tuple[str, ...], /, **options: Any) -> Result:
+def explain(
+    target: TargetOptions, asked: Explain, request: Request, output: OutputOptions
+) -> Result:
     """Follow the chain rule in numbers, from the root to a leaf.
 
     For every step the derivative of the operation, upstream times local, and every sum; for
     every leaf the paths to it; and what the numbers of --gradient are the weights of.  TARGET
     may also be a saved explanation, FILE.json.
     """
-    from gradscope.cli.explain import run_explain
+    from gradscope.cli.last_target import cache_folder
+    from gradscope.cli.running import run_command
 
-    return run_explain(options, arguments)
+    if asked.leaf is not None and asked.node is not None:
+        raise TargetError("--leaf and --node given at once", "ask for one of them")
+    asked = replace(asked, cache=str(cache_folder()))
+    request = replace(request, gradients=True, study=asked)
+    return run_command(target, request, output, "explain")
 
 
 @gradscope.command(epilog=FINDING_STATUSES)
 @target_options
 @max_size_option
 @doctor_options
-@click.pass_obj
-def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
+def doctor(target: TargetOptions, options: DoctorOptions) -> Result:
     """Say what is wrong with the gradients, and on which line.
 
     Runs the program, watches its backward calls, and tells what it found: the line, the
@@ -140,7 +153,7 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
     """
     from gradscope.cli.doctor import run_doctor
 
-    return run_doctor(options, arguments)
+    return run_doctor(target, options)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -148,18 +161,16 @@ def doctor(arguments: tuple[str, ...], /, **options: Any) -> Result:
 @memory_options
 @max_size_option
 @study_output_options
-@click.pass_obj
-def memory(arguments: tuple[str, ...], /, **options: Any) -> Result:
+def memory(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show what autograd keeps alive for backward, by line, module, op and dtype.
 
     Runs the program up to its first backward call and counts the memory of all saved tensors,
     each storage once.  TARGET may also be a saved answer, FILE.json.
     """
-    from gradscope.analyses.memory.request import MemoryStudy
     from gradscope.cli.running import run_command
 
-    own = {"text": "memory", "html": "memory_page"}
-    return run_command(options, False, arguments, study=MemoryStudy(), own=own)
+    request = replace(request, study=MemoryStudy())
+    return run_command(target, request, output, "memory")
 
 
 CHECK_STATUSES = """
@@ -176,8 +187,7 @@ Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its o
 @start_options
 @max_size_option
 @study_output_options
-@click.pass_obj
-def check(arguments: tuple[str, ...], /, **options: Any) -> Result:
+def check(target: TargetOptions, asked: Check, request: Request, output: OutputOptions) -> Result:
     """Compare every derivative with finite differences.
 
     Runs the calls behind the graph again in float64, each alone, and compares what backward gives
@@ -185,12 +195,11 @@ def check(arguments: tuple[str, ...], /, **options: Any) -> Result:
     program. Custom Functions are checked call by call, built-in operations once a line of the
     program.  TARGET may also be a saved report, FILE.json.
     """
-    from gradscope.analyses.check.request import Check
     from gradscope.cli.running import run_command
 
-    study = Check(options.pop("node"), options["everything"])
-    own = {"text": "checks", "html": "checks_page"}
-    return run_command(options, True, arguments, study, own, _is_wrong)
+    request = replace(request, gradients=True, study=asked)
+    output = replace(output, all=asked.everything)
+    return run_command(target, request, output, "check", _is_wrong)
 
 
 def _is_wrong(report: Report) -> bool:
@@ -208,7 +217,7 @@ for _command in (trace, backward, explain, doctor, memory, check):
 @click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
 @max_size_option
 @output_options
-def show(file: str, max_size: int, **options: Any) -> Result:
+def show(file: str, max_size: int, output: OutputOptions) -> Result:
     """Draw a saved report again.
 
     FILE is what -o FILE.json or -o FILE.json.gz wrote.  Does not import torch.
@@ -216,12 +225,12 @@ def show(file: str, max_size: int, **options: Any) -> Result:
     from gradscope.cli.output import Output
     from gradscope.model import storage
 
-    output = Output.take(options)
-    output.write(storage.load(file, max_size))
+    place = Output.of(output)
+    place.write(storage.load(file, max_size))
     return Result()
 
 
-class _Sides(click.Command):
+class _Sides(TypedCommand):
     """A command whose arguments are command lines, which may begin with a dash."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -234,8 +243,7 @@ class _Sides(click.Command):
 @diff_options
 @max_size_option
 @study_output_options
-@click.pass_obj
-def diff(arguments: tuple[str, ...], /, a: str, b: str, **options: Any) -> Result:
+def diff(options: DiffOptions, output: OutputOptions) -> Result:
     """Compare two programs or saved reports: their graphs, leaves and gradients.
 
     \b
@@ -251,7 +259,7 @@ def diff(arguments: tuple[str, ...], /, a: str, b: str, **options: Any) -> Resul
     """
     from gradscope.cli.diff import run_diff
 
-    return run_diff(options, (a, b), arguments)
+    return run_diff(options, output)
 
 
 @gradscope.command(epilog="Without CODE: all rules.")

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,11 +16,14 @@ import gradscope
 from gradscope import render
 from gradscope.analyses.diff import Comparison, Tolerance, compare, union
 from gradscope.cli import last_target as memory
+from gradscope.cli.options import DiffOptions
 from gradscope.cli.output import Output
+from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
+from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.render.drawing.overlay import overlay
@@ -50,9 +53,6 @@ class Named(NamedTuple):
         return arguments
 
 
-OWN = {"text": "difference", "html": "difference_page", "json": "difference_json"}
-
-
 # Not -m gradscope, which would take click and the like from the user's folder, if they are there.
 _CHILD = f"""
 import sys
@@ -62,23 +62,17 @@ entry()
 """
 
 
-def run_diff(
-    options: dict[str, Any], sides: tuple[str, str], program_arguments: tuple[str, ...]
-) -> Result:
+def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     """The whole of ``diff``.
 
     Raises:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
-    output = Output.take(options, OWN)
-    tolerance = Tolerance(options["rtol"], options["atol"])
-    own = ["--values"] * options["values"]
-    a, b = (
-        _report(Named(name, words.strip()), own, program_arguments, options["max_size"])
-        for name, words in zip("AB", sides, strict=True)
-    )
-    comparison = compare(a, b, tolerance)
-    if output.format in OWN.values():
+    output = Output.of(shown, "diff")
+    a = _report(Named("A", options.a.strip()), options)
+    b = _report(Named("B", options.b.strip()), options)
+    comparison = compare(a, b, Tolerance(options.rtol, options.atol))
+    if output.format not in FORMATS:
         output.write(comparison)
     else:
         both, drawing = _drawn(a, b, comparison, output)
@@ -104,24 +98,26 @@ def _drawn(
     return both.report, replace(output.drawing, overlay=overlay(comparison, both))
 
 
-def _report(side: Named, own: list[str], arguments: tuple[str, ...], max_size: int) -> Report:
+def _report(side: Named, options: DiffOptions) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
         GradscopeError: when there is no report.
     """
     words = side.words
-    report = storage.load(words, max_size) if is_saved(words) else _looked_at(side, own, arguments)
+    saved = is_saved(words)
+    report = storage.load(words, options.max_size) if saved else _looked_at(side, options)
     return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
 
 
-def _looked_at(side: Named, own: list[str], arguments: tuple[str, ...]) -> Report:
+def _looked_at(side: Named, options: DiffOptions) -> Report:
     given = side.split()
-    if arguments:
-        given += arguments if "--" in given else ("--", *arguments)
+    if options.arguments:
+        given += options.arguments if "--" in given else ("--", *options.arguments)
+    values = ["--values"] * options.values
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *own]
+        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *values]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
             subprocess.run([*command, *given], stdout=2, check=False)

@@ -6,22 +6,23 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gradscope import render
+from gradscope.analyses.doctor.request import Examination
 from gradscope.cli import terminal
 from gradscope.cli.messages import say, tell_error
-from gradscope.cli.options import target_from
+from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
-from gradscope.model.observations import Severity, Step
+from gradscope.model.observations import Step
 from gradscope.model.report import Report
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
@@ -48,57 +49,49 @@ def parse_steps(text: str) -> int | None:
 class Verdict:
     """What becomes of findings: which are told, how, where to, and which of them matter.
 
-    ``path`` is as it was typed; ``destination`` is that file also when the program has gone to
-    another directory since.
+    ``destination`` is the file of ``options`` also when the program has gone to another directory
+    since; ``ignored`` are the codes of the rules that it leaves out.
     """
 
-    format: str
-    path: str | None
+    options: DoctorOptions
     destination: str
-    ignore: tuple[str, ...]
-    fail_on: Severity
-    quiet: bool
+    ignored: tuple[str, ...]
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> Verdict:
-        """Take these options out of all options; find out early what could not be written.
+    def of(cls, options: DoctorOptions) -> Verdict:
+        """What the options come to; finds out early what could not be written.
 
         Raises:
             OutputError: the file or stdout could not be written, or a suffix names no format.
         """
-        path = options.pop("output")
+        path = options.output
         render.output.check_writable(STDOUT)
         if path is not None and path != STDOUT:
             render.format_for(path)
             render.output.check_writable(path)
-        return cls(
-            options.pop("format_name"),
-            path,
-            render.output.settled(path or STDOUT),
-            tuple(find(code).code for code in options.pop("ignore")),
-            options.pop("fail_on"),
-            options.pop("quiet"),
-        )
+        ignored = tuple(find(code).code for code in options.ignore)
+        return cls(options, render.output.settled(path or STDOUT), ignored)
 
     def deliver(self, report: Report) -> int:
         """Diagnose, tell, write; the exit status that follows."""
-        found = diagnose(report, self.ignore)
+        found = diagnose(report, self.ignored)
         report = msgspec.structs.replace(report, findings=found)
+        form = self.options.format_name
         drawing = render.Options(
             width=terminal.width(),
-            color=terminal.color("auto") and self.format == "text",
+            color=terminal.color("auto") and form == "text",
             unicode=terminal.has_unicode(),
         )
-        told = diagnosis.FORMATS[self.format](report, drawing)
+        told = diagnosis.FORMATS[form](report, drawing)
         render.output.write(STDOUT, told)
-        if self.format == "github":  # the other formats tell them with the findings
+        if form == "github":  # the other formats tell them with the findings
             for note in report.notes:
                 self.remark(note)
         if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
             render.save(report, self.destination, render.format_for(self.destination), saved)
-            self.remark(f"wrote {self.path}")
-        if at_least(found, self.fail_on):
+            self.remark(f"wrote {self.options.output}")
+        if at_least(found, self.options.fail_on):
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.
         is_blind = report.observations is not None and bool(report.observations.faults)
@@ -106,33 +99,40 @@ class Verdict:
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither finding nor error."""
-        if not self.quiet:
+        if not self.options.quiet:
             say(text)
 
 
-def run_doctor(options: dict[str, Any], arguments: tuple[str, ...]) -> Result:
+def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     """The whole of ``doctor``.
 
     Raises:
         GradscopeError: before the program ran.
     """
-    verdict = Verdict.take(options)
-    options["steps"] = parse_steps(options["steps"])
-    max_size = options.pop("max_size")
-    target = target_from(options, arguments)
+    verdict = Verdict.of(options)
+    steps = parse_steps(options.steps)
+    target = named.program()
     if target is not None and _names_a_report(target):
-        return Result(verdict.deliver(_loaded(target.text, max_size, verdict)))
+        return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:
-        target = remembered_target(arguments)
+        target = remembered_target(named.arguments)
         verdict.remark(f"running {target.describe()} again")
-    return _examined(target, options, verdict)
+    examination = Examination(
+        steps=steps,
+        keep_going=options.keep_going,
+        check_all=options.check,
+        thorough=options.thorough,
+        serious=is_serious,
+        graver=is_graver,
+    )
+    return _examined(target, examination, verdict)
 
 
 def _names_a_report(target: Target) -> bool:
     return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
 
 
-def _loaded(path: str, max_size: int, verdict: Verdict) -> Report:
+def _loaded(path: str, max_size: int | None, verdict: Verdict) -> Report:
     report = storage.load(path, max_size)
     if report.observations is None:
         verdict.remark(
@@ -150,24 +150,15 @@ def _harmless_target(report: Report) -> str:
     return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
-def _examined(target: Target, options: dict[str, Any], verdict: Verdict) -> Result:
-    from gradscope.analyses.doctor.request import Examination
+def _examined(target: Target, examination: Examination, verdict: Verdict) -> Result:
     from gradscope.cli import last_target as memory
     from gradscope.running.session import examine
 
     program = Program.prepare(target)
     memory.remember(target)
-    with terminal.stdout_reserved(verdict.format != "text"), _progress(verdict.quiet) as tell:
-        examination = Examination(
-            steps=options["steps"],
-            keep_going=options["keep_going"],
-            check_all=options["check"],
-            thorough=options["thorough"],
-            serious=is_serious,
-            graver=is_graver,
-            on_step=tell,
-        )
-        outcome = examine(target, program, examination)
+    is_text = verdict.options.format_name == "text"
+    with terminal.stdout_reserved(not is_text), _progress(verdict) as tell:
+        outcome = examine(target, program, replace(examination, on_step=tell))
         outcome.ending.show()
     return _conclude(outcome, verdict)
 
@@ -186,9 +177,9 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
     return Result(0 if outcome.ending.status else status, outcome.ending)
 
 
-def _progress(quiet: bool) -> AbstractContextManager[Callable[[Step], None] | None]:
+def _progress(verdict: Verdict) -> AbstractContextManager[Callable[[Step], None] | None]:
     """What shows a line a step on stderr, if that is a terminal."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if verdict.options.quiet or sys.stderr is None or not sys.stderr.isatty():
         return nullcontext()
     from gradscope.cli import progress
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from gradscope.cli.output_options import all_of, folding_options
 from gradscope.errors import TargetError
+from gradscope.formats import DIAGNOSES
 from gradscope.target import Target, parse_target
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Severity
 
 gradient_option = click.option(
     "--gradient",
@@ -70,6 +75,25 @@ look_options = all_of(
     click.option("--saved", is_flag=True, help="Show what each node saved for backward."),
 )
 """The same, and how closely."""
+
+flow_options = all_of(
+    click.option(
+        "--steps",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        show_default=True,
+        help="Watch N of the program's own backward calls, from --call on, where they walk the "
+        "same graph; -o FILE.html switches between them.",
+    ),
+    click.option(
+        "--histograms",
+        is_flag=True,
+        help="Count the elements of large gradients by size, for -o FILE.html and .json; tables "
+        "do.",
+    ),
+)
+"""How closely gradients are watched, and how often."""
 
 check_options = all_of(
     click.option(
@@ -181,7 +205,7 @@ doctor_options = all_of(
     click.option(
         "--format",
         "format_name",
-        type=click.Choice(["text", "json", "github"]),
+        type=click.Choice(DIAGNOSES),
         default="text",
         show_default=True,
         help="How findings are told.",
@@ -197,23 +221,62 @@ doctor_options = all_of(
 """What a doctor is asked to do, and how the findings are told."""
 
 
-def target_from(options: dict[str, Any], arguments: tuple[str, ...]) -> Target | None:
-    """Take the program out of the options; None when they name none.
+@dataclass(frozen=True)
+class TargetOptions:
+    """Which program to run with which arguments, or which saved report to read, up to what size."""
 
-    Raises:
-        TargetError: when they name two, or the parts do not fit together.
-    """
-    named, module, code = (options.pop(key) for key in ("target", "module", "code"))
-    lets = tuple(_let(text) for text in options.pop("lets"))
-    if sum(given is not None for given in (named, module, code)) > 1:
-        raise TargetError("two programs given at once", "give one of TARGET, -m MODULE, -c CODE")
-    if code is not None:
-        return Target("code", code, arguments, lets)
-    if lets:
-        raise TargetError("--let only works with -c", "a script makes its own tensors")
-    if module is not None:
-        return Target("module", module, arguments)
-    return None if named is None else parse_target(named, arguments)
+    arguments: tuple[str, ...]
+    target: str | None
+    module: str | None
+    code: str | None
+    lets: tuple[str, ...]
+    max_size: int | None = None
+
+    def program(self) -> Target | None:
+        """The program; None when the options name none.
+
+        Raises:
+            TargetError: when they name two, or the parts do not fit together.
+        """
+        lets = tuple(_let(text) for text in self.lets)
+        if sum(given is not None for given in (self.target, self.module, self.code)) > 1:
+            what = "two programs given at once"
+            raise TargetError(what, "give one of TARGET, -m MODULE, -c CODE")
+        if self.code is not None:
+            return Target("code", self.code, self.arguments, lets)
+        if lets:
+            raise TargetError("--let only works with -c", "a script makes its own tensors")
+        if self.module is not None:
+            return Target("module", self.module, self.arguments)
+        return None if self.target is None else parse_target(self.target, self.arguments)
+
+
+@dataclass(frozen=True)
+class DoctorOptions:
+    """How to examine a run, and what becomes of the findings."""
+
+    steps: str
+    keep_going: bool
+    thorough: bool
+    check: bool
+    fail_on: Severity
+    ignore: tuple[str, ...]
+    format_name: str
+    output: str | None
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class DiffOptions:
+    """The two sides of a comparison, its tolerances, and how they are looked at."""
+
+    arguments: tuple[str, ...]
+    a: str
+    b: str
+    rtol: float
+    atol: float
+    values: bool
+    max_size: int
 
 
 def _let(text: str) -> tuple[str, str]:

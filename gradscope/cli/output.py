@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradscope import render
 from gradscope.cli import terminal, viewer
 from gradscope.cli.messages import say
+from gradscope.cli.output_options import DrawingOptions, OutputOptions
 from gradscope.errors import OutputError
+from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, LISTS, TEXTS
 from gradscope.model.report import Report
+from gradscope.render.options import options_of
 from gradscope.render.output import STDOUT
-from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
-
-OWN_OF_GRAPHS = {"text": "tree"}
-"""How a command that shows a graph shows it as text."""
-
-TEXTS = ("tree", "lanes", "table")
-"""Formats that a person reads on a terminal."""
-
-PARAMETERS = ("table", "csv")
-"""Formats that are lists of parameters."""
 
 
 @dataclass(frozen=True)
@@ -45,48 +38,36 @@ class Output:
     is_opened: bool = False
 
     @classmethod
-    def take(cls, options: dict[str, Any], own: Mapping[str, str] = OWN_OF_GRAPHS) -> Output:
-        """Take the output options out of all options; find out early what could not be written.
+    def of(cls, options: OutputOptions, command: str = "graph") -> Output:
+        """What the options come to; finds out early what could not be written.
 
         Args:
-            options: all options of a command.
-            own: the renderers of a command that shows more than a graph, by format: ``text``, which
-                is its default, and perhaps ``html``.
+            options: as given.
+            command: whose answer it is, of :data:`gradscope.formats.ANSWERS`.
 
         Raises:
             OutputError: the file could not be written, or its suffix names no format.
         """
-        opened, format_name = options.pop("opened"), options.pop("format_name")
-        path = options.pop("output") or (STDOUT if not opened else viewer.temporary(format_name))
+        own, opened, format_name = ANSWERS[command], options.opened, options.format_name
+        path = options.output or (STDOUT if not opened else viewer.temporary(format_name))
         to_stdout = path == STDOUT
         if opened and to_stdout:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
         format_name = format_name or ("text" if to_stdout else _format_for(path, own))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
-        width = options.pop("width")
-        color = terminal.color(options.pop("color"))
-        drawing = render.Options(
+        width = options.width
+        drawing = options_of(
             width=min(width, terminal.WIDEST) if width else terminal.width(to_stdout),
-            color=color and to_stdout,
+            color=terminal.color(options.color) and to_stdout,
             unicode=terminal.has_unicode() or not to_stdout,
-            values=options.get("values", False),
-            saved=options.get("saved", False),
-            by=options.pop("by", None),
-            call=options.pop("held", None),
-            top=options.pop("top", None),
-            sort=options.pop("sort", None),
-            folding=Folding(
-                options.pop("depth", None),
-                options.pop("everything", False),
-                options.pop("path", None),
-                focus=options.pop("focus", None),
-            ),
+            call=options.held,
+            **{field.name: getattr(options, field.name) for field in fields(DrawingOptions)},
         )
-        _check_lists(drawing, format_name, own)
+        _check_lists(drawing, format_name)
         text = format_name in (own["text"], *TEXTS)
         destination = render.output.settled(path)
-        return cls(path, destination, format_name, drawing, options.pop("quiet"), text, opened)
+        return cls(path, destination, format_name, drawing, options.quiet, text, opened)
 
     @property
     def to_stdout(self) -> bool:
@@ -101,7 +82,7 @@ class Output:
     @property
     def is_of_parameters(self) -> bool:
         """Whether parameters are listed, with a count of their gradients' zeros."""
-        return self.format in PARAMETERS
+        return self.format in LISTS
 
     def write(self, report: Report | Comparison) -> None:
         """Draw the report and write it.
@@ -109,8 +90,7 @@ class Output:
         Raises:
             GradscopeError: it could not be drawn or written; an existing file is as it was.
         """
-        picture = self.format in ("png", "pdf")
-        if self.to_stdout and picture and terminal.is_terminal():
+        if self.to_stdout and self.format in BINARIES and terminal.is_terminal():
             raise OutputError(
                 f"a terminal cannot show {self.format}", f"name a file: -o graph.{self.format}"
             )
@@ -126,13 +106,13 @@ class Output:
             say(text)
 
 
-def _check_lists(drawing: render.Options, format: str, own: Mapping[str, str]) -> None:
+def _check_lists(drawing: render.Options, format: str) -> None:
     """Raises: OutputError, for options of lists where there is no list."""
     if drawing.top == 0:
         raise OutputError("--top 0 lists nothing", "--top 10: the largest; --top -10: the smallest")
-    if drawing.sort and format not in PARAMETERS:
+    if drawing.sort and format not in LISTS:
         raise OutputError(f"--sort orders parameters, not {format}", "add --format table")
-    if drawing.top and format not in (*PARAMETERS, *TEXTS, *own.values()):
+    if drawing.top and format in DRAWINGS:
         hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
         raise OutputError(f"--top makes a list, not {format}", hint)
 

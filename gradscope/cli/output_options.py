@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 import click
 
+from gradscope.formats import DRAWINGS, FORMATS, SORTABLE, Column
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Formats are named here again, and not imported, because a renderer costs more than all of --help;
-# a test holds the two lists together.
-FORMATS = ("tree", "lanes", "table", "csv", "json", "dot", "svg", "png", "pdf", "html")
 
-DRAWINGS = ("json", "dot", "svg", "png", "pdf", "html")
-"""Those of a command that has a text of its own."""
+@dataclass(frozen=True)
+class DrawingOptions:
+    """How a graph or an answer is drawn, by the names of :class:`gradscope.render.Options`."""
 
-SORTABLE = ("name", "shape", "dtype", "weight", "gradient", "ratio", "zeros", "nonfinite")
-"""The columns of table and csv; named again for the same reason."""
+    values: bool = False
+    saved: bool = False
+    by: str | None = None
+    top: int | None = None
+    sort: Column | None = None
+    depth: int | None = None
+    all: bool = False
+    path: str | None = None
+    focus: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(DrawingOptions):
+    """Where the result goes and what it looks like.
+
+    ``held``: which of several backward calls in a saved report is drawn."""
+
+    output: str | None
+    opened: bool
+    format_name: str | None
+    width: int | None
+    color: Literal["auto", "always", "never"]
+    quiet: bool
+    held: int | None = None
 
 
 def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -71,7 +94,7 @@ folding_options = all_of(
         metavar="N",
         help="Open modules down to this depth of calls.",
     ),
-    click.option("--all", "everything", is_flag=True, help="Show every node; fold nothing."),
+    click.option("--all", is_flag=True, help="Show every node; fold nothing."),
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
     click.option(
         "--focus",

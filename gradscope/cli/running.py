@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -11,8 +12,9 @@ from click.core import ParameterSource
 from gradscope.cli import last_target as memory
 from gradscope.cli import terminal
 from gradscope.cli.messages import tell_error
-from gradscope.cli.options import target_from
-from gradscope.cli.output import OWN_OF_GRAPHS, Output
+from gradscope.cli.options import TargetOptions
+from gradscope.cli.output import Output
+from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, SeedError
 from gradscope.filesystem import is_file
@@ -35,21 +37,19 @@ _STARTS_OWN_PASS = ("gradient", "root", "create_graph")
 
 
 def run_command(
-    options: dict[str, Any],
-    gradients: bool,
-    arguments: tuple[str, ...],
-    study: Study | None = None,
-    own: Mapping[str, str] = OWN_OF_GRAPHS,
+    named: TargetOptions,
+    request: Request,
+    shown: OutputOptions,
+    command: str = "graph",
     is_bad: Callable[[Report], bool] = lambda _: False,
 ) -> Result:
     """The whole of ``trace``, ``backward``, and the commands that study a graph further.
 
     Args:
-        options: what click parsed.
-        gradients: whether a gradient is sent through the graph.
-        arguments: those of the program.
-        study: what else is asked; a saved report that holds the answer is then a target too.
-        own: how the answer is shown, see :meth:`Output.take`.
+        named: the program; a saved report that answers the ``study`` of ``request`` is one too.
+        request: what to look at.
+        shown: where the result goes.
+        command: whose answer it is, see :meth:`Output.of`.
         is_bad: whether a report is one to end with status 1 for.
 
     Raises:
@@ -57,25 +57,22 @@ def run_command(
         program's
             own exit status may come first.
     """
-    from gradscope.model import request as requests
     from gradscope.running.session import run
 
-    output = Output.take(options, own)
-    max_size = options.pop("max_size", None)
-    if study is not None and is_saved(options["target"]):
-        report = storage.load(options["target"], max_size)
-        _show_again(options["target"], report, study, output)
+    output = Output.of(shown, command)
+    if request.study is not None and named.target is not None and is_saved(named.target):
+        report = storage.load(named.target, named.max_size)
+        _show_again(named.target, report, request.study, output)
         return Result(_status(report, is_bad))
-    target = target_from(options, arguments)
+    target = named.program()
     if target is None:
-        target = remembered_target(arguments)
+        target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
     memory.remember(target)
-    _check_steps(options)
-    if output.is_of_parameters:
-        options["histograms"] = True  # they hold the zeros, which the table counts
-    request = requests.Request(gradients=gradients, study=study, **options)
+    _check_steps(request)
+    if output.is_of_parameters:  # histograms hold the zeros, which the table counts
+        request = replace(request, histograms=True)
     with terminal.stdout_reserved(output.is_machine_readable):
         outcome = run(target, program, request)
         outcome.ending.show()
@@ -85,9 +82,9 @@ def run_command(
     return result
 
 
-def _check_steps(options: Mapping[str, Any]) -> None:
-    own = [f"--{name.replace('_', '-')}" for name in _STARTS_OWN_PASS if options.get(name)]
-    if options.get("steps", 1) > 1 and own:
+def _check_steps(request: Request) -> None:
+    own = [f"--{name.replace('_', '-')}" for name in _STARTS_OWN_PASS if getattr(request, name)]
+    if request.steps > 1 and own:
         raise SeedError(
             f"--steps watches the program's own backward calls, and {own[0]} makes another one",
             "leave out one of them",
@@ -99,9 +96,9 @@ def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:
     return ExitStatus.FINDINGS if is_finding else ExitStatus.OK
 
 
-def is_saved(name: str | None) -> bool:
+def is_saved(name: str) -> bool:
     """Whether a target is a saved report, not a program."""
-    return name is not None and name.endswith((".json", ".json.gz")) and is_file(name)
+    return name.endswith((".json", ".json.gz")) and is_file(name)
 
 
 def _show_again(name: str, report: Report, study: Study, output: Output) -> None:

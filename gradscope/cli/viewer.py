@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from gradscope import render
 from gradscope.cli.messages import say
+from gradscope.formats import FORMATS
 
 DEFAULT = "html"
 
@@ -19,7 +19,7 @@ DEFAULT = "html"
 def temporary(format: str | None) -> str:
     """The name of a new file in a folder of its own, for a format of ``--format`` (a page if
     None); it stays there for the viewer."""
-    known = render.FORMATS.get(format or DEFAULT)
+    known = FORMATS.get(format or DEFAULT)
     suffix = known.suffixes[0] if known and known.suffixes else ".txt"
     return str(Path(tempfile.mkdtemp(prefix="gradscope-")) / f"graph{suffix}")
 

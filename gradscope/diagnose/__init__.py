@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gradscope.diagnose._facts import Draft, Facts
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose.rules import RULES, Rule
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
@@ -67,7 +67,7 @@ def is_graver(report: Report, kept: Report) -> bool:
     )
 
 
-def _signed(rule: Rule, draft: Draft, step: int) -> Finding:
+def _signed(rule: Rule, draft: FindingDraft, step: int) -> Finding:
     fields = {name: getattr(draft, name) for name in Finding.__struct_fields__}
     fields.update(rule=rule.code, name=rule.name, step=draft.step or step)
     return Finding(**fields)

@@ -18,7 +18,7 @@ from gradscope.words import one_line
 T = TypeVar("T")
 
 
-class Draft(Finding, frozen=True, kw_only=True):
+class FindingDraft(Finding, frozen=True, kw_only=True):
     """A finding as a rule makes it: without the rule's code and name, and with what another finding
     must have in common with it for one to make the other superfluous.
 
@@ -32,7 +32,7 @@ class Draft(Finding, frozen=True, kw_only=True):
 
 
 class Details(TypedDict, total=False):
-    """What a finding says besides its message; the fields of :class:`Draft`."""
+    """What a finding says besides its message; the fields of :class:`FindingDraft`."""
 
     location: Location | None
     subject: str
@@ -157,7 +157,7 @@ class Facts:
 
     def finding(
         self, severity: Severity, message: str, node: int | None = None, **details: Unpack[Details]
-    ) -> Draft:
+    ) -> FindingDraft:
         """A finding; one about a node is placed where that was made, and named after it, unless
         ``details`` know better."""
         fields: dict[str, Any] = {}
@@ -166,7 +166,7 @@ class Facts:
             fields.update(node=self.reference(node), subject=self.subject(node), nodes=(node,))
         fields.update((key, value) for key, value in details.items() if value is not None)
         fields["evidence"] = tuple(details.get("evidence", ()))
-        return Draft(severity=severity, message=message, **fields)
+        return FindingDraft(severity=severity, message=message, **fields)
 
     def reachable(self, starts: Collection[int]) -> set[int]:
         """All nodes below these, and themselves."""

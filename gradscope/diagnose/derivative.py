@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, short
+from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.checks import MEANT
 from gradscope.model.observations import Mismatch
 
@@ -12,7 +12,7 @@ TOLERANCE = 1e-2
 """Relative difference from the finite differences, far above their own error in float64."""
 
 
-def wrong_derivative(facts: Facts) -> Iterable[Draft]:
+def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
     """GS601: a custom backward that disagrees with finite differences."""
     told: set[str] = set()
     for mismatch in facts.seen.mismatches:
@@ -31,7 +31,7 @@ def _differs(mismatch: Mismatch) -> bool:
     return not abs(analytic - numeric) <= TOLERANCE * max(abs(analytic), abs(numeric))
 
 
-def _finding(facts: Facts, mismatch: Mismatch, op: str) -> Draft:
+def _finding(facts: Facts, mismatch: Mismatch, op: str) -> FindingDraft:
     name = op.removesuffix("Backward")
     meant = bool(MEANT.search(name))
     element = f" at element {list(mismatch.element)}" if mismatch.element else ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._facts import Draft, Facts
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import failed_without_history
 from gradscope.diagnose._readings import (
     FUNCTIONS,
@@ -32,7 +32,7 @@ _OWN_FUNCTION = re.compile(
 )
 
 
-def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, Draft]]:
+def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, FindingDraft]]:
     """The failure, if one of these is what torch said, with a finding on it."""
     failure = facts.seen.failure
     for reading in readings:
@@ -41,7 +41,7 @@ def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Fail
             return
 
 
-def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Draft:
+def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> FindingDraft:
     first = first_line(failure.message)
     return facts.finding(
         "error",
@@ -55,7 +55,7 @@ def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> Draft:
     )
 
 
-def saved_tensor_changed(facts: Facts) -> Iterable[Draft]:
+def saved_tensor_changed(facts: Facts) -> Iterable[FindingDraft]:
     """GS401: a tensor changed in place after an operation had saved it for backward."""
     places: dict[tuple[int | None, int | None], list[Change]] = {}
     for change in facts.seen.changes:
@@ -81,7 +81,7 @@ def saved_tensor_changed(facts: Facts) -> Iterable[Draft]:
         )
 
 
-def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Draft:
+def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:
     first = changes[0]
     what = facts.expression(origin) or first.function
     places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
@@ -102,7 +102,7 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Draft:
     )
 
 
-def freed_graph(facts: Facts) -> Iterable[Draft]:
+def freed_graph(facts: Facts) -> Iterable[FindingDraft]:
     """GS402: backward through a graph whose saved tensors an earlier call has freed."""
     failure = facts.seen.failure
     if failure is None or _FREED not in failure.message:
@@ -132,7 +132,7 @@ def freed_graph(facts: Facts) -> Iterable[Draft]:
     )
 
 
-def nonscalar_root(facts: Facts) -> Iterable[Draft]:
+def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:
     """GS403: backward from a tensor of several elements without a gradient."""
     for _, finding in _read(facts, (NONSCALAR,)):
         root = facts.graph.roots[0].node if facts.backward and facts.backward.error else None
@@ -150,12 +150,12 @@ def nonscalar_root(facts: Facts) -> Iterable[Draft]:
         )
 
 
-def gradient_shape(facts: Facts) -> Iterable[Draft]:
+def gradient_shape(facts: Facts) -> Iterable[FindingDraft]:
     """GS404: a gradient that does not fit its tensor."""
     return (finding for _, finding in _read(facts, (SHAPES,)))
 
 
-def inplace_on_leaf_or_view(facts: Facts) -> Iterable[Draft]:
+def inplace_on_leaf_or_view(facts: Facts) -> Iterable[FindingDraft]:
     """GS405: an in-place operation that autograd cannot follow."""
     for failure, finding in _read(facts, LEAVES):
         maker = re.search(r"Output \d+ of (\w+)", failure.message)
@@ -165,14 +165,14 @@ def inplace_on_leaf_or_view(facts: Facts) -> Iterable[Draft]:
         yield msgspec.structs.replace(finding, evidence=evidence)
 
 
-def function_returns_wrong(facts: Facts) -> Iterable[Draft]:
+def function_returns_wrong(facts: Facts) -> Iterable[FindingDraft]:
     """GS406: the backward of a custom Function returns what it must not."""
     for failure, finding in _read(facts, FUNCTIONS):
         yield _at_function(facts, failure, finding)
     yield from _missing_gradients(facts)
 
 
-def _at_function(facts: Facts, failure: Failure, finding: Draft) -> Draft:
+def _at_function(facts: Facts, failure: Failure, finding: FindingDraft) -> FindingDraft:
     """The finding with the node of the Function that torch named."""
     found = _OWN_FUNCTION.search(failure.message)
     name = next((group for group in found.groups() if group), "") if found else ""
@@ -188,7 +188,7 @@ def _at_function(facts: Facts, failure: Failure, finding: Draft) -> Draft:
     return msgspec.structs.replace(finding, subject=name or finding.subject)
 
 
-def _missing_gradients(facts: Facts) -> Iterable[Draft]:
+def _missing_gradients(facts: Facts) -> Iterable[FindingDraft]:
     """None for an input that needs a gradient, which torch takes without a word."""
     learners = {item.leaf for item in facts.seen.learners if item.leaf is not None}
     wanted = {facts.graph.leaves[index].node for index in learners}
@@ -211,7 +211,7 @@ def _missing_gradients(facts: Facts) -> Iterable[Draft]:
             )
 
 
-def not_twice_differentiable(facts: Facts) -> Iterable[Draft]:
+def not_twice_differentiable(facts: Facts) -> Iterable[FindingDraft]:
     """GS407: a second derivative that does not exist."""
     for failure, finding in _read(facts, TWICE):
         named = re.search(
@@ -236,7 +236,7 @@ def not_twice_differentiable(facts: Facts) -> Iterable[Draft]:
         yield finding
 
 
-def hook_returns_wrong(facts: Facts) -> Iterable[Draft]:
+def hook_returns_wrong(facts: Facts) -> Iterable[FindingDraft]:
     """GS408: a hook whose result cannot take the place of a gradient."""
     placed = [entry for entry in facts.seen.alterations if entry.function.startswith("register")]
     for _, finding in _read(facts, HOOKS):
@@ -246,7 +246,7 @@ def hook_returns_wrong(facts: Facts) -> Iterable[Draft]:
         yield finding
 
 
-def no_history(facts: Facts) -> Iterable[Draft]:
+def no_history(facts: Facts) -> Iterable[FindingDraft]:
     """GS409: backward from a tensor that nothing with requires_grad went into."""
     failure = facts.seen.failure
     if failure is None or not failed_without_history(facts):

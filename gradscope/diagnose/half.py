@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, short
+from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
     BackwardSources,
@@ -18,7 +18,7 @@ LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 """The largest number of each half precision."""
 
 
-def half_overflow(facts: Facts) -> Iterable[Draft]:
+def half_overflow(facts: Facts) -> Iterable[FindingDraft]:
     """GS103: a number too large for half precision, forward or backward."""
     forward = facts.once(ForwardSources)
     groups = facts.by_place(node for node in forward.born if _overflows(facts, node))
@@ -34,7 +34,7 @@ def half_overflow(facts: Facts) -> Iterable[Draft]:
             yield _gradient_overflow(facts, born)
 
 
-def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Draft:
+def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
     dtype = _half_of(facts, nodes[0])
     return facts.finding(
         "error",
@@ -62,7 +62,7 @@ def _hidden_overflows(facts: Facts, forward: ForwardSources) -> Iterable[int]:
             yield node
 
 
-def _hidden_finding(facts: Facts, nodes: list[int]) -> Draft:
+def _hidden_finding(facts: Facts, nodes: list[int]) -> FindingDraft:
     return facts.finding(
         "warning",
         f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
@@ -79,7 +79,7 @@ def _hidden_finding(facts: Facts, nodes: list[int]) -> Draft:
     )
 
 
-def _gradient_overflow(facts: Facts, nodes: list[int]) -> Draft:
+def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
     scaled = ".scale(" in facts.expression(facts.graph.nodes[facts.graph.roots[0].node].origin)
     return facts.finding(

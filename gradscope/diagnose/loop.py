@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from gradscope.diagnose._facts import Draft, Facts, short
+from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.observations import Carried, Location, Step
 from gradscope.words import count
 
@@ -22,7 +22,7 @@ FEWEST_DROPPED = 3
 """Times in a row that gradients are dropped unused, before that is called a mistake."""
 
 
-def gradients_accumulate(facts: Facts) -> Iterable[Draft]:
+def gradients_accumulate(facts: Facts) -> Iterable[FindingDraft]:
     """GS501: nothing zeroes the gradients between two steps of the optimizer."""
     steps = facts.seen.steps
     piled = [step for step in steps if step.reused]
@@ -60,7 +60,7 @@ def _norms(steps: Sequence[Step]) -> Iterable[str]:
         yield f"‖g‖ of the new gradients: {', '.join(norms[:MOST_NORMS])}{more}"
 
 
-def growing_graph(facts: Facts) -> Iterable[Draft]:
+def growing_graph(facts: Facts) -> Iterable[FindingDraft]:
     """GS502: a graph that goes back one step further with every step."""
     carried = [entry for entry in facts.seen.carried if entry.times >= FEWEST_GROWTHS]
     for entry in carried:
@@ -98,7 +98,7 @@ def _growth(steps: Sequence[Step]) -> Sequence[Step]:
     return tail if steady else ()
 
 
-def _grows(facts: Facts, steps: Sequence[Step]) -> Draft:
+def _grows(facts: Facts, steps: Sequence[Step]) -> FindingDraft:
     sizes = ", ".join(f"{step.nodes:,}" for step in steps)
     return facts.finding(
         "warning",
@@ -112,7 +112,7 @@ def _grows(facts: Facts, steps: Sequence[Step]) -> Draft:
     )
 
 
-def gradients_unused(facts: Facts) -> Iterable[Draft]:
+def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
     """GS505: gradients are dropped before any step has used them."""
     for entry in facts.seen.empty_steps:
         if entry.times >= FEWEST_EMPTY:
@@ -152,7 +152,7 @@ def gradients_unused(facts: Facts) -> Iterable[Draft]:
 
 def _unused(
     facts: Facts, location: Location | None, message: str, evidence: Iterable[str], remedy: str
-) -> Draft:
+) -> FindingDraft:
     return facts.finding(
         "warning",
         message,

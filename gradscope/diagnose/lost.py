@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import grouped, same_line
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count, listed
 
 
-def frozen_parameter(facts: Facts) -> Iterable[Draft]:
+def frozen_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS305: an optimizer holds a parameter that does not require grad."""
     frozen = [item for item in facts.seen.learners if item.in_optimizer and not item.requires_grad]
     for path, learners in grouped(facts, frozen):
@@ -26,7 +26,7 @@ def frozen_parameter(facts: Facts) -> Iterable[Draft]:
         )
 
 
-def non_leaf_parameter(facts: Facts) -> Iterable[Draft]:
+def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS306: a tensor that is meant to be learned, but is the result of an operation."""
     for learner in facts.seen.learners:
         if not learner.history:
@@ -48,7 +48,7 @@ def non_leaf_parameter(facts: Facts) -> Iterable[Draft]:
         )
 
 
-def _not_in_graph(facts: Facts, learner: TrackedParameter) -> Draft:
+def _not_in_graph(facts: Facts, learner: TrackedParameter) -> FindingDraft:
     place = facts.expression(learner.made) or learner.name or "a tensor"
     return facts.finding(
         "error",
@@ -64,7 +64,7 @@ def _not_in_graph(facts: Facts, learner: TrackedParameter) -> Draft:
     )
 
 
-def not_in_optimizer(facts: Facts) -> Iterable[Draft]:
+def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
     """GS307: a parameter that gets a gradient, and no optimizer holds it."""
     learners = facts.seen.learners
     if not any(item.in_optimizer and item.in_module for item in learners):
@@ -116,7 +116,7 @@ _BATCH_NORM = (
 )
 
 
-def silent_inplace(facts: Facts) -> Iterable[Draft]:
+def silent_inplace(facts: Facts) -> Iterable[FindingDraft]:
     """GS308: a tensor changed behind torch's back after it was saved for backward."""
     places: dict[int | None, list[int]] = {}
     for index, change in enumerate(facts.seen.changes):

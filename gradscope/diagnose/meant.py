@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, short
+from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._ops import REDUCING
 from gradscope.model.observations import Alteration, Broadcast
 from gradscope.words import count
@@ -21,7 +21,7 @@ _MEANT = re.compile(
 """Words in an expression that show that its author thought of the shapes."""
 
 
-def loss_broadcasts(facts: Facts) -> Iterable[Draft]:
+def loss_broadcasts(facts: Facts) -> Iterable[FindingDraft]:
     """GS503: a loss between (n, 1) and (n,), which has n·n elements."""
     places: set[int | None] = set()
     for entry in facts.seen.broadcasts:
@@ -60,7 +60,7 @@ def _feeds_loss(facts: Facts, origin: int | None) -> bool:
     return False
 
 
-def _broadcast(facts: Facts, entry: Broadcast) -> Draft:
+def _broadcast(facts: Facts, entry: Broadcast) -> FindingDraft:
     shapes = " and ".join(str(list(shape)) for shape in entry.shapes)
     result = str(list(entry.result))
     words = facts.expression(entry.origin) or entry.function
@@ -78,7 +78,7 @@ def _broadcast(facts: Facts, entry: Broadcast) -> Draft:
     )
 
 
-def gradient_altered(facts: Facts) -> Iterable[Draft]:
+def gradient_altered(facts: Facts) -> Iterable[FindingDraft]:
     """GS504: a hook or clipping changes a gradient on its way."""
     if facts.seen.failure is not None and facts.seen.failure.in_backward:
         return  # what hooks would have made of the gradient in the end was not seen
@@ -108,7 +108,7 @@ def _matters(entry: Alteration) -> bool:
     return float(entry.after) < CLIPPED * float(entry.before)
 
 
-def _altered(facts: Facts, entry: Alteration) -> Draft:
+def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
     clipped = entry.function.startswith("clip")
     place = facts.expression(entry.origin) or entry.function
     return facts.finding(

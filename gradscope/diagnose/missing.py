@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.diagnose._cuts import COMPARISON, CUTS
-from gradscope.diagnose._facts import Draft, Facts
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
@@ -22,7 +22,7 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
 
 
-def history_cut(facts: Facts) -> Iterable[Draft]:
+def history_cut(facts: Facts) -> Iterable[FindingDraft]:
     """GS303: a call that cut the history on the way from a parameter to the loss."""
     for index, learners in _cut_off(facts, ("function",)):
         cut = facts.seen.cuts[index]
@@ -31,7 +31,7 @@ def history_cut(facts: Facts) -> Iterable[Draft]:
     yield from _lost_terms(facts)
 
 
-def _lost_terms(facts: Facts) -> Iterable[Draft]:
+def _lost_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are plain numbers, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
     told = {facts.seen.cuts[index].origin for index in explained}
@@ -56,7 +56,7 @@ def _name(cut: Cut) -> str:
     return f"{cut.function} (for {cut.then})" if cut.then else cut.function
 
 
-def no_grad_region(facts: Facts) -> Iterable[Draft]:
+def no_grad_region(facts: Facts) -> Iterable[FindingDraft]:
     """GS304: a part of the forward pass that runs where gradients are switched off."""
     for index, learners in _cut_off(facts, ("no_grad", "inference_mode")):
         cut = facts.seen.cuts[index]
@@ -74,7 +74,7 @@ def no_grad_region(facts: Facts) -> Iterable[Draft]:
     yield from _inference_tensor(facts)
 
 
-def reentrant_checkpoint(facts: Facts) -> Iterable[Draft]:
+def reentrant_checkpoint(facts: Facts) -> Iterable[FindingDraft]:
     """GS309: a reentrant checkpoint none of whose inputs needs a gradient."""
     for index, learners in _cut_off(facts, ("checkpoint",)):
         yield _finding(
@@ -104,7 +104,7 @@ def _guilty(facts: Facts, cut: Cut) -> int | None:
     return cut.origin
 
 
-def _inference_tensor(facts: Facts) -> Iterable[Draft]:
+def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
     failure = facts.seen.failure
     if failure is None or "nference tensor" not in failure.message:
         return
@@ -136,7 +136,7 @@ def _cut_off(
 
 def _finding(
     facts: Facts, index: int, learners: list[TrackedParameter], what: str, why: str, remedy: str
-) -> Draft:
+) -> FindingDraft:
     cut = facts.seen.cuts[index]
     guilty = _guilty(facts, cut)
     names = [learner.name for learner in learners] or list(cut.leaves)
@@ -167,7 +167,7 @@ def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -
     return listed(paths or names, 3)
 
 
-def unused_parameter(facts: Facts) -> Iterable[Draft]:
+def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS301: a parameter that no operation of the forward pass takes."""
     for path, learners in grouped(facts, facts.once(find_missing).unused):
         yield _idle(
@@ -185,7 +185,7 @@ def unused_parameter(facts: Facts) -> Iterable[Draft]:
         )
 
 
-def result_unused(facts: Facts) -> Iterable[Draft]:
+def result_unused(facts: Facts) -> Iterable[FindingDraft]:
     """GS302: a parameter that is used, but nothing made from it reaches the loss."""
     if failed_without_history(facts):
         return
@@ -223,7 +223,7 @@ def _idle(
     origin: int | None,
     words: tuple[str, str, str],
     may_be_meant: bool = False,
-) -> Draft:
+) -> FindingDraft:
     (path, learners), (what, why, remedy) = group, words
     names = [learner.name for learner in learners]
     held = " It is in the optimizer." if learners[0].in_optimizer else ""

@@ -18,7 +18,7 @@ from gradscope.diagnose import (
     values,
     zero,
 )
-from gradscope.diagnose._facts import Draft, Facts
+from gradscope.diagnose._facts import Facts, FindingDraft
 
 Agreement = Literal["node", "failure", "step before"]
 """What two findings must have in common for one to make the other superfluous: a node; that both
@@ -37,10 +37,10 @@ class Rule:
 
     code: str
     name: str
-    check: Callable[[Facts], Iterable[Draft]]
+    check: Callable[[Facts], Iterable[FindingDraft]]
     subsumes: Mapping[str, Agreement] = field(default_factory=dict)
 
-    def covers(self, own: Draft, code: str, other: Draft) -> bool:
+    def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
         """Whether a finding of this rule makes another rule's of the same step superfluous."""
         match self.subsumes.get(code):
             case "node":

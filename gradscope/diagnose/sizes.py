@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Draft, Facts, elements, short
+from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._ops import VIEWS
 from gradscope.diagnose._trend import Trend, joins_parameters, trends
 from gradscope.model.observations import Activity
@@ -26,7 +26,7 @@ FEWEST_SAMPLES, FEWEST_UNITS, FEWEST_ELEMENTS = 8, 4, 16
 """With fewer, chance alone makes units dead and elements saturated."""
 
 
-def vanishing_gradient(facts: Facts) -> Iterable[Draft]:
+def vanishing_gradient(facts: Facts) -> Iterable[FindingDraft]:
     """GS201: the gradient shrinks level by level until early parameters get next to nothing."""
     found = [trend for trend in facts.once(trends) if trend.ratio < VANISHED]
     if not found:
@@ -53,7 +53,7 @@ def vanishing_gradient(facts: Facts) -> Iterable[Draft]:
     )
 
 
-def exploding_gradient(facts: Facts) -> Iterable[Draft]:
+def exploding_gradient(facts: Facts) -> Iterable[FindingDraft]:
     """GS202: the gradient grows level by level to a size that no learning rate fits."""
     found = [trend for trend in facts.once(trends) if trend.ratio > EXPLODED]
     sizes = [size for _, size in _leaf_norms(facts)]
@@ -111,7 +111,7 @@ def _starved(facts: Facts, trend: Trend) -> tuple[tuple[str, float], tuple[str, 
     return (least, most) if least[1] < VANISHED * most[1] else None
 
 
-def saturated_activation(facts: Facts) -> Iterable[Draft]:
+def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
     """GS203: sigmoid, tanh or softmax at their flat ends."""
     for nodes, share in _shares(facts, "saturated"):
         node = nodes[0]
@@ -137,7 +137,7 @@ def saturated_activation(facts: Facts) -> Iterable[Draft]:
         )
 
 
-def dead_units(facts: Facts) -> Iterable[Draft]:
+def dead_units(facts: Facts) -> Iterable[FindingDraft]:
     """GS204: units of a ReLU layer that no sample activates."""
     for nodes, share in _shares(facts, "dead"):
         node = nodes[0]

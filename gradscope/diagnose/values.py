@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
-from gradscope.diagnose._facts import Draft, Facts, elements, short
+from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
     BackwardSources,
@@ -20,7 +20,7 @@ _DIRECT = 6
 """Nodes between a guarded operation and the `where` that is meant to guard it."""
 
 
-def nonfinite_forward(facts: Facts) -> Iterable[Draft]:
+def nonfinite_forward(facts: Facts) -> Iterable[FindingDraft]:
     """GS101: the first NaN or infinity of the forward pass."""
     forward = facts.once(ForwardSources)
     for nodes in list(facts.by_place(forward.born).values())[:MOST]:
@@ -29,7 +29,7 @@ def nonfinite_forward(facts: Facts) -> Iterable[Draft]:
         yield _bad_loss(facts)
 
 
-def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> Draft:
+def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
     what = "NaN" if forward.nan[nodes[0]] else "infinity"
     node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
@@ -49,7 +49,7 @@ def _loss_is_bad(facts: Facts) -> bool:
     return bool(facts.graph.roots) and isinstance(loss, str)
 
 
-def _bad_loss(facts: Facts) -> Draft:
+def _bad_loss(facts: Facts) -> FindingDraft:
     root = facts.graph.roots[0].node
     return facts.finding(
         "error",
@@ -62,7 +62,7 @@ def _bad_loss(facts: Facts) -> Draft:
     )
 
 
-def nonfinite_input(facts: Facts) -> Iterable[Draft]:
+def nonfinite_input(facts: Facts) -> Iterable[FindingDraft]:
     """GS105: NaN or infinity that was there before the first operation."""
     forward = facts.once(ForwardSources)
     for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
@@ -74,7 +74,7 @@ def nonfinite_input(facts: Facts) -> Iterable[Draft]:
         yield _bad_operand(facts, intake)
 
 
-def _bad_leaf(facts: Facts, node: int) -> Draft:
+def _bad_leaf(facts: Facts, node: int) -> FindingDraft:
     leaf = next(leaf for leaf in facts.graph.leaves if leaf.node == node)
     name = facts.leaf_names[node]
     size = elements(leaf.tensor.shape)
@@ -91,7 +91,7 @@ def _bad_leaf(facts: Facts, node: int) -> Draft:
     )
 
 
-def _bad_operand(facts: Facts, intake: Intake) -> Draft:
+def _bad_operand(facts: Facts, intake: Intake) -> FindingDraft:
     words = facts.words(intake.node)
     name = intake.name or facts.expression(intake.made) or "an operand"
     return facts.finding(
@@ -108,7 +108,7 @@ def _bad_operand(facts: Facts, intake: Intake) -> Draft:
     )
 
 
-def nonfinite_backward(facts: Facts) -> Iterable[Draft]:
+def nonfinite_backward(facts: Facts) -> Iterable[FindingDraft]:
     """GS102: the first NaN or infinity of the backward pass, where the loss is finite."""
     forward = facts.once(ForwardSources)
     if forward.roots or _loss_is_bad(facts):
@@ -127,7 +127,9 @@ def nonfinite_backward(facts: Facts) -> Iterable[Draft]:
         yield _unseen_finding(facts, backward.born_unseen)
 
 
-def _left_out_finding(facts: Facts, forward: ForwardSources, nodes: list[int], taker: int) -> Draft:
+def _left_out_finding(
+    facts: Facts, forward: ForwardSources, nodes: list[int], taker: int
+) -> FindingDraft:
     """A NaN of the forward pass that the loss does not contain, and every gradient does."""
     node = forward.guilty(nodes[0])
     advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
@@ -146,7 +148,7 @@ def _left_out_finding(facts: Facts, forward: ForwardSources, nodes: list[int], t
     )
 
 
-def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> Draft:
+def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
     advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE)
     guard = _guard(facts, node)
@@ -177,7 +179,7 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
     )
 
 
-def _unseen_finding(facts: Facts, spoilt: list[str]) -> Draft:
+def _unseen_finding(facts: Facts, spoilt: list[str]) -> FindingDraft:
     many = count(len(spoilt), "leaf").replace("leafs", "leaves")
     return facts.finding(
         "error",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.diagnose._facts import Draft, Facts, elements, short
+from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._ops import (
     LIMITS,
     PRODUCTS,
@@ -32,7 +32,7 @@ class Stop(NamedTuple):
     remedy: str
 
 
-def zero_gradient(facts: Facts) -> Iterable[Draft]:
+def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
     """GS205: a gradient that is exactly zero from one operation on."""
     stops = {stop.node: stop for stop in reversed(_stops(facts))}
     for nodes in facts.by_place(sorted(stops)).values():
@@ -65,7 +65,7 @@ def _stops(facts: Facts) -> list[Stop]:
     return found or list(_nothing_learns(facts))
 
 
-def half_underflow(facts: Facts) -> Iterable[Draft]:
+def half_underflow(facts: Facts) -> Iterable[FindingDraft]:
     """GS104: a gradient too small for half precision."""
     nodes = [node for node in _zeroing(facts) if _underflows(facts, node)]
     for node in nodes:

@@ -34,7 +34,7 @@ class Request:
     answered before the gradient flows, while all that was saved for backward is there.
     """
 
-    gradients: bool
+    gradients: bool = False
     root: str | None = None
     gradient: str | None = None
     call: int | None = None

@@ -1,17 +1,18 @@
 """From a Report to text or a picture: one format a module, named like ``--format`` names it.
 
 A format module has one function, ``render(report, options)``, and touches neither files nor
-streams.  A new format is that module and one line in :data:`FORMATS`.  Formats are imported when
-they are asked for.  Must not know of torch, or of how a report was made."""
+streams.  It is declared in :mod:`gradscope.formats`, and imported when it is asked for.  Must not
+know of torch, or of how a report was made."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
+from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options
@@ -19,28 +20,7 @@ from gradscope.render.options import Options
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
 
-__all__ = ["FORMATS", "Format", "Options", "format_for", "is_binary", "render", "save"]
-
-
-class Format(NamedTuple):
-    """What is known of a format before its module is imported."""
-
-    suffixes: tuple[str, ...]
-    binary: bool = False
-
-
-FORMATS: dict[str, Format] = {
-    "tree": Format((".txt",)),
-    "lanes": Format(()),
-    "table": Format(()),
-    "csv": Format((".csv",)),
-    "json": Format((".json",), binary=True),
-    "dot": Format((".dot", ".gv")),
-    "svg": Format((".svg",)),
-    "png": Format((".png",), binary=True),
-    "pdf": Format((".pdf",), binary=True),
-    "html": Format((".html", ".htm")),
-}
+__all__ = ["Options", "format_for", "render", "save"]
 
 
 class Renderer(Protocol):
@@ -54,16 +34,26 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
     """The report in a format of :data:`FORMATS`, or a command's own answer in one of its own.
 
     Raises:
-        GradscopeError: when the graph cannot be drawn in this format, or a tool for it is missing.
+        GradscopeError: when there is no such format, the graph cannot be drawn in it, or a tool for
+            it is missing.
     """
-    room = "formats" if format in FORMATS else "answers"
-    module = cast(Renderer, importlib.import_module(f"gradscope.render.{room}.{format}"))
+    module = _renderer(format)
     options = options or Options()
     if isinstance(report, Report) and report.checks is not None and options.overlay is None:
         from gradscope.render.drawing.overlay import verdicts
 
         options = replace(options, overlay=verdicts(report.checks, report.graph))
     return module.render(report, options)
+
+
+def _renderer(format: str) -> Renderer:
+    if format in FORMATS:
+        room = "formats"
+    elif any(format in answer.values() for answer in ANSWERS.values()):
+        room = "answers"
+    else:
+        raise OutputError(f"there is no format {format}", f"known formats: {', '.join(FORMATS)}")
+    return cast(Renderer, importlib.import_module(f"gradscope.render.{room}.{format}"))
 
 
 def format_for(path: str | Path) -> str:
@@ -79,11 +69,6 @@ def format_for(path: str | Path) -> str:
     known = " ".join(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
     what = f"{path}: its suffix names no format"
     raise OutputError(what, f"known suffixes: {known}; or say it with --format")
-
-
-def is_binary(format: str) -> bool:
-    """Whether a format is not meant for a terminal."""
-    return FORMATS[format].binary
 
 
 def save(

@@ -4,9 +4,10 @@ cannot do."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypedDict
 
+from gradscope.formats import Column
 from gradscope.simplify import Folding
 
 
@@ -53,6 +54,37 @@ class Options:
     direction: Literal["backward", "forward"] = "backward"
     by: str | None = None
     top: int | None = None
-    sort: str | None = None
+    sort: Column | None = None
     overlay: Overlay | None = None
     folding: Folding = field(default_factory=Folding)
+
+
+class ToPrint(TypedDict, total=False):
+    """What a caller of python may choose about a tree, by the names of the command line."""
+
+    depth: int | None
+    all: bool
+    path: str | None
+    focus: str | None
+    top: int | None
+    width: int | None
+    lines: int
+    values: bool
+    saved: bool
+    call: int | None
+    color: bool
+    unicode: bool
+
+
+class ToSave(ToPrint, total=False):
+    """The same about a file."""
+
+    sort: Column | None
+    direction: Literal["backward", "forward"]
+
+
+def options_of(**chosen: Any) -> Options:
+    """The options that the names of the command line choose, and how far to fold among them."""
+    own = {one.name for one in fields(Folding)} & chosen.keys()
+    folding = Folding(**{name: chosen.pop(name) for name in own})
+    return Options(folding=folding, **chosen)

@@ -33,9 +33,6 @@ class Parameter(NamedTuple):
     nonfinite: int | None
 
 
-SORTABLE = ("name", "shape", "dtype", "weight", "gradient", "ratio", "zeros", "nonfinite")
-
-
 def parameters(scene: Scene) -> list[Parameter]:
     """All leaves that the options ask for: in the order of backward, or the largest of a column
     first.

@@ -1,0 +1,61 @@
+"""Commands whose options arrive in typed objects, not in a dict."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import signature
+from typing import Any, cast, get_type_hints
+
+import click
+
+OF_THE_PROGRAM = "arguments"
+"""The name under which a function gets what stands after --."""
+
+
+class TypedCommand(click.Command):
+    """A command whose function takes dataclasses, each made of the options that its fields name.
+
+    An option goes into every one that has a field of its name, or to a parameter of that name. What
+    does not fit together shows when the command is defined, so that no user can meet it.
+
+    Raises:
+        TypeError: an option goes nowhere, or no option gives what the function needs.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        hints = get_type_hints(self.callback)
+        self._kinds: dict[str, Any] = {
+            name: hints[name] for name in signature(self.callback or self).parameters
+        }
+        given = {option.name or "" for option in self.params}
+        taken, needed = set[str](), set[str]()
+        for name, kind in self._kinds.items():
+            taken |= _fields(kind) if is_dataclass(kind) else {name}
+            needed |= _fields(kind, needed=True) if is_dataclass(kind) else {name}
+        lost, missing = given - taken, needed - given - {OF_THE_PROGRAM}
+        if lost or missing:
+            raise TypeError(f"{self.name}: nothing takes {lost}, no option gives {missing}")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the function with what the options say."""
+        given = {OF_THE_PROGRAM: ctx.obj, **ctx.params}
+        ctx.params = {}
+        for name, kind in self._kinds.items():
+            if is_dataclass(kind):
+                own = {field: given[field] for field in _fields(kind) & given.keys()}
+                ctx.params[name] = cast(Any, kind)(**own)
+            else:
+                ctx.params[name] = given[name]
+        return super().invoke(ctx)
+
+
+def _fields(kind: Any, needed: bool = False) -> set[str]:
+    """The fields of a dataclass; or only those without which it cannot be made."""
+    return {field.name for field in fields(kind) if not needed or field.default is MISSING}
+
+
+class TypedGroup(click.Group):
+    """Typed commands."""
+
+    command_class = TypedCommand
