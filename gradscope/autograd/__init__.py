@@ -2,7 +2,6 @@
 
 ``tensors`` asks and remembers tensors, ``saved`` what a node keeps, ``walk`` and ``nodes`` the
 graph, ``calls`` a backward call; ``summary`` turns tensors into plain numbers, with ``norms`` and
-``histogram``; ``isolation`` keeps what we do from being noticed; ``rerun`` runs code of the program
-once more, and ``finite_differences`` has the numbers beside which a derivative is put.  Knows
-nothing of the program's source, of its calls, or of what anyone wants to know.
+``histogram``; ``isolation`` keeps what we do from being noticed.  Knows nothing of the program's
+source, of its calls, or of what anyone wants to know.
 """

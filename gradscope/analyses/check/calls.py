@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.compare import Compared
-from gradscope.analyses.check.forms import FORMS
-from gradscope.analyses.check.replay import Unrepeatable
 from gradscope.analyses.check.request import Check
-from gradscope.analyses.check.single_call import InputGradients, SingleCall
-from gradscope.analyses.check.slots import TapeSlot
-from gradscope.analyses.check.stale import Own, beside_own
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.compare import Compared
+from gradscope.derivatives.double_precision import Unrepeatable
+from gradscope.derivatives.forms import FORMS
+from gradscope.derivatives.single_call import InputGradients, SingleCall
+from gradscope.derivatives.slots import TapeSlot
+from gradscope.derivatives.stale import Own, beside_own
 from gradscope.model.checks import MEANT, CallCheck, GradientComparison, Verdict
 
 LARGE = 10_000_000

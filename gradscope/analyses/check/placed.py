@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.check.call import Call
 from gradscope.analyses.check.replay import needed
-from gradscope.analyses.check.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd.nodes import is_leaf
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target

@@ -10,15 +10,16 @@ from typing import Any
 
 import msgspec
 
-from gradscope.analyses.check.call import Call
 from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection, function_name
 from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.replay import Replay, Unrepeatable
+from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.request import Check
-from gradscope.analyses.check.stale import Own, own_gradients
-from gradscope.autograd.rerun import codes_of, preserved, unheard, warnings_ignored
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.double_precision import Unrepeatable
+from gradscope.derivatives.rerun import codes_of, preserved, unheard, warnings_ignored
+from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.errors import SeedError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.checks import CallCheck, Checks, LeafCheck

@@ -15,7 +15,9 @@ from typing import Any
 
 import torch
 
-from gradscope.autograd.finite_differences import (
+from gradscope.autograd.isolation import functions_on
+from gradscope.autograd.summary import readable
+from gradscope.derivatives.finite_differences import (
     STEP,
     Sides,
     along_element,
@@ -24,9 +26,7 @@ from gradscope.autograd.finite_differences import (
     spread,
     weights,
 )
-from gradscope.autograd.isolation import functions_on
-from gradscope.autograd.rerun import is_repeatable, unheard
-from gradscope.autograd.summary import readable
+from gradscope.derivatives.rerun import is_repeatable, unheard
 from gradscope.model.observations import Mismatch
 from gradscope.model.plain import number
 

@@ -11,11 +11,11 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.autograd import saved
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import outputs_of
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.slots import TapeSlot, is_usable
-from gradscope.autograd.rerun import codes_of, is_restorable
+from gradscope.derivatives.rerun import codes_of, is_restorable
+from gradscope.derivatives.slots import TapeSlot, is_usable
 
 HOOKED = torch.nn.modules._functions.BackwardHookFunction
 """The identity that torch puts around a module with backward hooks."""

@@ -12,17 +12,17 @@ from functools import cached_property
 
 import torch
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.forms import TRIANGLES, is_square, part_of
-from gradscope.analyses.check.replay import (
+from gradscope.autograd.isolation import functions_on
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.double_precision import (
     Tensors,
     Unrepeatable,
     is_wide,
     make_again,
 )
-from gradscope.analyses.check.slots import TapeSlot
-from gradscope.autograd.finite_differences import STEP, weights
-from gradscope.autograd.isolation import functions_on
+from gradscope.derivatives.finite_differences import STEP, weights
+from gradscope.derivatives.forms import TRIANGLES, is_square, part_of
+from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described
 
 SEED = 0
