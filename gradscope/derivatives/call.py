@@ -5,7 +5,9 @@ Knows nothing of how calls come on the tape.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +52,15 @@ class Call:
         owner = getattr(self.function, "__self__", None)
         is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
         return owner if is_function else None
+
+    @property
+    def name(self) -> str:
+        """What was called, in a word."""
+        if self.custom is not None:
+            return str(self.custom.__name__)
+        name = str(getattr(self.function, "__name__", self.function))
+        owner = getattr(self.function, "__self__", None)
+        return str(getattr(owner, "__name__", name)) if name in ("__get__", "__set__") else name
 
     @property
     def is_torchs(self) -> bool:
@@ -105,4 +116,13 @@ def problem_of(func: Any, leaves: list[Any]) -> str:
         return "it draws from a generator of its own"
     if any(isinstance(one, torch.nn.Module) for one in leaves):
         return "it takes a module, which would be run again too"
+    if any(map(_is_of_program, leaves)):
+        return "it takes a function, which would be run again too"
     return ""
+
+
+def _is_of_program(thing: Any) -> bool:
+    """Whether it is a python function, a method or a partial of one, other than torch's own."""
+    inner = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
+    is_python = isinstance(inner, (types.FunctionType, types.MethodType))
+    return is_python and not str(inner.__module__).startswith("torch.")

@@ -115,6 +115,15 @@ def _draw_as_then(call: Call) -> None:
         torch.cuda.set_rng_state(state, device)
 
 
+def has_drawn(call: Call) -> bool:
+    """Whether this call, which has just been made again, drew random numbers."""
+    moved = call.random is not None and not torch.equal(call.random, torch.get_rng_state())
+    return moved or any(
+        not torch.equal(state, torch.cuda.get_rng_state(device))
+        for device, state in call.random_on.items()
+    )
+
+
 def value_of(given: OutsideValue) -> torch.Tensor:
     """A value from outside, in double precision.
 

@@ -164,12 +164,12 @@ def short_op(op: str) -> str:
     return re.sub(r"Backward\d*$", "", op) or op
 
 
-def short(value: Number | None) -> str:
+def short(value: Number | None, digits: int = 3) -> str:
     """A number for a sentence."""
     if value is None:
         return "?"
     number = float(value)
-    return f"{number:.3g}" if math.isfinite(number) else str(value)
+    return f"{number:.{digits}g}" if math.isfinite(number) else str(value)
 
 
 def plural(amount: int, noun: str) -> str:

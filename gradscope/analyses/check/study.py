@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection, function_name
+from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection
 from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
@@ -87,7 +87,7 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
 def _half_read(placed: TapedGraph, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
     """All calls of these functions in the order of the program, also those not checked one by
     one."""
-    named = ((function_name(call), placed.nodes[call]) for call in placed.calls)
+    named = ((call.name, placed.nodes[call]) for call in placed.calls)
     return [(name, nodes) for name, nodes in named if name in functions]
 
 
@@ -106,7 +106,7 @@ def _settled(
 
 
 def _own(placed: TapedGraph, call: Call) -> Own | None:
-    if call.custom is None or placed.has_hooks:
+    if call.custom is None:
         return None
     return own_gradients(call, [placed.walked.nodes[node] for node in placed.nodes[call]])
 

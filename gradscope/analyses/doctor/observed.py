@@ -52,7 +52,7 @@ def observations(
             EmptyStep(case.origins.of_place(place), times)
             for place, times in tap.learners.optimizers.empty_steps.items()
         ),
-        mismatches=case.mismatches,
+        functions=case.functions,
         zeroed=case.origins.of_place(tap.learners.optimizers.zeroed_at),
         failure=failure,
     )

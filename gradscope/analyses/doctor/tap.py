@@ -258,5 +258,4 @@ class DoctorRecorder(Recorder):
             return
         self.cuts.note_function(call)
         if call.in_graph:
-            last = call.sequence_range[1] - 1
-            self.derivatives.note(self._functions[-1], call.args, call.place, last)
+            self.derivatives.note(call)

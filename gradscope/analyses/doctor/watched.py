@@ -17,7 +17,8 @@ from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.saved_values import freed_slots
 from gradscope.analyses.doctor.tap import DoctorRecorder
 from gradscope.escaping import message
-from gradscope.model.observations import Activity, Mismatch
+from gradscope.model.checks import CallCheck
+from gradscope.model.observations import Activity
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 
@@ -28,7 +29,12 @@ class Before:
 
     changed: list[KnownChange] = field(default_factory=list)
     active: list[Activity] = field(default_factory=list)
-    mismatches: list[Mismatch] = field(default_factory=list)
+    functions: list[CallCheck] = field(default_factory=list)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether backward cannot be right."""
+        return bool(self.changed) or any(one.verdict == "wrong" for one in self.functions)
 
 
 def watched_case(tap: DoctorRecorder, watch: FullCapture, before: Before) -> CapturedCall:
@@ -61,6 +67,6 @@ def watched_case(tap: DoctorRecorder, watch: FullCapture, before: Before) -> Cap
         saved=tuple(watch.flow.saved),
         intakes=tuple(observed.intakes(tap, origins, names, watch.sequences)),
         freed=() if gone is None else (observed.freed(tap, watch, gone, origins),),
-        mismatches=tuple(before.mismatches),
+        functions=tuple(before.functions),
         alterations=tuple(alterations),
     )
