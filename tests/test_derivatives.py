@@ -343,7 +343,7 @@ def test_a_function_runs_as_often_as_without_us(session: Session) -> None:
     plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     for options in (["--keep-going"], ["--check", "--keep-going"]):
         done = session.cli("doctor", str(script), "-o", "said.json", *options)
-        assert done.out == plain.stdout
+        assert done.out.startswith(plain.stdout)
         assert done.err.count("forward\n") == plain.stderr.count("forward\n")
         report = storage.load(session.folder / "said.json")
         assert report.observations is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,11 @@ class Call:
     def is_backward(self) -> bool:
         """Whether it is a backward pass that left a graph."""
         return self.function is torch.autograd.grad
+
+    def nodes(self, positions: Mapping[int, int]) -> tuple[int, ...]:
+        """Those that it made of a graph whose nodes are known by their sequence numbers."""
+        made = range(self.first, self.end)
+        return tuple(sorted(positions[one] for one in made if one in positions))
 
     @property
     def slots(self) -> Iterator[TapeSlot]:

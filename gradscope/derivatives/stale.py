@@ -30,7 +30,8 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     """What the node that a custom Function left in the graph gives for fixed upstream gradients,
     one gradient an argument; None when that cannot be asked."""
     node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
-    if node is None or call.problem or saved.is_packed(node) or saved.is_released(node):
+    is_custom = call.custom is not None and node is not None and not call.problem
+    if not is_custom or saved.is_packed(node) or saved.is_released(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     try:

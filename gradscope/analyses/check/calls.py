@@ -80,7 +80,7 @@ class CallChecks:
     def __init__(
         self,
         selected: Mapping[Call, tuple[int, ...]],
-        own: Mapping[Call, Own],
+        own: Mapping[Call, Own | None],
         name_of: Callable[[TapeSlot], str],
         selection: Selection,
     ) -> None:

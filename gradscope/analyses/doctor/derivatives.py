@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd.isolation import grads_preserved
@@ -61,15 +60,14 @@ class Derivatives:
         """Check what has been met since the last time and is in this graph, whose nodes are known
         by their sequence numbers."""
         waiting, self._waiting = self._waiting, []
-        placed = [(call, _nodes_of(call, positions)) for call in waiting]
-        placed = [(call, nodes) for call, nodes in placed if nodes]
+        placed = [(call, nodes) for call in waiting if (nodes := call.nodes(positions))]
         if not placed:
             return []
         customs = {call.custom for call, _ in placed if not call.problem}
         # Nothing of the program may change: a backward may call backward.
         with unheard(), preserved(customs), grads_preserved():
             # Asked before anything is run again, while the program's own state is as it left it.
-            own = [own_gradients(call, _nodes(walked, nodes)) for call, nodes in placed]
+            own = [own_gradients(call, [walked.nodes[n] for n in nodes]) for call, nodes in placed]
             return [_checked(*one, given) for one, given in zip(placed, own, strict=True)]
 
 
@@ -104,15 +102,6 @@ def _copied(tensor: torch.Tensor) -> TapeSlot:
 
 def _result(one: Any) -> TapeSlot | None:
     return TapeSlot() if is_tensor(one) and requires_grad(one) and is_usable(one) else None
-
-
-def _nodes_of(call: Call, positions: Mapping[int, int]) -> tuple[int, ...]:
-    made = range(call.first, call.end)
-    return tuple(sorted(positions[one] for one in made if one in positions))
-
-
-def _nodes(walked: Walked, positions: tuple[int, ...]) -> list[LiveNode]:
-    return [walked.nodes[position] for position in positions]
 
 
 def _checked(call: Call, nodes: tuple[int, ...], own: Own | None) -> CallCheck:
