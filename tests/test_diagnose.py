@@ -13,6 +13,7 @@ from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
 from gradscope.diagnose._facts import Facts
 from gradscope.errors import ReportError
 from gradscope.model import storage
+from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.observations import (
     Activity,
@@ -485,7 +486,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "clipped a little": ({"alterations": (Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)}, []),
     "wrong derivative": ({"mismatches": (Mismatch(0, 1, 2.0, 3.0),)}, [("GS601", "warning", 3)]),
-    "straight through": ({"mismatches": (Mismatch(0, 1, 1.0, 0.0),)}, []),
+    "wrong derivative, by the engine": (
+        {"functions": (CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),)},
+        [("GS601", "warning", 3)],
+    ),
+    "straight through": ({"functions": (CallCheck((0,), "Own", "meant"),)}, []),
+    "not checked": ({"functions": (CallCheck((0,), "Own", "not checked", (), "why"),)}, []),
     "dead": ({"activities": (Activity(0, dead=1.0),)}, []),
 }
 

@@ -34,9 +34,11 @@ ROOMS = {
     "autograd": "errors garbage model",
     "recording": "errors filesystem model target autograd",
     "graphing": "words errors escaping garbage version model autograd recording",
+    "derivatives": "errors model autograd",
     "analyses": "",
-    "analyses/doctor": "errors escaping garbage model target autograd recording graphing",
-    "analyses/check": "errors model notation autograd recording graphing",
+    "analyses/doctor": "errors escaping garbage model target autograd recording graphing "
+    "derivatives",
+    "analyses/check": "errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",
     "analyses/memory": "errors model autograd recording graphing",
     "running": "words errors escaping garbage model target autograd recording graphing "
@@ -82,6 +84,7 @@ WITH_TORCH = (
     "autograd/",
     "recording/",
     "graphing/",
+    "derivatives/",
     "running/",
     "analyses/doctor/",
     "analyses/check/",

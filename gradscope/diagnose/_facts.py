@@ -187,12 +187,12 @@ class Facts:
         return groups
 
 
-def short(value: Number | None) -> str:
+def short(value: Number | None, digits: int = 3) -> str:
     """A number for a sentence."""
     if value is None:
         return "?"
     number = float(value)
-    return f"{number:.3g}" if math.isfinite(number) else str(value)
+    return f"{number:.{digits}g}" if math.isfinite(number) else str(value)
 
 
 def elements(shape: Iterable[int]) -> int:

@@ -5,50 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
-from gradscope.model.checks import MEANT
+from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.observations import Mismatch
-
-TOLERANCE = 1e-2
-"""Relative difference from the finite differences, far above their own error in float64."""
+from gradscope.model.plain import Number
 
 
 def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
     """GS601: a custom backward that disagrees with finite differences."""
     told: set[str] = set()
-    for mismatch in facts.seen.mismatches:
-        op = facts.op(mismatch.node)
-        if op in told or not _differs(mismatch):
-            continue
-        told.add(op)
-        yield _finding(facts, mismatch, op)
+    seen = facts.seen
+    for check in (*seen.functions, *map(_of_older_report, seen.mismatches)):
+        op = facts.op(check.nodes[0])
+        if op not in told and check.verdict == "wrong":
+            told.add(op)
+            yield _finding(facts, check, op.removesuffix("Backward"))
 
 
-def _differs(mismatch: Mismatch) -> bool:
-    analytic, numeric = float(mismatch.analytic), float(mismatch.numeric)
-    # Flat forward, other backward: a straight-through estimator, and meant.
-    if numeric == 0:
-        return False
-    return not abs(analytic - numeric) <= TOLERANCE * max(abs(analytic), abs(numeric))
+def _of_older_report(mismatch: Mismatch) -> CallCheck:
+    found = GradientComparison(
+        mismatch.input,
+        "",
+        "wrong",
+        mismatch.analytic,
+        mismatch.numeric,
+        element=mismatch.element or None,
+    )
+    return CallCheck((mismatch.node,), "", "wrong", (found,))
 
 
-def _finding(facts: Facts, mismatch: Mismatch, op: str) -> FindingDraft:
-    name = op.removesuffix("Backward")
-    meant = bool(MEANT.search(name))
-    element = f" at element {list(mismatch.element)}" if mismatch.element else ""
+def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
+    wrong = [_told(one) for one in check.inputs if one.verdict == "wrong"]
     return facts.finding(
-        "information" if meant else "warning",
+        "warning",
         f"backward of {name} is not the derivative of its forward.",
-        mismatch.node,
+        check.nodes[0],
         subject=name,
-        evidence=(
-            f"input {mismatch.input}{element}: backward says {short(mismatch.analytic)}, "
-            f"finite differences say {short(mismatch.numeric)}",
-        ),
-        why="Its name says that this is meant."
-        if meant
-        else "Differences of forward itself, in float64, give another number than its backward.",
-        remedy="Nothing, if it is meant."
-        if meant
-        else "Derive backward again (product rule, transposes, the factor `grad` that comes from "
+        evidence=tuple(filter(None, (*wrong, check.reason))),
+        why="Differences of forward itself, in float64, give another number than its backward.",
+        remedy="Derive backward again (product rule, transposes, the factor `grad` that comes from "
         "above), and keep `torch.autograd.gradcheck` in your tests.",
     )
+
+
+def _told(one: GradientComparison) -> str:
+    element = f" at element {list(one.element)}" if one.element else ""
+    analytic, numeric = _apart(one.analytic, one.numeric)
+    return f"input {one.input}{element}: backward says {analytic}, finite differences say {numeric}"
+
+
+def _apart(analytic: Number | None, numeric: Number | None) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to see that they differ."""
+    if analytic is None or numeric is None:
+        return "nothing" if analytic is None else short(analytic), short(numeric)
+    pairs = ((short(analytic, digits), short(numeric, digits)) for digits in range(3, 17))
+    return next((pair for pair in pairs if pair[0] != pair[1]), (str(analytic), str(numeric)))

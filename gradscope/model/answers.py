@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.checks import Checks
+from gradscope.model.checks import CallCheck, Checks
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.memory import Memory
 from gradscope.model.plain import Number, TensorInfo
@@ -29,6 +29,8 @@ def check_answers(report: Report) -> None:
         _check_memory(report.memory, report.graph)
     if report.checks is not None:
         _check_checks(report.checks, report.graph)
+    if report.observations is not None:
+        _check_calls(report.observations.functions, report.graph, "observations.functions")
     if report.explanation is not None:
         _Explained(report.explanation, report.graph).check()
 
@@ -56,18 +58,22 @@ def _check_memory(memory: Memory, graph: Graph) -> None:
 
 def _check_checks(checks: Checks, graph: Graph) -> None:
     """What was compared with finite differences points into the graph's tables."""
-    for position, call in enumerate(checks.calls):
-        place = f"checks.calls[{position}]"
-        if not call.nodes:
-            fail(f"{place}.nodes", "is empty; a call made a node")
-        in_range(call.nodes, len(graph.nodes), f"{place}.nodes", "graph.nodes")
-        _check_errors((one.error for one in call.inputs), f"{place}.inputs")
+    _check_calls(checks.calls, graph, "checks.calls")
     for position, leaf in enumerate(checks.leaves):
         place = f"checks.leaves[{position}]"
         if not leaf.leaves:
             fail(f"{place}.leaves", "is empty; a gradient was compared")
         in_range(leaf.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
         _check_errors([leaf.error], place)
+
+
+def _check_calls(calls: Iterable[CallCheck], graph: Graph, table: str) -> None:
+    for position, call in enumerate(calls):
+        place = f"{table}[{position}]"
+        if not call.nodes:
+            fail(f"{place}.nodes", "is empty; a call made a node")
+        in_range(call.nodes, len(graph.nodes), f"{place}.nodes", "graph.nodes")
+        _check_errors((one.error for one in call.inputs), f"{place}.inputs")
 
 
 def _check_errors(errors: Iterable[Number | None], place: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gradscope.model.checks import CallCheck
 from gradscope.model.plain import Number, Struct, TensorInfo
 
 Severity = Literal["error", "warning", "information"]
@@ -233,8 +234,9 @@ class EmptyStep(Struct, frozen=True):
 
 
 class Mismatch(Struct, frozen=True):
-    """A custom Function's gradient beside central finite differences, for the worst input
-    element."""
+    """A custom Function's gradient beside central finite differences, for the worst input element,
+    as older reports
+    hold it instead of ``functions``; ``input`` counts all arguments."""
 
     node: int
     input: int
@@ -258,8 +260,10 @@ class Observations(Struct, frozen=True):
 
     Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
     calls that were looked at, ``glanced`` those of them that were looked at only briefly.
-    ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not
-    be looked at for a fault of gradscope's own; ``faults`` says what was missed for such faults.
+    ``functions`` are the calls of custom Functions that were compared with finite differences, one
+    a place.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that
+    could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for such
+    faults.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -275,6 +279,7 @@ class Observations(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
+    functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None
     watched: int = 0

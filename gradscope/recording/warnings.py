@@ -55,9 +55,13 @@ class WarningPlaces:
 
     def _show_again(self, message: Any, frame: FrameType, line: int) -> None:
         # Filters and "once a place" apply again, now with the right place.
+        shown = str(message.message), message.category
         for module in list(sys.modules.values()):
             if getattr(module, "__file__", None) == message.filename:
-                vars(module).get("__warningregistry__", {}).clear()
+                registry = vars(module).get("__warningregistry__", {})
+                # Of this warning alone: others of that module have been shown once, and stay so.
+                registry.pop((*shown, message.lineno), None)
+                registry.pop((*shown, 0), None)
         warnings.warn_explicit(
             message.message,
             message.category,

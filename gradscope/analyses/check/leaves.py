@@ -19,12 +19,12 @@ from gradscope.analyses.check.program import (
     WholeProgram,
     wide_gradients,
 )
-from gradscope.analyses.check.replay import Replay, Unrepeatable, value_of, widened
-from gradscope.analyses.check.single_call import dense_of, real
-from gradscope.analyses.check.slots import TapeSlot
+from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
-from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.summary import name_of
+from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
+from gradscope.derivatives.single_call import dense_of, real
+from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import CaptureError, described
 from gradscope.model.checks import LeafCheck
 
@@ -61,10 +61,8 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
     except CaptureError as error:
         raise Unrepeatable(error.what) from None
     try:
-        # A tensor that retains its gradient would be given this one, too.
-        with grads_preserved():
-            live = placed.live
-            return own_grad(live.roots, placed.variables, live.gradients)
+        live = placed.live
+        return own_grad(live.roots, placed.variables, live.gradients)
     except Exception as error:  # torch's, or of a Function of the program
         raise Unrepeatable(f"backward raised {described(error)}") from None
 

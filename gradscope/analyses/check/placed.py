@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.check.call import Call
 from gradscope.analyses.check.replay import needed
-from gradscope.analyses.check.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd.nodes import is_leaf
+from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target
@@ -41,12 +40,8 @@ class TapedGraph:
         found = ((tape.slot_of(root) or _leaf_slot(root), root) for root in live.roots)
         self.roots = {slot: root for slot, root in found if slot is not None}
         self.calls = needed(tape.taped, set(self.positions), self.roots)
-        self.nodes = {call: self._nodes_of(call) for call in self.calls}
+        self.nodes = {call: call.nodes(self.positions) for call in self.calls}
         self.variables = [self.walked.nodes[leaf.node].variable for leaf in self.graph.leaves]  # type: ignore[attr-defined]
-
-    def _nodes_of(self, call: Call) -> tuple[int, ...]:
-        made = range(call.first, call.end)
-        return tuple(sorted(self.positions[one] for one in made if one in self.positions))
 
     # ------------------------------------------------------------------ names
 

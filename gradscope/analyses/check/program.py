@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import msgspec
 import torch
 
-from gradscope.analyses.check.forms import FORMS, Form, is_square, part_of
-from gradscope.analyses.check.judging import Agreement, Judgement, judge
-from gradscope.analyses.check.replay import Replay, Unrepeatable, value_of
-from gradscope.analyses.check.single_call import ROUNDING, real
-from gradscope.analyses.check.slots import TapeSlot
-from gradscope.autograd.finite_differences import STEP, along
+from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.isolation import functions_on
+from gradscope.derivatives.double_precision import Unrepeatable, value_of
+from gradscope.derivatives.finite_differences import STEP, along
+from gradscope.derivatives.forms import FORMS, Form, is_square, part_of
+from gradscope.derivatives.judging import Agreement, Judgement, judge
+from gradscope.derivatives.single_call import ROUNDING, real
+from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described
 from gradscope.model.checks import LeafCheck
 from gradscope.model.plain import number

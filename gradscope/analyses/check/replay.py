@@ -11,120 +11,17 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.slots import OutsideValue, TapeSlot
-from gradscope.autograd.isolation import functions_on
-from gradscope.errors import GradscopeError, described
-
-Tensors = list[torch.Tensor]
-
-_WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
-
-_WIDENING = {
-    torch.Tensor.float: torch.Tensor.double,
-    torch.Tensor.half: torch.Tensor.double,
-    torch.Tensor.bfloat16: torch.Tensor.double,
-    torch.Tensor.cfloat: torch.Tensor.cdouble,  # type: ignore[attr-defined]
-    torch.Tensor.chalf: torch.Tensor.cdouble,  # type: ignore[attr-defined]
-}
-"""Methods that name their dtype."""
-
-
-_ASSUMED: dict[Any, Callable[[torch.Tensor], torch.Tensor]] = {
-    torch.nn.functional.ctc_loss: lambda scores: scores.log_softmax(-1),
-    torch.ctc_loss: lambda scores: scores.log_softmax(-1),
-}
-"""What torch assumes an operand to be, so that backward is right for such ones only: the logarithms
-of probabilities.  An operand that is so stays as it is."""
-
-
-class Unrepeatable(GradscopeError):
-    """A call cannot be made again; says why."""
-
-
-def widened(value: Any) -> Any:
-    """A copy of a tensor in double precision; a dtype likewise; anything else as it is."""
-    if isinstance(value, torch.dtype):
-        return _wide(value)
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().to(_wide(value.dtype), copy=True)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    if dtype.is_floating_point:
-        return torch.float64
-    return _WIDE.get(dtype, dtype)
-
-
-def is_wide(tensor: torch.Tensor) -> bool:
-    """Whether a tensor has double precision."""
-    return tensor.dtype in (torch.float64, torch.complex128)
-
-
-def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tensors:
-    """Make one call with these operands, which it may change; the flattened result.
-
-    Raises:
-        Unrepeatable: when it cannot be made, with the reason.
-    """
-    if call.problem:
-        raise Unrepeatable(call.problem)
-    leaves = [operands(one) if isinstance(one, TapeSlot) else widened(one) for one in call.leaves]
-    args, kwargs = pytree.tree_unflatten(leaves, call.spec)
-    if call.function in _ASSUMED and args:
-        args = (_ASSUMED[call.function](args[0]), *args[1:])
-    # In double precision whatever precision the program chose.
-    _draw_as_then(call)
-    with _no_autocast("cpu"), _no_autocast("cuda"):
-        try:
-            with functions_on():
-                out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
-        except Exception as error:
-            raise Unrepeatable(f"in float64 it raised {described(error)}") from None
-    if call.function is torch.nn.functional.embedding:
-        _hold_padding(call, args, kwargs, out)
-    return list(pytree.tree_leaves(out))
-
-
-def _hold_padding(
-    call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: torch.Tensor
-) -> None:
-    """The row of an embedding that stands for padding is a constant to backward, whatever moves."""
-    padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
-    weight = next((one for one in call.inputs if one.given is not None), None)
-    if padding is None or weight is None or weight.given is None:
-        return
-    with torch.no_grad():
-        indices = args[0] if args else kwargs["input"]
-        row = value_of(weight.given)[padding]
-        out[indices == padding % weight.given.value.shape[0]] = row
-
-
-def _no_autocast(kind: str) -> AbstractContextManager[Any]:
-    return torch.autocast(kind, enabled=False)
-
-
-def _draw_as_then(call: Call) -> None:
-    """Go to the random state that a call began with; whoever began all this puts the program's own
-    state back."""
-    if call.random is not None:
-        torch.set_rng_state(call.random)
-    for device, state in call.random_on.items():
-        torch.cuda.set_rng_state(state, device)
-
-
-def value_of(given: OutsideValue) -> torch.Tensor:
-    """A value from outside, in double precision.
-
-    Raises:
-        Unrepeatable: when the program has changed it since.
-    """
-    if given.is_lost:
-        raise Unrepeatable("an operand was changed in place since, or its memory given back")
-    return widened(given.value)  # type: ignore[no-any-return]
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.double_precision import (
+    Tensors,
+    Unrepeatable,
+    is_wide,
+    make_again,
+    value_of,
+    widened,
+)
+from gradscope.derivatives.slots import OutsideValue, TapeSlot
 
 
 class Replay:

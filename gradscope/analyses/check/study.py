@@ -10,15 +10,17 @@ from typing import Any
 
 import msgspec
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection, function_name
+from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection
 from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.replay import Replay, Unrepeatable
+from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.request import Check
-from gradscope.analyses.check.stale import Own, own_gradients
-from gradscope.autograd.rerun import codes_of, preserved, unheard, warnings_ignored
+from gradscope.autograd.isolation import grads_preserved
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.double_precision import Unrepeatable
+from gradscope.derivatives.rerun import codes_of, preserved, unheard, warnings_ignored
+from gradscope.derivatives.stale import own_gradients
 from gradscope.errors import SeedError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.checks import CallCheck, Checks, LeafCheck
@@ -37,7 +39,8 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     tape: Any = live.listener
     _refuse(asked.node, live.probe.graph.nodes)
     customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
-    with unheard(), warnings_ignored(), preserved(customs):
+    # A tensor that retains its gradient would be given ours, and a backward may call backward.
+    with unheard(), warnings_ignored(), preserved(customs), grads_preserved():
         return _checked(TapedGraph(live, tape), asked)
 
 
@@ -60,7 +63,8 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     selection = Selection(asked)
     selected = {call: nodes for call, nodes in placed.nodes.items() if selection.takes(call, nodes)}
     # Asked before anything is run again, while the program's own state is as it left it.
-    own = {call: found for call in selected if (found := _own(placed, call)) is not None}
+    live = placed.walked.nodes
+    own = {call: own_gradients(call, [live[n] for n in nodes]) for call, nodes in selected.items()}
     gradients: Gradients | None = None
     try:
         gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
@@ -86,7 +90,7 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
 def _half_read(placed: TapedGraph, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
     """All calls of these functions in the order of the program, also those not checked one by
     one."""
-    named = ((function_name(call), placed.nodes[call]) for call in placed.calls)
+    named = ((call.name, placed.nodes[call]) for call in placed.calls)
     return [(name, nodes) for name, nodes in named if name in functions]
 
 
@@ -102,12 +106,6 @@ def _settled(
             yield msgspec.structs.replace(told, verdict="unresolved", reason=ONLY_ALONE)
         else:
             yield told
-
-
-def _own(placed: TapedGraph, call: Call) -> Own | None:
-    if call.custom is None or placed.has_hooks:
-        return None
-    return own_gradients(call, [placed.walked.nodes[node] for node in placed.nodes[call]])
 
 
 def _unseen(placed: TapedGraph, asked: int | None) -> Iterable[CallCheck]:

@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.call import HOOKED, Call, is_tensor, problem_of
-from gradscope.analyses.check.slots import OutsideValue, Slots, TapeSlot, is_usable, memory_of
+from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import make_release_safe, walk
+from gradscope.derivatives.call import HOOKED, Call, is_tensor, problem_of
+from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall

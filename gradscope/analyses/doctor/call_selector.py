@@ -37,7 +37,8 @@ from gradscope.graphing.roots import (
     only_result,
     result_root,
 )
-from gradscope.model.observations import Activity, Mismatch
+from gradscope.model.checks import CallCheck
+from gradscope.model.observations import Activity
 from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
@@ -49,7 +50,12 @@ class Before:
 
     changed: list[KnownChange] = field(default_factory=list)
     active: list[Activity] = field(default_factory=list)
-    mismatches: list[Mismatch] = field(default_factory=list)
+    functions: list[CallCheck] = field(default_factory=list)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether backward cannot be right."""
+        return bool(self.changed) or any(one.verdict == "wrong" for one in self.functions)
 
 
 def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -> CapturedCall:
@@ -84,7 +90,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
         saved=tuple(watch.flow.saved),
         intakes=tuple(observed.intakes(listener, origins, names, watch.sequences)),
         freed=() if gone is None else (observed.freed(listener, watch, gone, origins),),
-        mismatches=tuple(before.mismatches),
+        functions=tuple(before.functions),
         alterations=tuple(alterations),
     )
 

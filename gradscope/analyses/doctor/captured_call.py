@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
+from gradscope.model.checks import CallCheck
 from gradscope.model.observations import (
     Activity,
     Alteration,
     Change,
     Freed,
     Intake,
-    Mismatch,
     Saved,
 )
 from gradscope.model.report import BackwardPass, Graph, Origin
@@ -105,7 +105,7 @@ class CapturedCall:
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     alterations: tuple[Alteration, ...] = ()
-    mismatches: tuple[Mismatch, ...] = ()
+    functions: tuple[CallCheck, ...] = ()
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False

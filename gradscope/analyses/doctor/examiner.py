@@ -175,7 +175,7 @@ class Examiner:
         return Before(
             changed=listener.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
-            mismatches=list(listener.derivatives.mismatches(watch.sequences)),
+            functions=listener.derivatives.checks(watch.walked, watch.sequences),
         )
 
     # ------------------------------------------------------------------ after a call
@@ -192,7 +192,7 @@ class Examiner:
         if collapsed and before is None:
             self._policy.alarm(place)
         trouble = (
-            (before is not None and bool(before.changed or before.mismatches))
+            (before is not None and before.has_trouble)
             or made.failure is not None
             or not made.is_finite
             or isinstance(step.loss, str)

@@ -274,5 +274,4 @@ class DoctorListener(Listener):
             return
         self.cuts.note_function(call)
         if call.in_graph:
-            last = call.sequence_range[1] - 1
-            self.derivatives.note(self.recorder.functions[-1], call.args, call.place, last)
+            self.derivatives.note(call)

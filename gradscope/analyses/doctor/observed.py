@@ -54,7 +54,7 @@ def observations(
             EmptyStep(case.origins.of_place(place), times)
             for place, times in listener.learners.optimizers.empty_steps.items()
         ),
-        mismatches=case.mismatches,
+        functions=case.functions,
         zeroed=case.origins.of_place(listener.learners.optimizers.zeroed_at),
         failure=failure,
     )

@@ -5,16 +5,18 @@ Knows nothing of how calls come on the tape.
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.slots import TapeSlot, is_usable
-from gradscope.autograd.rerun import codes_of, is_restorable
+from gradscope.derivatives.rerun import codes_of, is_restorable
+from gradscope.derivatives.slots import TapeSlot, is_usable
 
 HOOKED = torch.nn.modules._functions.BackwardHookFunction
 """The identity that torch puts around a module with backward hooks."""
@@ -52,6 +54,15 @@ class Call:
         return owner if is_function else None
 
     @property
+    def name(self) -> str:
+        """What was called, in a word."""
+        if self.custom is not None:
+            return str(self.custom.__name__)
+        name = str(getattr(self.function, "__name__", self.function))
+        owner = getattr(self.function, "__self__", None)
+        return str(getattr(owner, "__name__", name)) if name in ("__get__", "__set__") else name
+
+    @property
     def is_torchs(self) -> bool:
         """Whether torch itself holds the derivative: no custom Function, nor an operation that a
         library has registered with a backward of its own."""
@@ -80,6 +91,11 @@ class Call:
         """Whether it is a backward pass that left a graph."""
         return self.function is torch.autograd.grad
 
+    def nodes(self, positions: Mapping[int, int]) -> tuple[int, ...]:
+        """Those that it made of a graph whose nodes are known by their sequence numbers."""
+        made = range(self.first, self.end)
+        return tuple(sorted(positions[one] for one in made if one in positions))
+
     @property
     def slots(self) -> Iterator[TapeSlot]:
         """The operands, in the order of the arguments."""
@@ -105,4 +121,13 @@ def problem_of(func: Any, leaves: list[Any]) -> str:
         return "it draws from a generator of its own"
     if any(isinstance(one, torch.nn.Module) for one in leaves):
         return "it takes a module, which would be run again too"
+    if any(map(_is_of_program, leaves)):
+        return "it takes a function, which would be run again too"
     return ""
+
+
+def _is_of_program(thing: Any) -> bool:
+    """Whether it is a python function, a method or a partial of one, other than torch's own."""
+    inner = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
+    is_python = isinstance(inner, (types.FunctionType, types.MethodType))
+    return is_python and not str(inner.__module__).startswith("torch.")

@@ -5,33 +5,23 @@ Knows nothing of derivatives or graphs.
 
 from __future__ import annotations
 
-import contextlib
 import dis
 import io
 import random
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import CodeType
 from typing import Any
 
 import torch
 
 
-def is_repeatable(function: Any) -> bool:
-    """Whether running forward once more leaves no trace that its code shows."""
-    codes = codes_of(function)
-    return bool(codes) and not any(_writes(code, _OUTSIDE) for code in codes)
-
-
 def is_restorable(function: Any) -> bool:
     """Whether whatever forward and backward leave behind is what :func:`preserved` puts back."""
     codes = codes_of(function)
-    return bool(codes) and not any(_writes(code, {"STORE_DEREF"}) for code in codes)
-
-
-_OUTSIDE = {"STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL"}
+    return bool(codes) and not any(_rebinds_around(code) for code in codes)
 
 
 def codes_of(function: Any) -> list[CodeType]:
@@ -43,8 +33,9 @@ def codes_of(function: Any) -> list[CodeType]:
     return [code for code in codes if code is not None] if all(codes) else []
 
 
-def _writes(code: CodeType, sorts: set[str]) -> bool:
-    return any(step.opname in sorts for step in dis.get_instructions(code))
+def _rebinds_around(code: CodeType) -> bool:
+    stored = (step.argval for step in dis.get_instructions(code) if step.opname == "STORE_DEREF")
+    return any(name in code.co_freevars for name in stored)
 
 
 @contextmanager
@@ -54,7 +45,8 @@ def unheard() -> Iterator[None]:
     states = random.getstate(), torch.get_rng_state()
     of_numpy = None if numpy is None else numpy.random.get_state()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
+        nowhere = io.StringIO()
+        with redirect_stdout(nowhere), redirect_stderr(nowhere), torch.enable_grad():
             yield
     finally:
         random.setstate(states[0])
@@ -65,17 +57,21 @@ def unheard() -> Iterator[None]:
 
 @contextmanager
 def warnings_ignored() -> Iterator[None]:
-    """Warnings in the block are not shown.  What a module that is first imported in it wants to be
-    shown or not holds from then on, as it would in the program."""
-    with warnings.catch_warnings():
-        before = list(warnings.filters)
-        warnings.simplefilter("ignore")
-        own = warnings.filters[0]
+    """Warnings in the block are not shown.
+
+    By a filter of ours among those of the program, and not by ``catch_warnings``: python then takes
+    all filters for new, and shows the program's later warnings once more at places where it has
+    shown them.  What a module that is first imported in the block wants to be shown or not holds
+    from then on, as it would in the program.
+    """
+    # As python keeps them: the action, patterns of the message and the module, and the line.
+    own: Any = ("ignore", None, Warning, None, 0)
+    filters: Any = warnings.filters
+    filters.insert(0, own)
+    try:
         yield
-        added = [one for one in warnings.filters if one is not own and one not in before]
-    for action, message, category, module, line in reversed(added):
-        patterns = [getattr(one, "pattern", "") for one in (message, module)]
-        warnings.filterwarnings(action, patterns[0], category, patterns[1], line)  # type: ignore[arg-type]
+    finally:
+        filters[:] = [one for one in filters if one is not own]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gradscope.autograd.finite_differences import Sides, sides
+from gradscope.derivatives.finite_differences import Sides, sides
 from gradscope.model.checks import Verdict
 
 NEARER = 4

@@ -4,18 +4,19 @@ node uses what another call has left, such as a tensor kept on the class instead
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
+from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.autograd import saved
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import outputs_of
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 
@@ -29,17 +30,43 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     """What the node that a custom Function left in the graph gives for fixed upstream gradients,
     one gradient an argument; None when that cannot be asked."""
     node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
-    if node is None or call.problem or saved.is_released(node):
+    is_custom = call.custom is not None and node is not None and not call.problem
+    if not is_custom or saved.is_packed(node) or saved.is_released(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     try:
         with torch.no_grad(), own_pass():
-            found = node.apply(*upstream)
+            found = _backward_of(call.custom)(_Context(node), *upstream)
     except Exception:
         return None
     found = found if isinstance(found, tuple) else (found,)
     still = [one.detach().clone() if isinstance(one, torch.Tensor) else None for one in found]
     return still if len(still) == len(call.leaves) else None
+
+
+class _Context:
+    """What backward finds on ``ctx``, copied: it may change or drop it, and is yet to run in the
+    program."""
+
+    def __init__(self, node: Any) -> None:
+        vars(self).update(pytree.tree_map(_copied, vars(node)))
+        self.saved_tensors = tuple(_copied_saved(one) for one in node.saved_tensors)
+        self.needs_input_grad = node.needs_input_grad
+
+
+def _copied(value: Any) -> Any:
+    # What carries a graph is a part of it, and no copy would be.
+    is_still = isinstance(value, torch.Tensor) and not value.requires_grad
+    return value.clone() if is_still else value
+
+
+def _copied_saved(saved: torch.Tensor | None) -> torch.Tensor | None:
+    return None if saved is None else saved.detach().clone().requires_grad_(saved.requires_grad)
+
+
+def _backward_of(function: Any) -> Callable[..., Any]:
+    is_vjp = function.vjp is not torch.autograd.Function.vjp
+    return function.vjp if is_vjp else function.backward  # type: ignore[no-any-return]
 
 
 def _upstream(described: Any) -> torch.Tensor:

@@ -11,10 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
-from gradscope.analyses.check.forms import Form, Part, part_of
-from gradscope.analyses.check.judging import Agreement, Judgement, judge
-from gradscope.analyses.check.single_call import InputGradients, SingleCall, real
-from gradscope.autograd.finite_differences import (
+from gradscope.derivatives.finite_differences import (
     ELEMENTS,
     STEP,
     along,
@@ -22,6 +19,9 @@ from gradscope.autograd.finite_differences import (
     element_of,
     spread,
 )
+from gradscope.derivatives.forms import Form, Part, part_of
+from gradscope.derivatives.judging import Agreement, Judgement, judge
+from gradscope.derivatives.single_call import InputGradients, SingleCall, real
 from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 

@@ -12,20 +12,24 @@ from functools import cached_property
 
 import torch
 
-from gradscope.analyses.check.call import Call
-from gradscope.analyses.check.forms import TRIANGLES, is_square, part_of
-from gradscope.analyses.check.replay import (
+from gradscope.autograd.isolation import functions_on
+from gradscope.derivatives.call import Call
+from gradscope.derivatives.double_precision import (
     Tensors,
     Unrepeatable,
+    has_drawn,
     is_wide,
     make_again,
 )
-from gradscope.analyses.check.slots import TapeSlot
-from gradscope.autograd.finite_differences import STEP, weights
-from gradscope.autograd.isolation import functions_on
+from gradscope.derivatives.finite_differences import STEP, weights
+from gradscope.derivatives.forms import TRIANGLES, is_square, part_of
+from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described
 
 SEED = 0
+
+ELSEWHERE = 1e4
+"""How far off a second point is taken, to see whether forward is the identity there too."""
 
 ROUNDING = 1e-15
 """What float64 loses of a sum, relative to its terms."""
@@ -59,6 +63,8 @@ class SingleCall:
         call: the call.
         operands: what it takes, in float64.
 
+    ``first`` is what it gave first, ``draws``: from random numbers.
+
     Raises:
         Unrepeatable: when it cannot be made, or not in float64.
     """
@@ -71,6 +77,7 @@ class SingleCall:
         if not self.slots:
             raise Unrepeatable("none of its operands carries a gradient")
         self.first = self._outputs()
+        self.draws = has_drawn(call)
         if not self.first:
             raise Unrepeatable("none of its results has double precision")
         self._finite = [real(one).isfinite() for one in self.first]
@@ -197,9 +204,18 @@ class SingleCall:
         return InputGradients([None if one is None else dense_of(one) for one in found], changed)
 
     def is_identity(self, number: int) -> bool:
-        """Whether one of the results equals this input."""
+        """Whether one of the results equals this input, also far away: a limit is the identity too,
+        inside its bounds."""
         tensor = self.inputs[number]
-        return any(one.shape == tensor.shape and _same(one, tensor) for one in self.first)
+        if not _has(self.first, tensor):
+            return False
+        start = tensor.clone()
+        tensor.mul_(-ELSEWHERE)
+        try:
+            with torch.no_grad():
+                return _has(self._outputs(), tensor)
+        finally:
+            tensor.copy_(start)
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
@@ -210,6 +226,10 @@ def dense_of(gradient: torch.Tensor) -> torch.Tensor:
     """A gradient without history, its zeros written out."""
     still = gradient.detach()
     return still if still.layout is torch.strided else still.to_dense()
+
+
+def _has(outputs: Tensors, tensor: torch.Tensor) -> bool:
+    return any(one.shape == tensor.shape and _same(one, tensor) for one in outputs)
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
