@@ -591,6 +591,26 @@ def test_of_a_cause_and_its_consequence_the_cause_is_told(cause: str, consequenc
     assert consequence not in {finding.rule for finding in diagnose(report, ignore=(cause,))}
 
 
+LATER: dict[str, Report] = {
+    "GS101": spoilt(plain(), "MulBackward0", inf=1),
+    "GS102": reports.broken(),
+    "GS103": spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
+    "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
+}
+"""What comes of exploding gradients in the next step."""
+
+
+def test_what_comes_of_an_explosion_is_all_that_is_not_graver() -> None:
+    exploding = ladder("MulBackward0", 2.0)
+    assert {
+        code for rule in RULES.values() for code, on in rule.subsumes.items() if on == "step before"
+    } == set(LATER)
+    for code, report in LATER.items():
+        assert {finding.rule for finding in diagnose(report)} == {code}
+        assert not is_graver(report, exploding)
+        assert is_graver(report, ladder("SigmoidBackward0", 0.2))
+
+
 def test_what_has_nothing_in_common_is_told_beside_it() -> None:
     program = Program()
     w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
