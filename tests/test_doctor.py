@@ -94,6 +94,26 @@ def test_options_and_exit_statuses(name: str, session: Session) -> None:
         assert done.out == ""
 
 
+@pytest.mark.parametrize(
+    "hooked",
+    [
+        "say = lambda tensor: (print('heard'), tensor)[1]\n"
+        "with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, say):\n"
+        "    loss = (w * w).sum()\n",
+        "product = w * w\nproduct.register_hook(lambda _: print('heard'))\nloss = product.sum()\n",
+    ],
+    ids=["saved tensors", "tensor"],
+)
+def test_hooks_do_not_run_where_the_program_calls_no_backward(
+    hooked: str, session: Session
+) -> None:
+    done = session.cli("doctor", str(session.write(LEAF + hooked)))
+    assert "heard" not in done.stdout
+    assert "no gradient was sent through it: it would run hooks of the program" in " ".join(
+        done.stdout.split()
+    )
+
+
 def test_a_program_is_stopped_at_the_first_serious_finding(session: Session) -> None:
     done = session.cli("doctor", str(session.write(SICK + "print('further')\n")))
     assert "further" not in done.out

@@ -98,6 +98,7 @@ class Place:
 
 
 OWN_PASS = {"--gradient", "--root", "--create-graph"}
+_CALLS_BACKWARD = re.compile(r"backward\(|autograd\.grad\(")
 _CALLED_AGAIN = re.compile(r"register_|hooks\(|checkpoint\(")
 
 
@@ -133,13 +134,19 @@ def chosen(text: str, seed: str, count: int, most: int | None = None) -> list[tu
     variables = re.findall(r"^(\w+) = ", before, re.MULTILINE) or ["loss"]
     leaves = re.findall(r"^(\w+) = .*requires_grad", text, re.MULTILINE) or variables
     filled = []
-    # A pass of gradscope's own calls the hooks of the program once more.
-    variants = [one for one in VARIANTS if not (_CALLED_AGAIN.search(text) and OWN_PASS & set(one))]
+    variants = [one for one in VARIANTS if not _runs_hooks_again(one, text)]
     for variant in chance.sample(variants, count):
         names = {"VARIABLE": chance.choice(variables[-12:]), "LEAF": chance.choice(leaves)}
         filled.append(tuple(names.get(word, word) for word in variant))
-    commands = [*COMMANDS, *filled]
+    commands = [*(one for one in COMMANDS if not _runs_hooks_again(one, text)), *filled]
     return commands if most is None else chance.sample(commands, min(most, len(commands)))
+
+
+def _runs_hooks_again(command: tuple[str, ...], text: str) -> bool:
+    """Whether a command makes a pass of gradscope's own through hooks of the program, which calls
+    them once more: that is promised otherwise nowhere."""
+    alone = command[0] in ("backward", "explain", "check") and not _CALLS_BACKWARD.search(text)
+    return bool(_CALLED_AGAIN.search(text)) and (alone or bool(OWN_PASS & set(command)))
 
 
 def tried(
