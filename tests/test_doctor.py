@@ -108,9 +108,9 @@ def test_hooks_do_not_run_where_the_program_calls_no_backward(
     hooked: str, session: Session
 ) -> None:
     done = session.cli("doctor", str(session.write(LEAF + hooked)))
-    assert "heard" not in done.stdout
+    assert "heard" not in done.out
     assert "no gradient was sent through it: it would run hooks of the program" in " ".join(
-        done.stdout.split()
+        done.out.split()
     )
 
 
