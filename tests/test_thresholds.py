@@ -25,7 +25,6 @@ from gradscope.model.observations import (
     EmptyStep,
     Failure,
     Intake,
-    Mismatch,
     Step,
 )
 from gradscope.model.report import Report
@@ -177,11 +176,6 @@ def growing(count: int) -> Report:
 def piled(count: int) -> Report:
     """Steps whose gradients pile up."""
     return stepped(*(Step(n, norm=float(n), reused=1) for n in range(1, count + 1)))
-
-
-def mismatch(numeric: float) -> Report:
-    """A custom Function whose backward says 1."""
-    return observed(plain(), mismatches=(Mismatch(0, 0, 1.0, numeric),))
 
 
 def frozen(count: int) -> Report:
@@ -356,7 +350,6 @@ EDGES = (
         active("ReluBackward0", (8, 2, 3), dead=1.0),
     ),
     Edge("meant.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
-    Edge("derivative.TOLERANCE", mismatch(0.9899), ("GS601",), mismatch(0.9901)),
     Edge(
         "loop.FEWEST_DROPPED",
         stepped(*(Step(n, dropped=1) for n in range(3))),
