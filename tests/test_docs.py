@@ -66,3 +66,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:gradscope|tests|docs|web)/[\w./]+?)/?`", text)) - {
+        "docs/rules/GSnnn.md"
+    }
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / name).exists(), name
