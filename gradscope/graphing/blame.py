@@ -31,23 +31,30 @@ class _Broken(NamedTuple):
     slots: list[str]
 
 
-def explain_failure(failure: BaseException, walked: Walked, recorder: Recorder) -> list[str]:
-    """Sentences on the lines behind a RuntimeError of backward; empty for other errors."""
+def explain_failure(
+    failure: BaseException, walked: Walked, recorder: Recorder, freeing: bool = False
+) -> list[str]:
+    """Sentences on the lines behind a RuntimeError of backward; empty for other errors.
+
+    ``freeing``: the call that failed was one of the program's that would have freed its graph.
+    """
     text = message(failure)
     if _FREED in text:
-        return _freed(walked, recorder)
+        return _freed(walked, recorder, freeing)
     if _CHANGED in text:
         return [_changed(broken, recorder) for broken in _broken(walked, _CHANGED)]
     return []
 
 
-def _freed(walked: Walked, recorder: Recorder) -> list[str]:
+def _freed(walked: Walked, recorder: Recorder, freeing: bool) -> list[str]:
     # What the failing call went through before it failed, it has freed itself.
-    shared = [broken.node for broken in _broken(walked, "freed")]
-    shared = [node for node in shared if recorder.freed.by(node._sequence_nr())] or shared
+    earlier = recorder.freed.numbers(but_the_last=freeing)
+    broken = [one.node for one in _broken(walked, "freed")]
+    shared = [node for node in broken if node._sequence_nr() in earlier] or broken
     if not shared:
         return []
-    call = recorder.freed.by(shared[0]._sequence_nr())
+    number = shared[0]._sequence_nr()
+    call = recorder.freed.by(number) if number in earlier else None
     by = where(call, recorder) if call else "an earlier backward call"
     return [
         f"the saved tensors of this graph were freed by {by}; the first node that both calls share "

@@ -139,7 +139,10 @@ class Probe:
         origin = self._assembler.origin(self._recorder.places.site_of(watched.call.frame))
         passed = watched.passed(self.graph, origin)
         failure = watched.failure
-        return passed, explain_failure(failure, self.walked, self._recorder) if failure else []
+        if failure is None:
+            return passed, []
+        frees = not watched.call.retain_graph
+        return passed, explain_failure(failure, self.walked, self._recorder, frees)
 
     # ------------------------------------------------------------------ inside
 

@@ -38,6 +38,7 @@ class FreedGraphs:
         """Where the node with this sequence number was first freed, or None when not seen."""
         return next((site for site, numbers in self._calls if sequence in numbers), None)
 
-    def before_the_last(self) -> set[int]:
-        """The sequence numbers of all nodes freed by calls before the last one."""
-        return {number for _, numbers in list(self._calls)[:-1] for number in numbers}
+    def numbers(self, but_the_last: bool) -> set[int]:
+        """The sequence numbers of all nodes freed by these calls, or by those before the last."""
+        calls = list(self._calls)[: -1 if but_the_last else None]
+        return {number for _, numbers in calls for number in numbers}

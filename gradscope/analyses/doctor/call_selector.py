@@ -72,7 +72,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     if watch.failure is not None and not changed:
         changed = listener.changes.in_graph(watch.walked, thorough=True)
     if watch.failure is not None and "a second time" in message(watch.failure):
-        gone = freed_slots(watch.walked, listener.recorder.freed.before_the_last())
+        gone = freed_slots(watch.walked, listener.recorder.freed.numbers(but_the_last=True))
     alterations = list(observed.hooks(listener, watch, graph, passed, origins))
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(listener, origins))
