@@ -28,6 +28,7 @@ def is_repeatable(function: Any) -> bool:
 def is_restorable(function: Any) -> bool:
     """Whether whatever forward and backward leave behind is what :func:`preserved` puts back."""
     codes = codes_of(function)
+    # A variable of a function around it is kept in a cell, which nobody puts back.
     return bool(codes) and not any(_writes(code, {"STORE_DEREF"}) for code in codes)
 
 
@@ -39,6 +40,7 @@ def codes_of(function: Any) -> list[CodeType]:
     if function.__module__.startswith("torch."):
         return []
     methods = [getattr(function, name, None) for name in ("forward", "backward")]
+    # `once_differentiable` wraps a backward, and the code of the wrapper tells nothing of it.
     codes = [getattr(getattr(one, "__wrapped__", one), "__code__", None) for one in methods]
     return [code for code in codes if code is not None] if all(codes) else []
 
@@ -50,6 +52,7 @@ def _writes(code: CodeType, sorts: set[str]) -> bool:
 @contextmanager
 def unheard() -> Iterator[None]:
     """Nothing that runs in the block prints, or moves a random state on the CPU."""
+    # Not imported for this: who has not imported it draws no numbers from it.
     numpy = sys.modules.get("numpy")
     states = random.getstate(), torch.get_rng_state()
     of_numpy = None if numpy is None else numpy.random.get_state()
@@ -73,6 +76,8 @@ def warnings_ignored() -> Iterator[None]:
         own = warnings.filters[0]
         yield
         added = [one for one in warnings.filters if one is not own and one not in before]
+    # A filter is put before all others, so that the one which was set last has to come last; and it
+    # is set by the text of its patterns, not by the patterns themselves.
     for action, message, category, module, line in reversed(added):
         patterns = [getattr(one, "pattern", "") for one in (message, module)]
         warnings.filterwarnings(action, patterns[0], category, patterns[1], line)  # type: ignore[arg-type]
@@ -94,6 +99,7 @@ def _state_of(function: Any) -> Iterator[tuple[Any, list[str]]]:
     for method in (function.forward, function.backward):
         method = getattr(method, "__wrapped__", method)
         code = method.__code__
+        # `co_names` has the attributes besides the globals: one of that name is kept for nothing.
         yield method.__globals__, [name for name in code.co_names if name in method.__globals__]
 
 
@@ -107,6 +113,7 @@ class _Kept:
         self._contents = [
             (value, value.copy())
             for value in self._values.values()
+            # Not subclasses: to copy one might run code of the program.
             if type(value) in (list, dict, set)
         ]
 

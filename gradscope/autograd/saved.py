@@ -143,6 +143,7 @@ def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:
     """What a checkpoint keeps to compute its part again; None if the hook is not a checkpoint's."""
     if not getattr(hook, "__qualname__", "").startswith(_CHECKPOINT):
         return None
+    # What a checkpoint has kept is in the closure of its hook, and to be had in no other way.
     cells = dict(zip(hook.__code__.co_freevars, hook.__closure__ or (), strict=True))
     frame = cells["frame"].cell_contents if "frame" in cells else None
     found = (_read("checkpoint input", raw) for raw in getattr(frame, "saved_args", None) or ())
@@ -159,6 +160,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
     raw = _raw_of_custom(node)
+    # `saved_tensors` unpacks all of them at once, so that one hook forbids the others, too.
     if raw is not None and _is_packed(raw):
         return
     try:
@@ -212,5 +214,6 @@ def _is_freed(node: LiveNode, name: str) -> bool:
     try:
         getattr(node, name)
     except RuntimeError as error:
+        # Torch raises the same type for a slot that was changed in place; only the words differ.
         return "freed" in str(error)
     return False
