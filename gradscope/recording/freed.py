@@ -40,4 +40,5 @@ class FreedGraphs:
 
     def before_the_last(self) -> set[int]:
         """The sequence numbers of all nodes freed by calls before the last one."""
+        # A call is noted before it is made, so that the last one is the call that has just failed.
         return {number for _, numbers in list(self._calls)[:-1] for number in numbers}

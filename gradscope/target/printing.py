@@ -22,6 +22,7 @@ from gradscope.target.cleaning import clean, cleaned
 def clean_printing() -> Iterator[None]:
     """While the block runs, tracebacks that are printed do not show us."""
     kind: Any = traceback.TracebackException
+    # The class, because a program may have imported the functions by name, and keeps those.
     original, hook = kind.__init__, threading.excepthook
 
     @functools.wraps(original)
