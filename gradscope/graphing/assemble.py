@@ -111,6 +111,7 @@ class Assembler:
         if known is None:
             place = self.recorder.sources.origin(site)
             known = self._sites[site] = self._origins.setdefault(place, len(self._origins))
+            # Two instructions may have one origin, and the lists must not part.
             if known == len(self._variables):
                 self._variables.append(place.variable)
             if self.recorder.sources.is_statement(site):

@@ -81,6 +81,7 @@ class Probe:
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
         self._meter = GradientTable(detail.keep, limit, detail.histograms)
+        # A table of its own: the one of the pass goes into the report, and these are no gradients.
         self._leaf_meter = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
 
@@ -114,6 +115,8 @@ class Probe:
         flow = self._edge_gradients()
         seeds = seeded(flow, self._edges, [gradient])
         try:
+            # Although no `.grad` is asked for: a reentrant checkpoint makes a backward call of its
+            # own, and what was retained is added to by any pass.
             with flow.hooked(), grads_preserved(), own_pass():
                 self._send(flow, gradient)
         except Exception as error:
@@ -129,6 +132,8 @@ class Probe:
                 self._measure_leaves()
                 watched = MeasuredCall(call, self._recorder, number, self._edge_gradients())
                 watched.prepare()
+            # Not inside of `unseen`: the call is the program's, and its hooks run as they do
+            # without us.
             watched.run()
         return watched
 
@@ -191,6 +196,7 @@ class Probe:
             torch.autograd.backward(self._roots, [gradient], retain_graph=True)
             return
         found = own_grad(self._roots, inputs, [gradient])
+        # Asked for like this, a gradient ends before the AccumulateGrad, whose hooks do not run.
         for (number, _), arrived in zip(leaves, found, strict=True):
             flow.arrived(number, 0, arrived)
 

@@ -83,6 +83,7 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
             f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
         )
+    # Asked first, because such a parameter raises at nearly all other questions.
     if is_lazy(value):
         raise SeedError(
             f"{shown} has no shape and no numbers yet: it is a parameter of a lazy module",

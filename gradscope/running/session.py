@@ -124,10 +124,12 @@ def _sources(target: Target, program: Program) -> Any:
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:
+    # Who calls sys.exit has ended as intended.
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        # Torch's words for a backward call that has nowhere to go.
         if "does not require grad" in message(ending.exception):
             watcher.error = watcher.error or _load("running.remarks").refusal(
                 watcher.recorder, frames

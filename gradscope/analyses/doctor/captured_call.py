@@ -165,6 +165,7 @@ def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
 
 def _plain_items(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     for key, value in list(vars(module).items()):
+        # What `nn.Module` keeps itself, such as `_modules`, has such a name.
         if str(key).startswith("_") or not isinstance(value, (list, tuple, dict)):
             continue
         items = value.items() if isinstance(value, dict) else enumerate(value)

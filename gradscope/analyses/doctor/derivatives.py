@@ -147,6 +147,7 @@ def _worst(kept: RepeatableCall) -> Worst | None:
         return None
     call.weights = [weights(one.shape) for one in first]
     inputs = [one for _, one in call.inputs]
+    # What a Function marks as not differentiable is no root.
     roots = [(one, weight) for one, weight in zip(first, call.weights, strict=True) if one.grad_fn]
     with functions_on():
         slopes = torch.autograd.grad(
@@ -177,8 +178,10 @@ def _compared(
         step = STEP * max(1.0, abs(float(flat[index])))
         found = sides(along_element(flat, index, value), here, step)
         numeric, analytic = found.central, float(slopes[index])
+        # A forward that is flat, as one that rounds, has a backward that differs on purpose.
         if _is_kink(found) or numeric == 0:
             continue
+        # A slope that is small beside the largest is lost in the rounding of the whole sum.
         scale = max(abs(numeric), abs(analytic), 1e-3 * largest)
         if abs(analytic - numeric) > TOLERANCE * scale + 1e-7:
             yield slot, element_of(index, tensor.shape), analytic, numeric

@@ -98,6 +98,8 @@ class Examiner:
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
+        # Only when one call more is about to be made: what follows the last one, such as the step
+        # of an optimizer, is to be seen as well.
         if self._stopper.may_stop and self._is_enough():
             self._stopper.stop()
         self._log.calls += 1
@@ -106,6 +108,7 @@ class Examiner:
             made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
+        # A call that failed is the program's own to handle.
         if serious and made.failure is None and self._stopper.may_stop:
             self._stopper.stop()
         return made.conclude()
@@ -143,6 +146,7 @@ class Examiner:
     def _look_before(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture, Before | None]:
         """What is about to make the call, and what only a full look sees of its graph."""
         listener, log = self._listener, self._log
+        # Once, because it looks at all objects; those made later are met when they step.
         if log.calls == 1:
             listener.learners.optimizers.find()
         listener.values_seen.resolve()
@@ -220,6 +224,7 @@ class Examiner:
         listener = self._listener
         try:
             with unseen():
+                # Again, for those that were made since and have never stepped.
                 listener.learners.optimizers.find()
                 self._tracker.finish()
                 case = self._selector.case

@@ -84,6 +84,7 @@ class Alterations:
         tensor = call.operands[0]
         node = grad_fn_of(tensor)
         if node is not None:
+            # By its number: to hold the node would keep the graph.
             self._on_nodes[node._sequence_nr()] = (call.function, call.place)
         elif requires_grad(tensor):
             self._on_leaves[tensor] = (call.function, call.place)
@@ -107,9 +108,11 @@ class Alterations:
         if not function or len(self.clips) >= MAX_KNOWN:
             return
         before, after = _norms(call.frame)
+        # Torch multiplies by 1 where nothing is too large.
         if before is not None and after is not None and before <= after:
             return
         known = self.clips.setdefault(call.place, KnownClip(function, before, after))
+        # Without foreach one clipping makes a call for every gradient.
         if call.function.startswith("_foreach") or not known.times:
             known.times += 1
         if before is not None and before > (known.before or 0.0):
@@ -123,6 +126,7 @@ class Alterations:
 def _clipper(frame: FrameType | None) -> str:
     """The clipping function that a frame is in; the one the program called, where they nest."""
     found = ""
+    # The functions of clipping are decorated and call one another, so several frames lie between.
     for _ in range(6):
         if frame is None:
             break

@@ -68,6 +68,7 @@ def _learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedP
     optimized = known.optimized()
     told: set[int] = set()
     for owner in case.owners:
+        # A module that the program only holds was not meant to learn in this run.
         if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
         for tensor, name in owner.tensors:

@@ -97,6 +97,7 @@ class SamplingPolicy:
             line.settled = max(line.settled, line.calls + AGAIN)
         norm = 0.0 if step.norm is None else float(step.norm)
         odd = line.is_odd(norm)
+        # `not norm < HUGE` holds for NaN as well.
         line.alarmed = (odd and not full) or not norm < HUGE or line.grows()
         # A look that was not due shifts the range only where it found something odd: what grows
         # slowly is odd in the end, however many looks there are on the way.

@@ -53,6 +53,7 @@ class Collapse:
         return collapsed and self._left >= 0
 
 
+# Torch's words for an input that is not in the graph.
 _NOT_REACHED = "appears to not have been used in the graph"
 
 _sequence = torch._C._autograd._get_sequence_nr
@@ -73,6 +74,7 @@ class StepTracker:
         """A call is about to be made."""
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
+        # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
         step = Step(
@@ -111,6 +113,7 @@ class StepTracker:
         learners.note_reached(made.reached())
         if made.call.accumulates:
             if full:
+                # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
             self._accumulating.after(made.leaves)
         else:

