@@ -50,6 +50,7 @@ def widened(value: Any) -> Any:
         return _wide(value)
     if not isinstance(value, torch.Tensor):
         return value
+    # Copied also where nothing is to be widened: the call may write into it.
     return value.detach().to(_wide(value.dtype), copy=True)
 
 
@@ -167,11 +168,13 @@ class Replay:
                 if visit is not None:
                     visit(call, values.of)
                 self._make(call, values)
+                # At once: else all results of the program would be there at the same time.
                 values.drop(self._last.get(position, ()), self._roots)
         return {slot: values.of(slot) for slot in self._roots if values.has(slot)}
 
     def _make(self, call: Call, values: _Values) -> None:
         try:
+            # Not tried once more: the tape runs many times, and each time has to go the same way.
             if call in self.failed:
                 raise Unrepeatable(self.failed[call])
             out = make_again(call, values.of)

@@ -49,6 +49,7 @@ class OutsideValue:
     @classmethod
     def of(cls, tensor: torch.Tensor) -> OutsideValue:
         """The value of a tensor as it is now."""
+        # Detached, it shares memory and version with the tensor: what the program changes shows.
         value = tensor.detach()
         if value.numel() <= COPIED:
             value = value.clone()
@@ -69,6 +70,7 @@ class OutsideValue:
         return version_of(self.value) != self.version or not has_memory(self.value)
 
 
+# Slots are keys, each for one value: equal content does not make two of them the same.
 @dataclass(eq=False)
 class TapeSlot:
     """One value on the tape.

@@ -30,6 +30,7 @@ class MatchedGraph:
         self.kinds: list[Words] = []
         for node in graph.nodes:
             origin = graph.origin_of(node)
+            # Without its spaces: a line that was only broken anew is the same line.
             expression = "".join(origin.expression.split()) if origin else ""
             kind = (graph.module_of(node), node.op, self.names.get(node.id, ()))
             self.kinds.append(kind)
@@ -75,6 +76,7 @@ class Matching:
 def match(a: Graph, b: Graph) -> Matching:
     """The nodes that correspond; deterministic, and complete for equal graphs."""
     found = Matching(MatchedGraph(a), MatchedGraph(b))
+    # One table for both graphs: what is equal gets the same number on either side.
     numbers: dict[Any, int] = {}
     sides = (found.a, found.b)
     above = [_from_above(side, numbers) for side in sides]
@@ -109,6 +111,7 @@ def _from_above(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
     for node, words in enumerate(side.words):
         arrivals = sorted((found[source], slot) for slot, source in side.above[node])
         signature = ("above", words, tuple(arrivals), tuple(roots.get(node, ())))
+        # The number of a signature, for signatures of signatures would grow with the depth.
         found.append(numbers.setdefault(signature, len(numbers)))
     return found
 
