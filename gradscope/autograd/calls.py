@@ -63,6 +63,7 @@ class BackwardCall:
         # No gradient at all is allowed for every root of one element.
         seeds = _as_list(gradients) or [None] * len(roots)
         inputs = _as_list(given.get("inputs"))
+        # Torch refuses these itself, and in its own words.
         if len(seeds) != len(roots) or not all(map(_differentiable, roots)):
             return None
         if _is_of_a_transform([*roots, *inputs]):

@@ -57,6 +57,7 @@ def unheard() -> Iterator[None]:
     states = random.getstate(), torch.get_rng_state()
     of_numpy = None if numpy is None else numpy.random.get_state()
     try:
+        # The program may have switched grad mode off where we happen to be.
         with contextlib.redirect_stdout(io.StringIO()), torch.enable_grad():
             yield
     finally:

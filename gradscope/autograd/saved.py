@@ -141,6 +141,7 @@ def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
 
 def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:
     """What a checkpoint keeps to compute its part again; None if the hook is not a checkpoint's."""
+    # A hook of the program may be an object, which has no such name.
     if not getattr(hook, "__qualname__", "").startswith(_CHECKPOINT):
         return None
     # What a checkpoint has kept is in the closure of its hook, and to be had in no other way.

@@ -240,6 +240,7 @@ class Assembler:
             *self.scopes.names(tensor),
             *self.recorder.leaf_names.of(tensor),
         ]
+        # Its module is gone, or its name would be among them.
         names = names or [self.recorder.modules.parameter_name(tensor)]
         site = self.recorder.events.leaf_site(tensor)
         # The line that made it may have made a whole module, so it is asked last.

@@ -76,6 +76,7 @@ class Probe:
         self._recorder = recorder
         self._edges = [edge_of(root) for root in roots]
         self.walked: Walked = walk(node for node, _ in self._edges)
+        # Before anything can fail: python knows all of the nodes now, and the graph may be dropped.
         make_release_safe(self.walked)
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)

@@ -180,6 +180,7 @@ def _tips(recorder: Recorder) -> list[torch.Tensor]:
         node, output = edge_of(tensor)
         if walked.index[node] not in used:
             tips.setdefault((walked.index[node], output), tensor)
+    # In the order of the program, and not in that in which the collector happens to know them.
     return sorted(tips.values(), key=lambda tensor: edge_of(tensor)[0]._sequence_nr())
 
 

@@ -194,6 +194,7 @@ class MeasuredCall(WatchedCall):
         return [self.walked.nodes[position].variable for position in self.leaf_positions]  # type: ignore[attr-defined]
 
     def _grads(self) -> list[int | None]:
+        # `grad` leaves every `.grad` as it is.
         if not self.call.accumulates:
             return [None] * len(self.leaf_positions)
         return [

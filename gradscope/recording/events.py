@@ -91,6 +91,8 @@ class Events:
         now = _sequence()
         for tensor in tensors:
             storage = storage_of(tensor)
+            # Sparse, nested and wrapped tensors have no one storage by which a change could be
+            # found.
             if storage:
                 self.in_place.append(InPlace(storage, now, function, site))
 

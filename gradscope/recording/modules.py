@@ -107,6 +107,7 @@ class ModuleTracker:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        # What is under way would otherwise be around whatever is called after the next start.
         self._stack.clear()
         self._running.clear()
 

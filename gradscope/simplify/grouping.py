@@ -79,6 +79,7 @@ class _Grouping:
         """Fold the repeats of a group, again inside their rounds, then group by function and
         divide."""
         made = self.draft.groups[group]
+        # The list grows while it is walked: rounds may hold repeats of their own.
         waiting = [made]
         for one in waiting:
             waiting += self._fold_repeats(one)

@@ -70,6 +70,7 @@ def _names_hint(module: ModuleType, name: str) -> str:
     ]
     if not own:
         return "the file defines no functions"
+    # However far: where nothing is near, all names are still a help.
     nearest = difflib.get_close_matches(name, own, n=_SHOWN_NAMES, cutoff=0.0)
     more = len(own) - len(nearest)
     return f"it has: {', '.join(nearest)}" + (f", and {more} more" if more else "")

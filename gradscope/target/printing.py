@@ -35,6 +35,7 @@ def clean_printing() -> Iterator[None]:
     def excepthook(args: Any) -> None:
         if args.exc_value is not None:
             clean(args.exc_value)
+            # They cannot be changed, and the traceback that they hold is the one from before.
             args = threading.ExceptHookArgs(
                 (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
             )

@@ -144,6 +144,7 @@ class Replay:
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
         self._last = _last_uses(calls)
+        # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
 
     def run(

@@ -118,6 +118,7 @@ def _from_above(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
 
 def _from_below(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
     """For every node a number that stands for the whole graph below it."""
+    # Edges lead to higher ids, so that from the end every target has its number.
     found = [0] * len(side.words)
     for node in reversed(range(len(side.words))):
         targets = sorted(

@@ -171,6 +171,7 @@ class BriefCapture(WatchedCall):
 
     def _left(self) -> Iterator[tuple[LiveNode, torch.Tensor]]:
         """Each gradient that nobody has read yet, with the node where it arrived."""
+        # What was there before the call is mixed with what it brought, and was read on its way.
         if self.call.accumulates:
             fresh = (node for node in self._leaves if node not in self._added)
             yield from ((node, node.variable.grad) for node in fresh if _has_gradient(node))

@@ -182,6 +182,7 @@ def final_case(
         for position, node in enumerate(walked.nodes)
         if not is_leaf(node)
     }
+    # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, listener.recorder.modules)

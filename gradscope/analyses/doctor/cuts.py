@@ -115,6 +115,7 @@ class Cuts:
         """A call inside a custom Function, which always runs without history."""
         for tensor in operands:
             if is_learned_leaf(tensor) and len(self._used_inside) < MAX_FOLLOWED:
+                # Held, for the few moments that the Function runs, so that no id is given away.
                 self._used_inside[id(tensor)] = tensor
 
     def note_function(self, call: TorchCall) -> None:

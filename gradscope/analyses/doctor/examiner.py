@@ -80,6 +80,7 @@ class Examiner:
     def __init__(self, examination: Examination, sources: Sources) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
+        # No value of the forward pass is kept: the rules need counts and norms.
         self.recorder = Recorder(sources, self._on_backward, keep=0)
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._examination = examination
@@ -127,6 +128,7 @@ class Examiner:
         except Exception as error:
             self._builder.note_unseen(error)
             return None, False
+        # Outside of both: it is the program's call, which Ctrl-C ends as ever.
         made.run()
         try:
             with DeferredInterrupts(), unseen():

@@ -114,6 +114,7 @@ class FullCapture(MeasuredCall):
         meter: DoctorGradientTable | None = None,
     ) -> None:
         walked = walk(edge_of(root)[0] for root in call.roots)
+        # The doctor lets the program run on, and drop its graph whenever it likes.
         make_release_safe(walked)
         gradients = DoctorEdgeGradients(walked, meter or DoctorGradientTable())
         super().__init__(call, recorder, number, gradients)

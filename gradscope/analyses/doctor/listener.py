@@ -183,6 +183,7 @@ class DoctorListener(Listener):
 
     def briefly(self, route: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
         """The place of a call, if that is known and the result is finite."""
+        # In a custom Function nothing has history, and what is not finite is followed call by call.
         if self.recorder.functions or not self.values_seen.is_clean:
             return None
         places = self.recorder.places

@@ -214,6 +214,7 @@ class Optimizers:
 
     def _meet(self, optimizer: Optimizer) -> None:
         tensors = list(_parameters_of(optimizer))
+        # Asked at every step: only `add_param_group` brings new ones.
         if self._sizes.get(id(optimizer)) == len(tensors):
             return
         self._sizes[id(optimizer)] = len(tensors)

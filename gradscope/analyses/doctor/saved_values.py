@@ -102,6 +102,7 @@ def _softmax(node: Any) -> _Share | None:
     dim = node._saved_dim
     # Torch shows -1 as the unsigned number of the same bits.
     dim = dim - 2**64 if dim >= 2**63 else dim
+    # Over one element a softmax is always 1.
     if result.size(dim) < 2:
         return None
     hot = result.amax(dim) > ONE_HOT

@@ -84,6 +84,8 @@ class StepTracker:
             nodes=len(made.nodes),
             stepped=updates.changed > 0,
             kept=updates.kept,
+            # Who has read the gradients may have used them by hand, without changing a leaf in
+            # place.
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
         )
         log.add(step, listener.recorder.places.site_of(call.frame))

@@ -46,6 +46,7 @@ def study(live: LiveGraph, _asked: MemoryStudy) -> Memory:
 def _counted(live: LiveGraph) -> Memory:
     count = _Count(live)
     count.take_all()
+    # Of a graph that was freed in part there is still something to tell.
     if count.freed and not count.entries():
         raise _freed(live, count.freed[0])
     entries = count.entries()
