@@ -74,6 +74,7 @@ def unchecked(node: LiveNode, slot: str) -> list[torch.Tensor]:
     if isinstance(node, BackwardCFunction):
         saved = list(_raw_of_custom(node) or ())
     else:
+        # Torch hands the content of a SavedTensor out without looking at its version.
         saved = [getattr(node, f"_raw_saved_{slot}", None)]
     tensors = [getattr(raw, "data", None) for raw in saved]
     return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]

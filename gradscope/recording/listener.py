@@ -96,6 +96,7 @@ class Listeners:
     def add(self, listener: Listener) -> None:
         """One more, from now on."""
         self.all = (*self.all, listener)
+        # Made once: without it every call of torch would make a new tuple.
         self.unopened = (None,) * len(self.all)
         # Most want to hear of a call when it is over; what is asked before costs every call of
         # torch.

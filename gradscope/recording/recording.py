@@ -65,6 +65,7 @@ class Recording:
 
     def note_fault(self, error: Exception) -> None:
         """Our own looking has raised: the first such exception is told."""
+        # Asked in any case: it raises once more what a handler of the program has raised.
         fault = fault_of(error)
         self.fault = self.fault or fault
 

@@ -65,6 +65,7 @@ class TorchCall(msgspec.Struct):
         """The tensors that the call returned."""
         if self._results is None:
             out = self.out
+            # Nearly every call returns one tensor.
             self._results = [out] if isinstance(out, torch.Tensor) else flat_tensors(out)
         return self._results
 

@@ -76,6 +76,7 @@ def _leaf(probe: Probe, name: str) -> torch.Tensor:
         if name in leaf.names:
             return probe.walked.nodes[leaf.node].variable  # type: ignore[attr-defined,no-any-return]
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
+    # However far: where nothing is near, all names are still a help.
     near = get_close_matches(name, names, LISTED, cutoff=0.0)
     hint = f"leaves, nearest first: {', '.join(near)}" if near else "no leaf has a name"
     raise SeedError(f"--create-graph {name}: the graph has no such leaf", hint)

@@ -105,6 +105,7 @@ def _watched(
         return Outcome(ending)
     if isinstance(outcome.error, NoGraph) and others.have_run:
         outcome.error = _made_elsewhere()
+    # One that has computed something and then leaves with a status is answered all the same.
     made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
     if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
         outcome.error = None  # it refused its arguments, say: it has said what is wrong

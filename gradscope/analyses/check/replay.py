@@ -100,6 +100,7 @@ def _hold_padding(
         return
     with torch.no_grad():
         indices = args[0] if args else kwargs["input"]
+        # From the value that the weight had: the one that is used now may be moved.
         row = value_of(weight.given)[padding]
         out[indices == padding % weight.given.value.shape[0]] = row
 
@@ -235,6 +236,7 @@ class _Values:
         """A call could not be made: go on with what the program had, where that is known."""
         if call.changed is not None:
             self._lost.add(call.changed)
+            # Half of the change may have been made.
             self._values.pop(call.changed, None)
         for slot in call.results:
             if slot is not None and slot.result is not None and not slot.result.is_lost:
@@ -264,6 +266,7 @@ def _last_uses(calls: Sequence[Call]) -> dict[int, list[TapeSlot]]:
 
 def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[TapeSlot]) -> list[Call]:
     """The calls behind a graph: those that made its nodes, and whose results went into them."""
+    # From the last call to the first: what a call takes is wanted of those before it.
     wanted = set(roots)
     found = []
     for call in reversed(calls):

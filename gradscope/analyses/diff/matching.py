@@ -109,6 +109,7 @@ def _from_above(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
         roots[root.node].append(position)
     found: list[int] = []
     for node, words in enumerate(side.words):
+        # Sorted, for where a user stands among the others is no part of what it is.
         arrivals = sorted((found[source], slot) for slot, source in side.above[node])
         signature = ("above", words, tuple(arrivals), tuple(roots.get(node, ())))
         # The number of a signature, for signatures of signatures would grow with the depth.
@@ -145,6 +146,7 @@ def _in_order(found: Matching, key: Callable[[int, int], Hashable]) -> None:
 
 def _spread(found: Matching, fits: Callable[[int, int], bool]) -> None:
     """Join the neighbours of nodes that correspond, where they stand alike and fit."""
+    # Sorted, so that the answer does not depend on the order of the steps before.
     queue = deque(sorted(found.pairs.items()))
     while queue:
         pair = queue.popleft()

@@ -125,6 +125,7 @@ class CallSelector:
         """
         # A call of `backward` tells more than one of `grad`, which mostly is a part of a step.
         first = self.case is None or (made.call.accumulates and not self._accumulates)
+        # Asked in any case, so that the line counts as known from now on.
         elsewhere = self._is_new(made)
         if self.is_final or not (first or trouble or (before is not None and (odd or elsewhere))):
             return False

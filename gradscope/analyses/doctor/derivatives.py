@@ -141,6 +141,7 @@ class _Repeated:
 def _worst(kept: RepeatableCall) -> Worst | None:
     """The element whose two derivatives are farthest apart; None where all agree."""
     call = _Repeated(kept)
+    # Twice from one random state: a forward that still differs cannot be compared with anything.
     first, second = call.outputs(), call.outputs()
     same = all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
     if not same or not call.inputs or not all(_is_wide(one) for one in first):
@@ -200,6 +201,7 @@ def _stays_identity(call: _Repeated, tensor: torch.Tensor) -> bool:
     still = tensor.detach()
     old = still.clone()
     try:
+        # Far off, and on the other side: a limit may have one bound only.
         still.mul_(-ELSEWHERE)
         with torch.no_grad():
             return _is_identity(tensor, call.outputs())

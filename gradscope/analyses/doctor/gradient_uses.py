@@ -104,6 +104,7 @@ class Alterations:
         """A call in torch's own clipping functions changes gradients in place."""
         if call.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
             return
+        # These calls are made by others as well, and the frames tell.
         function = _clipper(call.frame)
         if not function or len(self.clips) >= MAX_KNOWN:
             return
@@ -131,6 +132,7 @@ def _clipper(frame: FrameType | None) -> str:
         if frame is None:
             break
         if frame.f_code.co_name in CLIPPERS and "clip_grad" in frame.f_code.co_filename:
+            # No break: the outermost of them is the one that the program has called.
             found = frame.f_code.co_name.replace("_clip_grads_with_norm_", "clip_grad_norm_")
         frame = frame.f_back
     return found
@@ -189,6 +191,7 @@ class Reads:
     def note(self, call: TorchCall) -> None:
         """Somebody reads ``.grad``: of what?"""
         tensor = call.operands[0] if call.operands else None
+        # Where a gradient is retained, to read it is not in vain.
         if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
             return
         frame = _first_outside_ours(call.frame)

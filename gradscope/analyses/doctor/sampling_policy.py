@@ -44,6 +44,7 @@ class _Line:
     low: float = math.inf
     high: float = 0.0
     alarmed: bool = False
+    # One more than the differences that are asked for.
     nodes: deque[int] = field(default_factory=lambda: deque(maxlen=GROWTHS + 1))
 
     @property

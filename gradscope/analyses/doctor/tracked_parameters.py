@@ -59,6 +59,7 @@ class TrackedParameters:
         """Remember the first use of each leaf among the operands."""
         used = self._used
         for tensor in call.operands:
+            # A Parameter that was frozen is told of, too.
             is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
             if is_learned and is_leaf_tensor(tensor) and used.get(tensor, -1) < 0:
                 used[tensor] = call.place

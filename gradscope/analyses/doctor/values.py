@@ -192,6 +192,7 @@ class NonFiniteValues:
 
     def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:
         source = self._first_source(call.operands[:MAX_TENSORS]) if self._plain else None
+        # What it shows was counted where it was made, if that was seen at all.
         if source is None and out._is_view():
             return
         self._left -= 1
@@ -218,6 +219,7 @@ def _passes(call: TorchCall) -> bool:
     factor = call.args[1] if len(call.args) == 2 else None
     if not isinstance(factor, (int, float)):
         return False
+    # A division by less than 1 may overflow, and so may a product with more.
     divides = call.function in _DIVISIONS and abs(factor) >= 1
     return divides or (call.function in _PRODUCTS and abs(factor) <= 1)
 
@@ -235,5 +237,6 @@ def read_counts(tensor: torch.Tensor) -> Counts | None:
         total = abs(total)
     if math.isfinite(total):
         return None
+    # Asked only now: to count takes far longer than the sum, which nearly always is finite.
     nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
     return (nan, inf) if nan or inf else None  # the sum alone may overflow

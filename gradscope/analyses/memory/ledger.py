@@ -42,6 +42,7 @@ class StorageEntry:
     @property
     def bytes(self) -> int:
         """The size of the whole storage."""
+        # A view keeps all of its storage alive.
         return int(self.storage.nbytes())
 
     @property

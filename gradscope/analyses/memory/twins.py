@@ -39,6 +39,7 @@ def twins(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
     found: dict[int, int] = {}
     for by_dtype in groups.values():
         for wide, narrow in permutations(by_dtype, 2):
+            # Only from wide to narrow: in one dtype equal values may be chance, as zeros are.
             if wide.itemsize > narrow.itemsize:
                 _pair(flat, samples, (by_dtype[wide], by_dtype[narrow]), found)
     return sorted(found.items())
