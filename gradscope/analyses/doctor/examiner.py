@@ -54,6 +54,8 @@ class DeferredInterrupts:
     def __exit__(self, *_: object) -> None:
         if callable(self._handler):
             signal.signal(signal.SIGINT, self._handler)
+        # After the handler is back, for what it raises leaves from here; and once, however often
+        # somebody pressed the keys.
         if self._waiting:
             self._handler(*self._waiting[0])
 
