@@ -47,6 +47,7 @@ class BackwardCall:
         """Read the arguments of a call; None when torch itself would refuse them, or when it is a
         detail of ``torch.func``."""
         try:
+            # By signature, for the program may give any of these by its place or by its name.
             bound = inspect.signature(function).bind(*args, **kwargs)
         except TypeError:
             return None
@@ -62,6 +63,7 @@ class BackwardCall:
         # No gradient at all is allowed for every root of one element.
         seeds = _as_list(gradients) or [None] * len(roots)
         inputs = _as_list(given.get("inputs"))
+        # Torch refuses these itself, and in its own words.
         if len(seeds) != len(roots) or not all(map(_differentiable, roots)):
             return None
         if _is_of_a_transform([*roots, *inputs]):
@@ -71,6 +73,8 @@ class BackwardCall:
             gradients=seeds,
             inputs=inputs,
             accumulates=accumulates,
+            # Torch's own default: what is made by create_graph leads into the graph, which has to
+            # stay.
             retain_graph=create_graph if retain is None else bool(retain),
             create_graph=create_graph,
             batched=bool(given.get("is_grads_batched")),
@@ -92,6 +96,7 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
         return root.node, root.output_nr
     with functions_off():
         try:
+            # Inside, torch reads attributes of the tensor, which a class of the program would hear.
             edge = get_gradient_edge(root)
         except RuntimeError:  # torch makes a view of a leaf, and sparse and nested ones have none
             with torch.enable_grad():
@@ -138,4 +143,5 @@ def _as_list(value: Any) -> list[Any]:
         return []
     if isinstance(value, (torch.Tensor, GradientEdge)):
         return [value]
+    # Torch takes the `values()` of a dict as well, which is no Sequence.
     return list(value) if isinstance(value, Sequence) else [*value]

@@ -31,10 +31,12 @@ def shortest(value: float, single: bool) -> Number:
     short = float(f"{value:.7g}")
     if _as_single(short).value == value:
         return short
+    # Nine digits tell any two float32 apart, so that more are never needed.
     short = float(f"{value:.8g}")
     return short if _as_single(short).value == value else float(f"{value:.9g}")
 
 
+# Rounds to float32 without a tensor, which would cost more than all the rest of it.
 _as_single = ctypes.c_float
 _POWERS = array("d", [10**power for power in range(23)])
 """The powers of ten that a float64 holds exactly."""
@@ -46,10 +48,13 @@ def _all_shortest(values: Sequence[float]) -> list[Number]:
     size = exact.abs()
     # Within these bounds all powers of ten are exact, so that the quotient is the nearest float64.
     ordinary = (size == 0) | ((size > 1e-13) & (size < 1e22))
+    # Any number does in the places of the others: they are done one by one at the end.
     exact = torch.where(ordinary, exact, 1.0)
     single, found = exact.float(), exact
+    # Zero has no logarithm, and its digits are 0 in any place.
     place = torch.where(exact == 0, 1.0, exact.abs()).log10().floor().long()
     powers = torch.frombuffer(_POWERS, dtype=torch.float64)
+    # From many digits to few, so that the shortest that still fits is the one that is left.
     for digits in (9, 8, 7):
         power = digits - 1 - place
         scale, up = powers[power.abs()], power >= 0

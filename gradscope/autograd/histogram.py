@@ -55,6 +55,7 @@ def _bars(size: torch.Tensor) -> torch.Tensor:
     low, high = _DOUBLE if size.dtype is torch.float64 else _SINGLE
     number = (high - low) * PER_DECADE
     if size.device.type == "cpu":
+        # `histc` passes over NaN and whatever lies outside its bounds, as the logarithm of 0 does.
         return torch.histc(size.log10(), number, low, high).to(torch.int64)
     # Counting with floats is refused where a program wants the same result every time; integers add
     # up to the same in any order.  What has no logarithm goes behind the last bar.

@@ -59,8 +59,11 @@ def own_pass() -> Iterator[None]:
     def run(roots: Any, gradients: Any, _retain: Any, *rest: Any, **options: Any) -> Any:
         return original(roots, gradients, True, *rest, **options)
 
+    # `backward` and `grad` both look this name up when they are called, so that the calls which a
+    # custom backward makes inside the pass come by here, too.
     autograd._engine_run_backward = run
     try:
+        # Hooks and backward functions of the program run in there, with all that they are used to.
         with functions_on():
             yield
     finally:
@@ -74,6 +77,7 @@ def fault_of(error: Exception) -> Fault:
         Exception: that very exception, where a signal handler of the program has raised it: python
             runs handlers wherever it happens to be, and the program waits for it, as for a timeout.
     """
+    # A frame tells the code that it runs and not the function, so handlers are known by code.
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     step = error.__traceback__
     while step is not None:
@@ -84,6 +88,7 @@ def fault_of(error: Exception) -> Fault:
 
 
 def _code_of(handler: Any) -> CodeType | None:
+    # Python takes anything that can be called: a partial, a method, an object with `__call__`.
     while isinstance(handler, functools.partial):
         handler = handler.func
     code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
@@ -106,6 +111,7 @@ class Aside:
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         self._off.__exit__(None, None, None)
+        # Ctrl-C, and the exception with which we end a program, are no faults and go on their way.
         if not isinstance(error, Exception):
             return False
         self._note_fault(error)  # which may raise what is the program's own
@@ -151,6 +157,7 @@ def take_out(mode: TorchFunctionMode) -> list[TorchFunctionMode] | None:
     stack = mode_stack()
     if mode not in stack:
         return None
+    # Torch has a stack and nothing else: to take one out, those above it have to be lifted off.
     above = stack[stack.index(mode) + 1 :]
     _pop(len(above) + 1)
     _push(above)
@@ -180,9 +187,12 @@ def unseen() -> Iterator[None]:
     inference mode, and leave its random state alone.  Code of the program that is to run as it
     would by itself, as its hooks do, needs :func:`functions_on` inside."""
     states = _random_states()
+    # Taken off besides being switched off: `functions_on` inside would wake them again.
     modes = mode_stack()
     _pop(len(modes))
     try:
+        # The program may call backward in inference mode, where tensors have no version and no
+        # history.
         with torch.inference_mode(False), functions_off():
             yield
     finally:
@@ -218,6 +228,7 @@ def living_tensors() -> list[Any]:
     # Comparing types with a set is what makes it quick to look at some 100,000 objects.
     kinds: list[type] = [torch.Tensor]
     for kind in kinds:
+        # The list grows while it is read, so that classes of classes are met as well.
         kinds.extend(kind.__subclasses__())
     known = frozenset(kinds)
     return [thing for thing in gc.get_objects() if type(thing) in known]
@@ -231,6 +242,7 @@ def _with_grad() -> list[Any]:
         for tensor in living_tensors()
         if not is_functorch_wrapped(tensor)
         and requires_grad(tensor)
+        # What is retained is added up by every pass, also by one that leaves the leaves alone.
         and (is_leaf_tensor(tensor) or tensor.retains_grad)
     ]
 
@@ -239,6 +251,8 @@ def _put_away(tensor: Any) -> Callable[[], None]:
     """Take ``.grad`` and the hooks that run when it is set off a tensor; what is returned puts them
     back."""
     put_back = _without_grad(tensor)
+    # The dict itself is emptied and filled again, and no other put there: the handles by which the
+    # program removes its hooks know it by reference.
     hooks = dict(tensor._post_accumulate_grad_hooks or ())
     if hooks:
         # An optimizer may live in such a hook; it would step on a gradient that nobody asked for.
@@ -258,6 +272,7 @@ def _without_grad(tensor: Any) -> Callable[[], None]:
         # Some gradients, those of nested tensors, can be taken off a tensor and not be set again.
         tensor.grad = grad
     except RuntimeError:
+        # So it stays where it is, our pass adds to it, and afterwards it gets its numbers back.
         content = grad.detach().clone()
         return lambda: _refill(grad, content)
     tensor.grad = None
@@ -265,6 +280,7 @@ def _without_grad(tensor: Any) -> Callable[[], None]:
 
 
 def _refill(grad: torch.Tensor, content: torch.Tensor) -> None:
+    # The version counts what the program has changed, and must not tell of us.
     with torch.no_grad(), preserved_version(grad):
         grad.copy_(content)
 

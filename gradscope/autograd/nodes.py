@@ -27,6 +27,7 @@ def leaf_of(node: Any) -> torch.Tensor | None:
 
 def outputs_of(node: object) -> Sequence[Any]:
     """Torch's metadata of the forward tensors whose gradients a node receives."""
+    # Torch calls it the input: what forward gave is what backward takes.
     return getattr(node, "_input_metadata", ())
 
 

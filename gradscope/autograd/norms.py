@@ -43,6 +43,7 @@ def norm(tensor: torch.Tensor) -> float:
 def _square(tensor: torch.Tensor) -> float:
     """The sum of the squares of all elements."""
     if tensor.is_complex():
+        # Torch conjugates lazily, and shows no such tensor as real numbers.
         tensor = torch.view_as_real(tensor.resolve_conj())
     if not tensor.is_contiguous():
         # The order of the elements is of no interest, so they are taken as they lie in memory.
@@ -51,10 +52,13 @@ def _square(tensor: torch.Tensor) -> float:
     if tensor.is_contiguous():
         tensor = tensor.view(-1)
     if tensor.dim() > 1:
+        # It cannot be laid out as one row without a copy.  Norms along the longest dimension are
+        # the fewest, and these are added up in float64.
         longest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
         return float(_norm(_norm(tensor, dim=longest), dtype=torch.float64) ** 2)
     size = PART if tensor.is_contiguous() else FEWER
     if tensor.numel() <= size:
         return torch.dot(tensor, tensor).item()
     parts = torch.split(tensor, size)
+    # `fsum` rounds once, however many parts there are.
     return math.fsum(torch.dot(part, part).item() for part in parts)

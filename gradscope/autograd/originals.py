@@ -68,6 +68,8 @@ def _backward_method() -> Any:
     """``Tensor.backward`` as torch wrote it, whatever the program has put there."""
     if _is_torchs(torch.Tensor.backward):
         return torch.Tensor.backward
+    # The program may have patched the method before this module was imported; torch's own then
+    # lives on as long as the patch calls it.
     written = (one for one in gc.get_objects() if isinstance(one, FunctionType))
     own = (one for one in written if one.__qualname__ == "Tensor.backward" and _is_torchs(one))
     return next(own, torch.Tensor.backward)

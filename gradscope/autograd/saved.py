@@ -74,6 +74,7 @@ def unchecked(node: LiveNode, slot: str) -> list[torch.Tensor]:
     if isinstance(node, BackwardCFunction):
         saved = list(_raw_of_custom(node) or ())
     else:
+        # Torch hands the content of a SavedTensor out without looking at its version.
         saved = [getattr(node, f"_raw_saved_{slot}", None)]
     tensors = [getattr(raw, "data", None) for raw in saved]
     return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
@@ -141,8 +142,10 @@ def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
 
 def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:
     """What a checkpoint keeps to compute its part again; None if the hook is not a checkpoint's."""
+    # A hook of the program may be an object, which has no such name.
     if not getattr(hook, "__qualname__", "").startswith(_CHECKPOINT):
         return None
+    # What a checkpoint has kept is in the closure of its hook, and to be had in no other way.
     cells = dict(zip(hook.__code__.co_freevars, hook.__closure__ or (), strict=True))
     frame = cells["frame"].cell_contents if "frame" in cells else None
     found = (_read("checkpoint input", raw) for raw in getattr(frame, "saved_args", None) or ())
@@ -159,6 +162,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
     raw = _raw_of_custom(node)
+    # `saved_tensors` unpacks all of them at once, so that one hook forbids the others, too.
     if raw is not None and _is_packed(raw):
         return
     try:
@@ -212,5 +216,6 @@ def _is_freed(node: LiveNode, name: str) -> bool:
     try:
         getattr(node, name)
     except RuntimeError as error:
+        # Torch raises the same type for a slot that was changed in place; only the words differ.
         return "freed" in str(error)
     return False

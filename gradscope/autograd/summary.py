@@ -61,6 +61,8 @@ def readable(tensor: torch.Tensor) -> bool:
     """Whether the elements can be read at all: dense, in memory that is there, not wrapped by a
     transform, and not computed by a class or mode of the program."""
     return (
+        # Reading makes calls: a mode of the program would hear them, one of fake tensors refuses
+        # them.
         not torch._C._len_torch_dispatch_stack()
         and not is_functorch_wrapped(tensor)
         and (
@@ -97,6 +99,7 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
         return tensor.tolist()
     still = tensor.detach() if requires_grad(tensor) else tensor
     if still.is_complex():
+        # A lazy conjugate cannot be shown as real numbers.
         still = torch.view_as_real(still.resolve_conj())
     flat = still.reshape(-1).tolist()
     return flat if still.is_floating_point() else [float(value) for value in flat]
@@ -187,6 +190,7 @@ def dense(still: torch.Tensor) -> torch.Tensor:
             return still.values()
         return torch.cat([part.reshape(-1) for part in still.unbind()])
     if still.layout is torch.sparse_coo:
+        # An index may be there several times, and then means the sum of its values.
         return still.coalesce().values()
     return still if still.layout is torch.strided else still.to_dense()
 
@@ -197,9 +201,11 @@ def _size_of_few(flat: Sequence[float], step: int, dtype: str) -> GradientInfo:
     norm = math.hypot(*flat)
     if math.isfinite(norm):
         return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
+    # A complex element counts once, whichever of its two numbers it is.
     nan = len({i // step for i, value in enumerate(flat) if math.isnan(value)})
     infinite = len({i // step for i, value in enumerate(flat) if math.isinf(value)})
     return GradientInfo(
+        # Of elements near the largest float64 the norm alone may overflow.
         "non-finite" if nan or infinite else "finite",
         norm="NaN" if nan else number(norm),
         nan=nan,
@@ -238,6 +244,7 @@ def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientIn
     absmax = float(size.max()) if size.numel() else 0.0
     norm = absmax
     if 0 < absmax < math.inf:
+        # Beside the largest of them no element is over 1, so that no square overflows.
         norm *= float(torch.linalg.vector_norm(size.double() / absmax))
     return GradientInfo(
         state_of(absmax),

@@ -114,6 +114,7 @@ def _extent(tensor: torch.Tensor) -> int:
 
 def dense_parts(tensor: torch.Tensor) -> tuple[list[torch.Tensor], str]:
     """The dense tensors that a tensor consists of, and why there are none, or ""."""
+    # What a subclass wraps may be sparse, or wrap something itself.
     waiting, parts = [tensor], []
     while waiting:
         one = waiting.pop()
@@ -135,6 +136,7 @@ def has_storage(tensor: torch.Tensor) -> bool:
 def _components(tensor: Any) -> Iterator[torch.Tensor]:
     """The tensors behind a sparse tensor or a tensor subclass that wraps others."""
     if tensor.layout is torch.sparse_coo:
+        # The public names refuse a tensor that is not coalesced.
         yield from (tensor._indices(), tensor._values())
     elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
         yield from (tensor.crow_indices(), tensor.col_indices(), tensor.values())
@@ -231,6 +233,8 @@ class _Swaps:
 
         @functools.wraps(original)
         def swap_tensors(t1: torch.Tensor, t2: torch.Tensor) -> Any:
+            # A global of torch's is changed for a moment: of two threads one would undo the
+            # other's.
             with cls._lock, _own_references_hidden(original):
                 return original(t1, t2)  # type: ignore[no-untyped-call]
 
@@ -248,6 +252,7 @@ class _Swaps:
 def _own_references_hidden(function: Any) -> Iterator[None]:
     """While the block runs, a function of torch does not find our references."""
     names = getattr(function, "__globals__", {})
+    # The name in torch's module, and not the function in `weakref`, which the program may call.
     asked = names.get("weakref")
     names["weakref"] = SimpleNamespace(getweakrefs=_references_of_others)
     try:

@@ -16,6 +16,7 @@ from gradscope.garbage import collector_paused
 NO_SEQUENCE = 2**63
 """AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
 
+# Far from the 40,000 nodes or so at which 8 MiB of C stack overflow.
 CUT = 8_192
 """In a deep graph, every so many nodes carry an object that releases the nodes below them in
 order."""
@@ -55,6 +56,7 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     walked = _numbered(_by_creation(nearest(roots, links=links), links), links)
     if any(source >= target for source, _, target, _ in walked.edges):
         walked = _numbered(_postorder(roots, links)[::-1], links)
+    # Edges come by their source, and lead to later nodes only: one pass in order is enough.
     depth = [1] * len(walked.nodes)
     for source, _, target, _ in walked.edges:
         depth[target] = max(depth[target], depth[source] + 1)
@@ -152,6 +154,7 @@ class _Release:
         self._nodes = nodes
 
     def __del__(self) -> None:
+        # Parents first, and from the end of the list: to take them from its beginning is quadratic.
         self._nodes.reverse()
         while self._nodes:
             self._nodes.pop()

@@ -68,6 +68,7 @@ def along_element(
         try:
             return value()
         finally:
+            # Also where the function raises: the same tensor is moved for the next element.
             tensor[index] = old
 
     return at
@@ -84,6 +85,7 @@ def weights(shape: torch.Size, device: torch.device | str = "cpu") -> torch.Tens
     """Fixed float64 factors between 0.5 and 1.5, all different, so that no error is averaged
     away."""
     count = torch.arange(shape.numel(), dtype=torch.float64, device=device)
+    # Multiples of the golden ratio, taken modulo 1, never come close to one another.
     return (0.5 + (count * 0.618034).frac()).reshape(shape)
 
 

@@ -29,6 +29,7 @@ def codes_of(function: Any) -> list[CodeType]:
     if function.__module__.startswith("torch."):
         return []
     methods = [getattr(function, name, None) for name in ("forward", "backward")]
+    # `once_differentiable` wraps a backward, and the code of the wrapper tells nothing of it.
     codes = [getattr(getattr(one, "__wrapped__", one), "__code__", None) for one in methods]
     return [code for code in codes if code is not None] if all(codes) else []
 
@@ -41,10 +42,12 @@ def _rebinds_around(code: CodeType) -> bool:
 @contextmanager
 def unheard() -> Iterator[None]:
     """Nothing that runs in the block prints, or moves a random state on the CPU."""
+    # Not imported for this: who has not imported it draws no numbers from it.
     numpy = sys.modules.get("numpy")
     states = random.getstate(), torch.get_rng_state()
     of_numpy = None if numpy is None else numpy.random.get_state()
     try:
+        # The program may have switched grad mode off where we happen to be.
         nowhere = io.StringIO()
         with redirect_stdout(nowhere), redirect_stderr(nowhere), torch.enable_grad():
             yield
@@ -90,6 +93,7 @@ def _state_of(function: Any) -> Iterator[tuple[Any, list[str]]]:
     for method in (function.forward, function.backward):
         method = getattr(method, "__wrapped__", method)
         code = method.__code__
+        # `co_names` has the attributes besides the globals: one of that name is kept for nothing.
         yield method.__globals__, [name for name in code.co_names if name in method.__globals__]
 
 
@@ -103,6 +107,7 @@ class _Kept:
         self._contents = [
             (value, value.copy())
             for value in self._values.values()
+            # Not subclasses: to copy one might run code of the program.
             if type(value) in (list, dict, set)
         ]
 

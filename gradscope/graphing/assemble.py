@@ -111,6 +111,7 @@ class Assembler:
         if known is None:
             place = self.recorder.sources.origin(site)
             known = self._sites[site] = self._origins.setdefault(place, len(self._origins))
+            # Two instructions may have one origin, and the lists must not part.
             if known == len(self._variables):
                 self._variables.append(place.variable)
             if self.recorder.sources.is_statement(site):
@@ -239,6 +240,7 @@ class Assembler:
             *self.scopes.names(tensor),
             *self.recorder.leaf_names.of(tensor),
         ]
+        # Its module is gone, or its name would be among them.
         names = names or [self.recorder.modules.parameter_name(tensor)]
         site = self.recorder.events.leaf_site(tensor)
         # The line that made it may have made a whole module, so it is asked last.

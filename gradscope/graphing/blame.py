@@ -20,6 +20,7 @@ from gradscope.recording.events import InPlace
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 
+# Torch raises RuntimeError for all of these; its words alone tell them apart.
 _FREED = "Trying to backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
 

@@ -30,6 +30,7 @@ class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
     ``version`` is -1 where torch counts none.
     """
 
+    # Weakly: of a gradient that somebody holds an AccumulateGrad has to make a copy for `.grad`.
     tensor: weakref.ref[torch.Tensor]
     version: int
     entry: int
@@ -94,6 +95,7 @@ class EdgeGradients:
         """Watch a backward pass that runs inside the block."""
         handles = []
         try:
+            # Inside of `try`: Ctrl-C may come when only some of the hooks are there.
             for place, node in zip(self._places, self.walked.nodes, strict=True):
                 leaf = is_leaf(node)
                 if leaf or _needs_a_look_before(place, node):
@@ -142,6 +144,8 @@ class EdgeGradients:
     def _after(self, place: NodeEdges, sent: Gradients, received: Gradients) -> None:
         try:
             with functions_off():
+                # What a pre-hook has read is not read again: the function may have overwritten it
+                # since.
                 if not place.arrived:
                     self._note(place, received)
                 self._note_sent(place, sent)
@@ -169,6 +173,7 @@ class EdgeGradients:
 
     def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
         edges, reached = self.edges, place.arriving[output]
+        # Entry 0 is NOT_REACHED: an edge of a node that was not asked to run has brought nothing.
         if len(reached) != 1 or not edges[reached[0]]:
             reached = [edge for edge in reached if edges[edge]]
         if gradient is None:

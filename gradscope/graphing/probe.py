@@ -76,11 +76,13 @@ class Probe:
         self._recorder = recorder
         self._edges = [edge_of(root) for root in roots]
         self.walked: Walked = walk(node for node, _ in self._edges)
+        # Before anything can fail: python knows all of the nodes now, and the graph may be dropped.
         make_release_safe(self.walked)
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
         self._table = GradientTable(detail.keep, limit, detail.histograms)
+        # A table of its own: the one of the pass goes into the report, and these are no gradients.
         self._leaf_table = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
 
@@ -114,6 +116,8 @@ class Probe:
         edge_gradients = self._edge_gradients()
         seeds = seeded(edge_gradients, self._edges, [gradient])
         try:
+            # Although no `.grad` is asked for: a reentrant checkpoint makes a backward call of its
+            # own, and what was retained is added to by any pass.
             with edge_gradients.hooked(), grads_preserved(), own_pass():
                 self._send(edge_gradients, gradient)
         except Exception as error:
@@ -129,6 +133,8 @@ class Probe:
                 self._measure_leaves()
                 watched = MeasuredCall(call, self._recorder, number, self._edge_gradients())
                 watched.prepare()
+            # Not inside of `unseen`: the call is the program's, and its hooks run as they do
+            # without us.
             watched.run()
         return watched
 
@@ -194,6 +200,7 @@ class Probe:
             torch.autograd.backward(self._roots, [gradient], retain_graph=True)
             return
         found = own_grad(self._roots, inputs, [gradient])
+        # Asked for like this, a gradient ends before the AccumulateGrad, whose hooks do not run.
         for (number, _), arrived in zip(leaves, found, strict=True):
             edge_gradients.arrived(number, 0, arrived)
 

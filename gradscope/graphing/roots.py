@@ -78,6 +78,7 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
             f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
         )
+    # Asked first, because such a parameter raises at nearly all other questions.
     if is_lazy(value):
         raise SeedError(
             f"{shown} has no shape and no numbers yet: it is a parameter of a lazy module",
@@ -174,6 +175,7 @@ def _tips(recorder: Recorder) -> list[torch.Tensor]:
         node, output = edge_of(tensor)
         if walked.index[node] not in used:
             tips.setdefault((walked.index[node], output), tensor)
+    # In the order of the program, and not in that in which the collector happens to know them.
     return sorted(tips.values(), key=lambda tensor: edge_of(tensor)[0]._sequence_nr())
 
 

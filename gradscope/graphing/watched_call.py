@@ -194,6 +194,7 @@ class MeasuredCall(WatchedCall):
         return [self.walked.nodes[position].variable for position in self.leaf_positions]  # type: ignore[attr-defined]
 
     def _grads(self) -> list[int | None]:
+        # `grad` leaves every `.grad` as it is.
         if not self.call.accumulates:
             return [None] * len(self.leaf_positions)
         return [
@@ -205,6 +206,7 @@ class MeasuredCall(WatchedCall):
         for tensor, gradient in zip(self.call.inputs, self.result, strict=False):
             node, output = edge_of(tensor)
             position = self.walked.index.get(node)
+            # Of a vectorised call they have a dimension that their tensors have not.
             if position is not None and not self.call.batched:
                 self.flow.arrived(position, output, gradient)
 
@@ -227,6 +229,7 @@ def initial(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
         return seed
     node, output = edge_of(root)
     described: Any = outputs_of(node)[output] if outputs_of(node) else root
+    # Torch fills in a 1 for one element only; for others the call is about to fail.
     if is_nested(described) or math.prod(described.shape) != 1:
         return None
     return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)

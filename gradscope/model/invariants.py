@@ -50,6 +50,8 @@ def _check_nodes(graph: Graph) -> None:
     for position, node in enumerate(graph.nodes):
         if node.id != position:
             fail(f"graph.nodes[{position}].id", f"is {node.id}; ids count from 0 in order")
+        # Asked before `in_range`, whose place would be written out for every node and read by
+        # nobody.
         if node.origin is not None and not 0 <= node.origin < origins:
             in_range([node.origin], origins, f"graph.nodes[{position}].origin", "graph.origins")
         if node.call is not None and not 0 <= node.call < calls:

@@ -85,6 +85,7 @@ def load(path: str | Path, max_size: int | None = MAX_SIZE) -> Report:
         return _decoded(data)
     except ReportError as error:
         raise ReportError(f"{path}: {error.what}", *error.hints) from None
+    # What --max-size allows may still be more than there is.
     except MemoryError:
         raise ReportError(f"{path}: there is not enough memory to read it", _LARGE) from None
     except (OSError, ValueError) as error:
@@ -114,6 +115,7 @@ def _read(file: BinaryIO, max_size: int | None) -> bytearray:
     few kilobytes can unpack to more than there is memory.
     """
     if not file.seekable():  # a pipe
+        # A pipe can be read once, and what follows goes back to the beginning.
         file = io.BytesIO(_unpacked(file, False, max_size))
     packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     file.seek(0)

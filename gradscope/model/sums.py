@@ -105,6 +105,7 @@ def _wrong_size(parts: list[GradientInfo], total: GradientInfo) -> str:
     everything = [*parts, total]
     if any(info.state == "non-finite" for info in everything):
         return ""
+    # The coarsest dtype has rounded what the others only pass on.
     epsilon = max(EPSILON.get(info.dtype, FLOAT32_EPSILON) for info in everything)
     floor = max(SMALLEST.get(info.dtype, 1e-37) for info in everything)
     rows = [info.values for info in parts if info.values is not None]
@@ -132,6 +133,7 @@ def _wrong_norm(parts: list[GradientInfo], total: GradientInfo, slack: float, fl
     whole, most = float(total.norm), sum(norms)
     if most == float("inf") or whole == float("inf"):
         return ""  # the squares overflowed, though the elements are finite
+    # What is left of the longest when all the others point against it.
     least = 2 * max(norms) - most
     bound = slack * most + floor
     if least - bound <= whole <= most + bound:

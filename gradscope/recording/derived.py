@@ -31,6 +31,7 @@ def watched_nodes(roots: Sequence[Any], note: Note) -> Iterator[None]:
     are not told of.
     """
     walked = walk(edge_of(root)[0] for root in roots)
+    # Python knows every node from here on, and torch would free a deep chain of such recursively.
     make_release_safe(walked)
     home = threading.get_ident()
     started: dict[int, int] = {}
@@ -46,6 +47,7 @@ def watched_nodes(roots: Sequence[Any], note: Note) -> Iterator[None]:
 
     try:
         for number, node in enumerate(walked.nodes):
+            # A leaf adds to `.grad`, and has no backward of its own to be told apart.
             if not is_leaf(node):
                 handles.append(node.register_prehook(partial(before, number)))
                 handles.append(node.register_hook(partial(after, number, node._sequence_nr())))

@@ -70,7 +70,10 @@ class Events:
             return False
         known = self._changes.get(func)
         if known is None:
+            # The name of `requires_grad_` says that it changes something; no element is meant by
+            # that.
             known = self._changes[func] = func not in _MAKES_LEAF and _is_in_place(_name(func))
+        # `F.relu(x, inplace=True)` and `out=` say by an argument what no name does.
         return known or bool(kwargs and (kwargs.get("inplace") or kwargs.get("out") is not None))
 
     def note_change(
@@ -88,6 +91,8 @@ class Events:
         now = _sequence()
         for tensor in tensors:
             storage = storage_of(tensor)
+            # Sparse, nested and wrapped tensors have no one storage by which a change could be
+            # found.
             if storage:
                 self.in_place.append(InPlace(storage, now, function, site))
 
@@ -95,6 +100,7 @@ class Events:
         self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]
     ) -> None:
         """Look at the result of a call that made no node and changed nothing."""
+        # A setter returns nothing: what it has made a leaf is its operand.
         if func in _MAKES_LEAF:
             self._note_leaf(func, args[0], find_site())
         elif not isinstance(out, torch.Tensor):
@@ -122,6 +128,8 @@ class Events:
         """Forget the results without history that are gone, once there are twice as many."""
         if len(self._plain) > self._many:
             self._plain.forget_dead()
+            # Twice as many, so that a search costs no more than what was added since, however many
+            # live.
             self._many = max(FEW, 2 * len(self._plain))
 
     def leaf_site(self, tensor: torch.Tensor) -> Site | None:
@@ -134,6 +142,7 @@ class Events:
         return any(True for _ in self._leaves.living())
 
     def _note_leaf(self, func: Any, tensor: torch.Tensor, site: Site | None) -> None:
+        # The first line counts: to say `requires_grad_()` once more makes no leaf.
         if is_learned_leaf(tensor) and tensor not in self._leaves:
             self._leaves[tensor] = TensorOrigin(site, _name(func), True, False)
 
@@ -148,6 +157,7 @@ def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
 
 
 def _is_in_place(name: str) -> bool:
+    # `__add__` ends in an underscore as well.
     return (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE_OPERATORS
 
 

@@ -40,5 +40,6 @@ class FreedGraphs:
 
     def numbers(self, but_the_last: bool) -> set[int]:
         """The sequence numbers of all nodes freed by these calls, or by those before the last."""
+        # A call is noted before it is made, so that the last one may be the call that has failed.
         calls = list(self._calls)[: -1 if but_the_last else None]
         return {number for _, numbers in calls for number in numbers}

@@ -96,7 +96,10 @@ class Listeners:
     def add(self, listener: Listener) -> None:
         """One more, from now on."""
         self.all = (*self.all, listener)
+        # Made once: without it every call of torch would make a new tuple.
         self.unopened = (None,) * len(self.all)
+        # Most want to hear of a call when it is over; what is asked before costs every call of
+        # torch.
         self._prepares |= type(listener).before is not Listener.before
         # One alone says how closely; several would each have to know what the others need.
         self.route = listener.route if len(self.all) == 1 else self._route_for_all

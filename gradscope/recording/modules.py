@@ -96,6 +96,7 @@ class ModuleTracker:
         self._has_hooks = module_hooks._has_any_global_hook
         self._handles = [
             module_hooks.register_module_forward_pre_hook(self._enter),
+            # A forward that raises is to leave the stack, too.
             module_hooks.register_module_forward_hook(self._leave, always_call=True),
         ]
         module_hooks._has_any_global_hook = self._has_other_hooks
@@ -106,6 +107,7 @@ class ModuleTracker:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        # What is under way would otherwise be around whatever is called after the next start.
         self._stack.clear()
         self._running.clear()
 
@@ -122,6 +124,7 @@ class ModuleTracker:
 
     def call_of(self, sequence: int) -> int:
         """The number of the call in which the node with this sequence number was made."""
+        # Where no node was made between two changes they have one number, and the last one counts.
         position = bisect_right(self._changes, sequence) - 1
         return self._changed_to[position] if position >= 0 else OUTSIDE
 
@@ -162,6 +165,7 @@ class ModuleTracker:
                 yield module, place
 
     def _enter(self, module: nn.Module, _inputs: object) -> None:
+        # What is compiled would otherwise hold a call of ours.
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
         with self._aside():
@@ -227,6 +231,7 @@ class ModuleTracker:
 
     def _known(self, module: nn.Module) -> ModulePath | None:
         known = self._places.get(id(module))
+        # An id may have been given to another module since.
         return known[1] if known is not None and known[0]() is module else None
 
     def _add_root(self, module: nn.Module) -> ModulePath:
@@ -235,6 +240,7 @@ class ModuleTracker:
         has_parameters = next(module.parameters(), None) is not None
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
         for path, child in module.named_modules():
+            # A part that was called by itself before keeps the place that its nodes already have.
             if self._known(child) is None:
                 self._remember(child, self._place(number, path, child))
             prefix = f"{path}." if path else ""
@@ -262,6 +268,7 @@ class ModuleTracker:
 
 def _name_within(parent: nn.Module, module: nn.Module) -> str:
     """How a running module would write another one: ``blocks[0]``; its class where it cannot."""
+    # The method of nn.Module, for that of a subclass is code of the program.
     registered = nn.Module.named_modules(parent)
     for name, child in (*registered, *_unregistered(parent)):
         if child is module:
@@ -274,6 +281,8 @@ def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
         yield name, value
         if isinstance(value, (list, tuple)):
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
+        # `_modules`, `_parameters` and the like, which `nn.Module` keeps itself, were looked at
+        # above.
         elif type(value) is dict and not str(name).startswith("_"):
             named = ((key, item) for key, item in value.items() if isinstance(key, (str, int)))
             yield from ((f"{name}[{key!r}]", item) for key, item in named)

@@ -99,6 +99,7 @@ def _attribute(owner: Any, name: str) -> Any:
     own = _own_attributes(owner)
     if name in own:
         return own[name]
+    # nn.Module finds these by `__getattr__`, which may be the program's own here.
     tables = ("_parameters", "_buffers", "_modules") if isinstance(owner, nn.Module) else ()
     found = (own[table][name] for table in tables if name in own.get(table, {}))
     return next(found, _MISSING)
@@ -199,6 +200,7 @@ class Scopes:
         while queue and looked < MAX_ITEMS:
             looked += 1
             name, value, depth = queue.popleft()
+            # `isinstance` would ask for `__class__`, which may be a property of the program.
             if issubclass(type(value), torch.Tensor):
                 known = self.tensors.setdefault(id(value), [])
                 if name not in known:

@@ -72,6 +72,7 @@ class Places:
         if site is None:
             return None
         lines = list(site.code.co_positions())
+        # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         return site.code.co_filename, lines[site.lasti // 2][0]
 
     def site_of_error(self, error: BaseException) -> Site | None:
@@ -95,6 +96,7 @@ def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:
     while frame is not None:
         if not places.is_foreign(frame.f_code):
             yield frame
+        # Further out is who started or imported this module, whose variables its code does not see.
         if frame.f_code.co_name == "<module>":
             return
         frame = frame.f_back

@@ -163,6 +163,7 @@ class Recorder(Recording, TorchFunctionMode):
             raise
         made = (before, sequence_number())
         if route is not IN_FULL:
+            # Such as `contiguous()` of what is contiguous: nothing new is there to be remembered.
             if made[0] == made[1] and args and out is args[0]:
                 return out
             if made[0] != made[1] and self._is_noted_briefly(route, made, out, frame):

@@ -39,6 +39,7 @@ class Recording:
     """
 
     def __init__(self, sources: Sources | None, keep: int) -> None:
+        # For the mode of torch, which comes next where a recorder inherits from both.
         super().__init__()
         self.sources = sources or Sources()
         self.modules = ModuleTracker(self.aside)
@@ -64,6 +65,7 @@ class Recording:
 
     def note_fault(self, error: Exception) -> None:
         """Our own looking has raised: the first such exception is told."""
+        # Asked in any case: it raises once more what a handler of the program has raised.
         fault = fault_of(error)
         self.fault = self.fault or fault
 
@@ -85,6 +87,7 @@ class Recording:
         if call.user is not None:
             self.leaf_names.note(call.place, self.places, call.user, call.args)
         if call.out is not None:
+            # The last node of a call made its result; those before it are inner steps.
             self.values.note(call.sequence_range[1] - 1, call.out)
 
     @contextmanager
@@ -106,6 +109,8 @@ class Recording:
             with watched_nodes(roots, note) if create_graph else nullcontext():
                 yield
         finally:
+            # After the last node the engine may still add up gradients, and a pass that failed has
+            # made nodes as well.
             self.spans.add(start, sequence_number(), place, is_backward=True)
 
     # ------------------------------------------------------------------ looking it up

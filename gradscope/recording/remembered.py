@@ -54,6 +54,7 @@ class RememberedValues:
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
+        # Bounded: a long training goes on making small tensors.
         self._values: deque[RememberedValue] = deque(maxlen=MAX_VALUES)
 
     def note(self, sequence: int, out: Any) -> None:

@@ -120,6 +120,7 @@ class Sources:
             spans = list(_instruction_spans(site.code))
             self._spans[id(site.code)] = spans
             self._codes.append(site.code)  # an id is only good while its object lives
+        # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         position = site.lasti // 2
         return spans[position] if 0 <= position < len(spans) else None
 
@@ -152,6 +153,7 @@ def _with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
 
 def _instruction_spans(code: CodeType) -> Iterator[TextSpan | None]:
     for first, last, start, end in code.co_positions():
+        # `python -X no_debug_ranges` compiles without columns.
         if first is None or last is None or start is None or end is None:
             yield None
         else:

@@ -27,6 +27,7 @@ class TorchCall(msgspec.Struct):
     frame: FrameType
     places: Places
     function: str = ""
+    # Not yet looked for; -1 is an answer.
     _place: int = -2
     _user: FrameType | None = None
     _operands: list[torch.Tensor] | None = None
@@ -36,6 +37,8 @@ class TorchCall(msgspec.Struct):
     def place(self) -> int:
         """The number of the place in the program that made the call; -1 where none is known."""
         if self._place == -2:
+            # Where this very instruction was met before it is the program's, and no frame is
+            # searched.
             known = self.places.known(self.frame)
             if known is not None:
                 self._user, self._place = self.frame, known
@@ -62,6 +65,7 @@ class TorchCall(msgspec.Struct):
         """The tensors that the call returned."""
         if self._results is None:
             out = self.out
+            # Nearly every call returns one tensor.
             self._results = [out] if isinstance(out, torch.Tensor) else flat_tensors(out)
         return self._results
 

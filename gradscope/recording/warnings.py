@@ -29,6 +29,7 @@ class WarningPlaces:
 
     def start(self) -> None:
         """Begin to correct the places of warnings."""
+        # Not documented: where a python has no such function, warnings name our lines.
         self._original = getattr(warnings, _HOOK, None)
         if self._original is not None:
             setattr(warnings, _HOOK, self._show)
@@ -47,6 +48,7 @@ class WarningPlaces:
         if place is None:
             self._original(message)
             return
+        # What is shown again comes by here once more.
         self._thread.is_showing_again = True
         try:
             self._show_again(message, *place)

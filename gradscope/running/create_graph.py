@@ -56,6 +56,7 @@ def derivative(
             "name such a root with --root; --gradient is then fed in at the gradient of the leaf",
         )
     with (
+        # The program's call may stand under no_grad.
         torch.enable_grad(),
         grads_preserved(),
         recorder.deriving(roots, frame, create_graph=True),

@@ -42,6 +42,7 @@ class InnerCalls:
 
     def put(self, call: BackwardCall, number: int, answer: Answer) -> None:
         """Remember an inner call; what was seen of it counts if no later one builds on it."""
+        # A call that can be shown is a better answer than one that cannot.
         if self._first is None or self._first.report is None:
             self._first = answer
         self._numbers.append(number)
@@ -57,6 +58,7 @@ class InnerCalls:
         if first is None:
             return last
         shown = last.report
+        # What an inner call has made is the sign that this call builds on it.
         if shown is None or not any(node.backward_made for node in shown.graph.nodes):
             return first if first.report is not None else last
         notes = (*shown.notes, self._note())

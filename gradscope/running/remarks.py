@@ -39,6 +39,7 @@ def misfit(call: BackwardCall) -> list[str]:
     """Why the gradient that the program gave, or did not give, does not fit its root."""
     for root, given in zip(call.roots, call.gradients, strict=True):
         try:
+            # A nested root has no one shape that a gradient could be held against.
             if isinstance(root, torch.Tensor) and not root.is_nested:
                 _ = implicit_gradient(root) if given is None else fit(given, root)
         except SeedError as error:
@@ -75,6 +76,7 @@ def futile_reads(recorder: Recorder, frame: FrameType) -> list[str]:
 def refusal(recorder: Recorder, frames: list[FrameType]) -> GradscopeError | None:
     """Why the program's backward call had nowhere to go, if that is how it failed."""
     refused = (reference() for reference in recorder.refused)
+    # Weak references: an operand that the program has let go of since has no name to tell.
     for tensor in (one for one in refused if one is not None):
         own = [one for one in frames if not recorder.places.is_foreign(one.f_code)]
         names = Scopes.of_frames(own).names(tensor)

@@ -105,6 +105,7 @@ def _watched(
         return Outcome(ending)
     if isinstance(outcome.error, NoGraph) and others.have_run:
         outcome.error = _made_elsewhere()
+    # One that has computed something and then leaves with a status is answered all the same.
     made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
     if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
         outcome.error = None  # it refused its arguments, say: it has said what is wrong
@@ -124,10 +125,12 @@ def _sources(target: Target, program: Program) -> Any:
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:
+    # Who calls sys.exit has ended as intended.
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
         frames = list(_frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        # Torch's words for a backward call that has nowhere to go.
         if "does not require grad" in message(ending.exception):
             watcher.error = watcher.error or _load("running.remarks").refusal(
                 watcher.recorder, frames

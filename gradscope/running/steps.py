@@ -44,6 +44,7 @@ def _is_same(one: Graph, other: Graph) -> bool:
 
 
 def _kinds(graph: Graph) -> Iterator[tuple[object, ...]]:
+    # Lines and values are no part of it: they may differ from step to step.
     return ((node.op, node.kind, *_shapes(node)) for node in graph.nodes)
 
 

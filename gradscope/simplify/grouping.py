@@ -44,12 +44,15 @@ def hierarchy_of(graph: Graph, keep: int | None = None) -> Hierarchy:
 def by_module(draft: Draft) -> None:
     """A group for every module call in which nodes were made, nested as the calls are."""
     graph = draft.graph
+    # Groups stand among nodes as ~number, for the numbers of both begin at 0.
     entries: dict[int | None, int] = {None: ~WHOLE}
+    # Ids count from the node made last: backwards they are in the order of the program.
     for node in reversed(graph.nodes):
         if node.kind == "leaf":
             continue
         missing = []
         call = node.call
+        # Up to the first call that is known, instead of a recursion over nested modules.
         while call not in entries:
             missing.append(call)
             call = graph.calls[call].parent  # type: ignore[index]  # None is there from the start
@@ -76,6 +79,7 @@ class _Grouping:
         """Fold the repeats of a group, again inside their rounds, then group by function and
         divide."""
         made = self.draft.groups[group]
+        # The list grows while it is walked: rounds may hold repeats of their own.
         waiting = [made]
         for one in waiting:
             waiting += self._fold_repeats(one)
@@ -126,6 +130,7 @@ class _Grouping:
 
     def _repeat(self, entries: list[int], period: int, count: int, rounds: list[GroupDraft]) -> int:
         made = self._described(entries, period, count)
+        # Before the rounds become groups: repeats are alike when their rounds and number are.
         word = self._number("repeat", count, tuple(map(self._word, entries[:period])))
         if period == 1:
             made.contents = entries
@@ -174,6 +179,7 @@ class _Grouping:
     def _word(self, entry: int) -> int:
         if entry not in self._words:
             node = self.graph.nodes[entry]
+            # The line counts besides the operation: two lines that do the same are no loop.
             self._words[entry] = self._number("node", node.op, node.origin)
         return self._words[entry]
 

@@ -75,6 +75,7 @@ class Partition:
         Groups are stretches of time, so a cycle takes something odd, such as nodes that several
         threads made.  What lies on a cycle is left over when the graph is peeled from both ends."""
         arrows = self._arrows()
+        # From both ends: what only hangs below a cycle is not on it.
         left = _peel(arrows)
         left = _peel({(target, source) for source, target in arrows if {source, target} <= left})
         if left:

@@ -216,6 +216,7 @@ def _direct_call(code: CodeType) -> tuple[int, int] | None:
         if line is None and here is not None:
             source = linecache.getline(code.co_filename, here).strip()
             line = here if source.startswith("return forward_call(") else None
+        # What the instruction is called differs between versions of python.
         if line is not None and here == line and instruction.opname.startswith("CALL"):
             return instruction.offset, line
     return None

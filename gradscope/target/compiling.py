@@ -43,9 +43,11 @@ def compile_source(source: bytes | str, filename: str) -> CodeType:
     """
     failure: SyntaxError
     try:
+        # Not inherited: the future imports of this very file would hold for the program.
         return compile(source, filename, "exec", dont_inherit=True)
     except SyntaxError as error:
         failure = _as_for_file(error, source, filename)
+    # Outside of the handler: else python would show the first error as the context of this one.
     raise failure
 
 
@@ -62,6 +64,7 @@ def compile_interactive(text: str, filename: str) -> list[CodeType]:
         # From the tree, so that every expression keeps its line and columns in the whole.
         body = compile(tree, filename, "exec", dont_inherit=True)
         last = ast.Expression(final.value)
+        # A future import among the statements holds for the last expression, too.
         futures = body.co_flags & _FUTURES
         return [body, compile(last, filename, "eval", flags=futures, dont_inherit=True)]
 
@@ -71,6 +74,7 @@ def run_code(namespace: dict[str, Any], *codes: CodeType) -> object:
     value = None
     level_recursion()
     for code in codes:
+        # `eval` runs both kinds of code; of statements it returns None.
         value = eval(code, namespace)
     return value
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from gradscope.target.cleaning import clean, linked_exceptions
 
+# 128 and the number of SIGINT, as shells count.
 _INTERRUPTED = 130
 _Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 

@@ -22,6 +22,7 @@ from gradscope.target.cleaning import clean, cleaned
 def clean_printing() -> Iterator[None]:
     """While the block runs, tracebacks that are printed do not show us."""
     kind: Any = traceback.TracebackException
+    # The class, because a program may have imported the functions by name, and keeps those.
     original, hook = kind.__init__, threading.excepthook
 
     @functools.wraps(original)
@@ -34,6 +35,7 @@ def clean_printing() -> Iterator[None]:
     def excepthook(args: Any) -> None:
         if args.exc_value is not None:
             clean(args.exc_value)
+            # They cannot be changed, and the traceback that they hold is the one from before.
             args = threading.ExceptHookArgs(
                 (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
             )

@@ -135,12 +135,14 @@ class Program:
 
     def _enter(self, ready: Launch) -> None:
         self._before = _Interpreter.now()
+        # In place, for whoever holds the list already.
         sys.argv[:] = [ready.argument_zero, *self.target.arguments]
         if not sys.flags.safe_path:
             # What stands first is where python found us; the program expects its own place there.
             sys.path[:1] = [ready.path_entry]
         elif ready.always_on_path:
             sys.path.insert(0, ready.path_entry)
+        # Pickle, and the children of multiprocessing, look for the program by this name.
         sys.modules["__main__"] = ready.main
         if ready.extra is not None:
             # Never over a module that others use, for a script may be called like one.

@@ -34,6 +34,7 @@ class TorchWatch(importlib.abc.MetaPathFinder):
         if _TORCH in sys.modules:
             self._on_torch()
         else:
+            # In front, because whoever finds torch ends the search.
             sys.meta_path.insert(0, self)
 
     def stop(self) -> None:
@@ -47,6 +48,7 @@ class TorchWatch(importlib.abc.MetaPathFinder):
         """Let the other finders find torch, and have its loader tell when it is done."""
         if fullname != _TORCH:
             return None
+        # The finders one by one: the search of importlib itself would come back to us.
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
@@ -58,6 +60,7 @@ class TorchWatch(importlib.abc.MetaPathFinder):
 
     def _arm(self, spec: ModuleSpec) -> None:
         loader = spec.loader
+        # A loader that takes no attributes cannot tell us; the import itself must go on.
         if loader is None or not isinstance(getattr(loader, "__dict__", None), dict):
             return
 

@@ -40,6 +40,7 @@ class Replay:
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
         self._last = _last_uses(calls)
+        # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
 
     def run(
@@ -64,11 +65,13 @@ class Replay:
                 if visit is not None:
                     visit(call, values.of)
                 self._make(call, values)
+                # At once: else all results of the program would be there at the same time.
                 values.drop(self._last.get(position, ()), self._roots)
         return {slot: values.of(slot) for slot in self._roots if values.has(slot)}
 
     def _make(self, call: Call, values: _Values) -> None:
         try:
+            # Not tried once more: the tape runs many times, and each time has to go the same way.
             if call in self.failed:
                 raise Unrepeatable(self.failed[call])
             out = make_again(call, values.of)
@@ -128,6 +131,7 @@ class _Values:
         """A call could not be made: go on with what the program had, where that is known."""
         if call.changed is not None:
             self._lost.add(call.changed)
+            # Half of the change may have been made.
             self._values.pop(call.changed, None)
         for slot in call.results:
             if slot is not None and slot.result is not None and not slot.result.is_lost:
@@ -157,6 +161,7 @@ def _last_uses(calls: Sequence[Call]) -> dict[int, list[TapeSlot]]:
 
 def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[TapeSlot]) -> list[Call]:
     """The calls behind a graph: those that made its nodes, and whose results went into them."""
+    # From the last call to the first: what a call takes is wanted of those before it.
     wanted = set(roots)
     found = []
     for call in reversed(calls):

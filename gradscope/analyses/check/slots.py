@@ -62,6 +62,8 @@ class Slots:
         self._known[tensor] = weakref.ref(slot)
         version = version_of(tensor)
         known, bases = self._stamps.get(memory_of(tensor), (-1, weakref.WeakSet()))
+        # Changed since by something that is not on the tape: older slots no longer tell what is
+        # there.
         if known != version:
             bases = weakref.WeakSet()
         # A detached tensor is a slot of its own, and yet as good as the one it was taken from.

@@ -68,18 +68,21 @@ class Tape(Listener):
         walked = walk(edge_of(root)[0] for root in call.roots)
         make_release_safe(walked)
         freed = {node._sequence_nr() for node in walked.nodes}
+        # Told by their nodes: a call may have made several, and one that is freed spoils it.
         self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
         self._recount()
 
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         """The call that is about to be made, its operands as they are now; None when it cannot
         make history."""
+        # With create_graph `grad` makes history also where grad mode is off.
         if self._is_closed or not (torch.is_grad_enabled() or func is torch.autograd.grad):
             return None
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
         if not any(map(requires_grad, tensors)):
             return None
+        # What a transform computes is in no graph that could be walked.
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
         changes = self._recorder.events.changes(func, kwargs)
@@ -92,6 +95,7 @@ class Tape(Listener):
         call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem)
         if kept is not None and leaves and leaves[0] is kept:
             call.changed = kept
+        # Nobody says beforehand whether a call draws; the state is dropped if it has not moved.
         call.random = torch.get_rng_state()
         for device in {one.device for one in tensors if one.device.type == "cuda"}:
             call.random_on[device] = torch.cuda.get_rng_state(device)
@@ -132,6 +136,7 @@ class Tape(Listener):
         span = self._recorder.span_of(call.end - 1)
         call.place = -1 if span is None else span.place
         self._drop_unmoved(call)
+        # Not strict, here and below: a call that cannot be made again has no slots.
         if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
             call.problem = "it changes an operand in place, which backward holds fixed"
         memories = [
@@ -157,9 +162,11 @@ class Tape(Listener):
         if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):
             return None
         known = self._slots.find(tensor)
+        # It has given back an operand, as what works in place does.
         if known is not None and known in call.slots:
             return known
         slot = self._slots.result(tensor, operands)
+        # A custom Function may fail in float64; those after it then go on from what it gave here.
         if call.custom is not None or call.problem:
             slot.result = OutsideValue.of(tensor)
         return slot

@@ -30,6 +30,7 @@ class MatchedGraph:
         self.kinds: list[Words] = []
         for node in graph.nodes:
             origin = graph.origin_of(node)
+            # Without its spaces: a line that was only broken anew is the same line.
             expression = "".join(origin.expression.split()) if origin else ""
             kind = (graph.module_of(node), node.op, self.names.get(node.id, ()))
             self.kinds.append(kind)
@@ -75,6 +76,7 @@ class Matching:
 def match(a: Graph, b: Graph) -> Matching:
     """The nodes that correspond; deterministic, and complete for equal graphs."""
     found = Matching(MatchedGraph(a), MatchedGraph(b))
+    # One table for both graphs: what is equal gets the same number on either side.
     numbers: dict[Any, int] = {}
     sides = (found.a, found.b)
     above = [_from_above(side, numbers) for side in sides]
@@ -107,14 +109,17 @@ def _from_above(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
         roots[root.node].append(position)
     found: list[int] = []
     for node, words in enumerate(side.words):
+        # Sorted, for where a user stands among the others is no part of what it is.
         arrivals = sorted((found[source], slot) for slot, source in side.above[node])
         signature = ("above", words, tuple(arrivals), tuple(roots.get(node, ())))
+        # The number of a signature, for signatures of signatures would grow with the depth.
         found.append(numbers.setdefault(signature, len(numbers)))
     return found
 
 
 def _from_below(side: MatchedGraph, numbers: dict[Any, int]) -> list[int]:
     """For every node a number that stands for the whole graph below it."""
+    # Edges lead to higher ids, so that from the end every target has its number.
     found = [0] * len(side.words)
     for node in reversed(range(len(side.words))):
         targets = sorted(
@@ -141,6 +146,7 @@ def _in_order(found: Matching, key: Callable[[int, int], Hashable]) -> None:
 
 def _spread(found: Matching, fits: Callable[[int, int], bool]) -> None:
     """Join the neighbours of nodes that correspond, where they stand alike and fit."""
+    # Sorted, so that the answer does not depend on the order of the steps before.
     queue = deque(sorted(found.pairs.items()))
     while queue:
         pair = queue.popleft()

@@ -27,6 +27,7 @@ _LINEAR = tuple(
 
 def terms_of(roots: Iterable[Any]) -> set[int]:
     """Sequence numbers of the nodes that only add up, or scale, the terms of a loss."""
+    # By number, as all that is remembered of nodes: they themselves would keep the graph.
     found: set[int] = set()
     stack = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
     while stack and len(found) < MAX_TERMS:

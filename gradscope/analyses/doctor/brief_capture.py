@@ -83,6 +83,7 @@ class BriefCapture(WatchedCall):
         infinite = {sequence for sequence, _ in values.counts}
         roots = [node for node, _ in self.ends]
         self._nodes = nearest(roots)
+        # Only a graph of so many nodes can be so deep, and a full walk costs three times this look.
         if len(self._nodes) >= CUT:
             make_release_safe(walk(roots))
         self._leaves: list[Any] = []
@@ -137,6 +138,7 @@ class BriefCapture(WatchedCall):
         arriving = [self._table.add(gradient) for gradient in received]
         self._passed[node] = leaving, arriving
         bad = self._table.bad
+        # Where something bad came in already, another node has made it.
         if bad.isdisjoint(leaving) or not bad.isdisjoint(arriving):
             return
         if len({born for born, _ in self._saved}) < MAX_BIRTHS:
@@ -157,9 +159,11 @@ class BriefCapture(WatchedCall):
         self._table.find_bad()
 
     def _measure(self, pairs: list[tuple[LiveNode, torch.Tensor]]) -> None:
+        # After create_graph a `.grad` has a history, and its norm would have one, too.
         with torch.no_grad():
             norms = torch.stack(torch._foreach_norm([gradient for _, gradient in pairs])).tolist()
         for (node, gradient), norm in zip(pairs, norms, strict=True):
+            # Zero may be an underflow of the squares, and infinity their overflow.
             if 0 < norm < math.inf:
                 self._norms[node] = norm
             else:
@@ -167,6 +171,7 @@ class BriefCapture(WatchedCall):
 
     def _left(self) -> Iterator[tuple[LiveNode, torch.Tensor]]:
         """Each gradient that nobody has read yet, with the node where it arrived."""
+        # What was there before the call is mixed with what it brought, and was read on its way.
         if self.call.accumulates:
             fresh = (node for node in self._leaves if node not in self._added)
             yield from ((node, node.variable.grad) for node in fresh if _has_gradient(node))

@@ -69,6 +69,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     )
     names = Names(scopes, modules)
     changed, gone = before.changed, None
+    # Torch found something that we have not seen, so that every slot is asked.
     if watch.failure is not None and not changed:
         changed = listener.changes.in_graph(watch.walked, thorough=True)
     if watch.failure is not None and "a second time" in message(watch.failure):
@@ -128,7 +129,9 @@ class CallSelector:
         Returns:
             Whether it is no use to go on.
         """
+        # A call of `backward` tells more than one of `grad`, which mostly is a part of a step.
         first = self.case is None or (made.call.accumulates and not self._accumulates)
+        # Asked in any case, so that the line counts as known from now on.
         elsewhere = self._is_new(made)
         if self.is_final or not (first or trouble or (before is not None and (odd or elsewhere))):
             return False
@@ -186,6 +189,7 @@ def final_case(
         for position, node in enumerate(walked.nodes)
         if not is_leaf(node)
     }
+    # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, listener.recorder.modules)

@@ -60,6 +60,7 @@ class Names:
     def __init__(self, scopes: Scopes, modules: ModuleNames) -> None:
         self._names: TensorTable[str] = TensorTable(MAX_NAMED)
         for _, module in modules.owners:
+            # The methods of nn.Module, here and below: those of a subclass are code of the program.
             for parameter in nn.Module.parameters(module):
                 self.add(parameter, next(iter(modules.parameters.get(id(parameter), ())), ""))
         for tensor in scopes.held_tensors():
@@ -139,6 +140,7 @@ def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torc
     for child in nn.Module.modules(owner):
         path = modules.paths.get(id(child), "")
         for key, value in list(vars(child).items()):
+            # `isinstance` would ask for `__class__`, which may be a property of the program.
             if issubclass(type(value), torch.Tensor) and is_learned_leaf(value):
                 yield value, f"{path}.{key}" if path else key
 
@@ -148,6 +150,7 @@ def loose_modules(
 ) -> list[tuple[nn.Module, str]]:
     """Modules that were called, and that no module in sight holds; named by who keeps them."""
     held = {id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)}
+    # The name by which a list keeps it says more than the class under which it was called.
     kept = _kept_plainly(modules)
     return [(module, kept.get(id(module), path)) for module, path in met if id(module) not in held]
 
@@ -165,6 +168,7 @@ def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
 
 def _plain_items(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     for key, value in list(vars(module).items()):
+        # What `nn.Module` keeps itself, such as `_modules`, has such a name.
         if str(key).startswith("_") or not isinstance(value, (list, tuple, dict)):
             continue
         items = value.items() if isinstance(value, dict) else enumerate(value)

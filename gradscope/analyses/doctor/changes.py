@@ -78,6 +78,7 @@ class Changes:
         """Storages changed since the node with this sequence number, by whatever call."""
         found: set[int] = set()
         for change in reversed(self._recorder.events.in_place):
+            # They are in the order of time, and all before this one are older.
             if change.sequence < sequence:
                 break
             found.add(change.storage)
@@ -93,6 +94,7 @@ class Changes:
         made = [node._sequence_nr() for node in walked.nodes]
         oldest = min((number for number in made if number < NO_SEQUENCE), default=0)
         recent = self._recorder.events.in_place
+        # Nearly every step changes nothing that is newer than its graph: then no slot need be read.
         changed = bool(recent and recent[-1].sequence > oldest)
         if not (thorough or changed or self._statistics):
             return []
@@ -132,6 +134,7 @@ class Changes:
         for edit in self._edits:
             if edit.storage != storage or edit.sequence <= made:
                 continue
+            # One storage may hold many rows: to write to another one than was saved does no harm.
             if edit.start < end and start < edit.end and not self._is_own(edit, made):
                 return edit
         return None
@@ -147,6 +150,7 @@ def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
     index = args[1] if len(args) > 1 else ...
     parts = index if isinstance(index, tuple) else (index,)
     if all(part is ... or type(part) in (int, slice, type(None)) for part in parts):
+        # A plain index makes a view, which tells the bytes; others would copy elements.
         return tensor.detach()[index]
     return tensor
 

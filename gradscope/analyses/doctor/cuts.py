@@ -34,6 +34,8 @@ _NUMBERS = frozenset(
     ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
 )
 _ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
+# What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
+# to come back through them.
 _HARMLESS = frozenset(
     [
         "grad",
@@ -113,6 +115,7 @@ class Cuts:
         """A call inside a custom Function, which always runs without history."""
         for tensor in operands:
             if is_learned_leaf(tensor) and len(self._used_inside) < MAX_FOLLOWED:
+                # Held, for the few moments that the Function runs, so that no id is given away.
                 self._used_inside[id(tensor)] = tensor
 
     def note_function(self, call: TorchCall) -> None:
@@ -163,6 +166,7 @@ class Cuts:
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
         waiting = [cut for cut in self.known.values() if cut.takers or cut.added]
+        # This runs at every backward call, and only some programs have a cut that waits.
         walked = set(sequences) if waiting else set()
         terms = terms_of(roots) if any(cut.added for cut in waiting) else set()
         for cut in waiting:
@@ -220,6 +224,7 @@ class Cuts:
 
     def _remember(self, results: Iterable[torch.Tensor], cuts: list[KnownCut]) -> None:
         for tensor in results:
+            # Bounded: what is computed of much without history would carry the cuts of all of it.
             self._results[tensor] = cuts[:8]
 
     def _cuts_of(self, tensor: Any) -> list[KnownCut]:
@@ -236,6 +241,7 @@ def _if_same_line(call: TorchCall, place: int) -> str:
 
 
 def _reason() -> CutReason:
+    # Asked first: in inference mode grad is switched off as well.
     if torch.is_inference_mode_enabled():
         return "inference_mode"
     return "function" if torch.is_grad_enabled() else "no_grad"

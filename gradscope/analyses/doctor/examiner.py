@@ -54,6 +54,8 @@ class DeferredInterrupts:
     def __exit__(self, *_: object) -> None:
         if callable(self._handler):
             signal.signal(signal.SIGINT, self._handler)
+        # After the handler is back, for what it raises leaves from here; and once, however often
+        # somebody pressed the keys.
         if self._waiting:
             self._handler(*self._waiting[0])
 
@@ -80,6 +82,7 @@ class Examiner:
     def __init__(self, examination: Examination, sources: Sources) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
+        # No value of the forward pass is kept: the rules need counts and norms.
         self.recorder = Recorder(sources, self._on_backward, keep=0)
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._examination = examination
@@ -98,6 +101,8 @@ class Examiner:
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
+        # Only when one call more is about to be made: what follows the last one, such as the step
+        # of an optimizer, is to be seen as well.
         if self._stopper.may_stop and self._is_enough():
             self._stopper.stop()
         self._log.calls += 1
@@ -106,6 +111,7 @@ class Examiner:
             made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
+        # A call that failed is the program's own to handle.
         if serious and made.failure is None and self._stopper.may_stop:
             self._stopper.stop()
         return made.conclude()
@@ -124,6 +130,7 @@ class Examiner:
         except Exception as error:
             self._builder.note_unseen(error)
             return None, False
+        # Outside of both: it is the program's call, which Ctrl-C ends as ever.
         made.run()
         try:
             with DeferredInterrupts(), unseen():
@@ -143,6 +150,7 @@ class Examiner:
     def _look_before(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture, Before | None]:
         """What is about to make the call, and what only a full look sees of its graph."""
         listener, log = self._listener, self._log
+        # Once, because it looks at all objects; those made later are met when they step.
         if log.calls == 1:
             listener.learners.optimizers.find()
         listener.values_seen.resolve()
@@ -220,6 +228,7 @@ class Examiner:
         listener = self._listener
         try:
             with unseen():
+                # Again, for those that were made since and have never stepped.
                 listener.learners.optimizers.find()
                 self._tracker.finish()
                 case = self._selector.case

@@ -42,6 +42,7 @@ class DoctorEdgeGradients(EdgeGradients):
 
     def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
         if self.has_hooks and gradient is not None and len(place.arriving[output]) == 1:
+            # Told by identity: what a hook has put in its place may have the same norm.
             sent = self._sent[place.arriving[output][0]]
             if sent is not None and sent.tensor() is not gradient:
                 self.replaced.add(place.number)
@@ -64,6 +65,7 @@ class DoctorGradientTable(GradientTable):
     """Knows which entries of its table are not finite as soon as they are measured."""
 
     def __init__(self) -> None:
+        # The rules judge by norms: no values are kept.
         super().__init__(keep=0, limit=0)
         self.bad: set[int] = set()
 
@@ -82,6 +84,7 @@ class DoctorGradientTable(GradientTable):
         return self._enter(GradientInfo("finite", norm=norm, dtype=dtype))
 
     def _enter(self, info: GradientInfo) -> int:
+        # Autograd's threads for other devices fill the same table.
         with self._lock:
             return self._append(info)
 
@@ -111,6 +114,7 @@ class FullCapture(MeasuredCall):
         table: DoctorGradientTable | None = None,
     ) -> None:
         walked = walk(edge_of(root)[0] for root in call.roots)
+        # The doctor lets the program run on, and drop its graph whenever it likes.
         make_release_safe(walked)
         gradients = DoctorEdgeGradients(walked, table or DoctorGradientTable())
         super().__init__(call, recorder, number, gradients)

@@ -84,6 +84,7 @@ class Alterations:
         tensor = call.operands[0]
         node = grad_fn_of(tensor)
         if node is not None:
+            # By its number: to hold the node would keep the graph.
             self._on_nodes[node._sequence_nr()] = (call.function, call.place)
         elif requires_grad(tensor):
             self._on_leaves[tensor] = (call.function, call.place)
@@ -103,13 +104,16 @@ class Alterations:
         """A call in torch's own clipping functions changes gradients in place."""
         if call.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
             return
+        # These calls are made by others as well, and the frames tell.
         function = _clipper(call.frame)
         if not function or len(self.clips) >= MAX_KNOWN:
             return
         before, after = _norms(call.frame)
+        # Torch multiplies by 1 where nothing is too large.
         if before is not None and after is not None and before <= after:
             return
         known = self.clips.setdefault(call.place, KnownClip(function, before, after))
+        # Without foreach one clipping makes a call for every gradient.
         if call.function.startswith("_foreach") or not known.times:
             known.times += 1
         if before is not None and before > (known.before or 0.0):
@@ -123,10 +127,12 @@ class Alterations:
 def _clipper(frame: FrameType | None) -> str:
     """The clipping function that a frame is in; the one the program called, where they nest."""
     found = ""
+    # The functions of clipping are decorated and call one another, so several frames lie between.
     for _ in range(6):
         if frame is None:
             break
         if frame.f_code.co_name in CLIPPERS and "clip_grad" in frame.f_code.co_filename:
+            # No break: the outermost of them is the one that the program has called.
             found = frame.f_code.co_name.replace("_clip_grads_with_norm_", "clip_grad_norm_")
         frame = frame.f_back
     return found
@@ -185,6 +191,7 @@ class Reads:
     def note(self, call: TorchCall) -> None:
         """Somebody reads ``.grad``: of what?"""
         tensor = call.operands[0] if call.operands else None
+        # Where a gradient is retained, to read it is not in vain.
         if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
             return
         frame = _first_outside_ours(call.frame)

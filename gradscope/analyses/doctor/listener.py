@@ -94,6 +94,7 @@ def _sort_of(func: Any) -> Sort:
         return "call" if accessed in _READ else "none"
     if name in _NEVER or name.startswith("_record_function_exit"):
         return "none"
+    # `no_grad`, `enable_grad` and `set_grad_enabled` all come down to it.
     if func is torch._C._set_grad_enabled:
         return "switch"
     return "hook" if name in _HOOKS else "call"
@@ -183,6 +184,7 @@ class DoctorListener(Listener):
 
     def briefly(self, route: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
         """The place of a call, if that is known and the result is finite."""
+        # In a custom Function nothing has history, and what is not finite is followed call by call.
         if self.recorder.functions or not self.values_seen.is_clean:
             return None
         places = self.recorder.places
@@ -256,6 +258,7 @@ class DoctorListener(Listener):
 
     def _note_call(self, call: TorchCall, is_function: bool) -> None:
         in_place = self._changes(call)
+        # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
             self.changes.note_statistics(call)
         if in_place:

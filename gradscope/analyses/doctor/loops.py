@@ -77,6 +77,8 @@ class Carries:
     def _note_old(self, call: TorchCall) -> None:
         fresh = self._fresh
         for tensor in call.operands:
+            # Ids are enough: what is older than the step and lives cannot have the id of something
+            # newer.
             if not requires_grad(tensor) or id(tensor) in fresh or is_leaf_tensor(tensor):
                 continue
             known = self.known.get(call.place)
@@ -84,6 +86,7 @@ class Carries:
                 if len(self.known) >= MAX_PLACES:
                     return
                 known = self.known[call.place] = KnownCarry(call.function, "")
+            # Once a step, because the walk behind an operand is long.
             if known.looked_at == self._step:
                 return
             known.looked_at = self._step
@@ -190,12 +193,14 @@ class Accumulating:
 
 
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
+    # A change through `.data` leaves the version of the leaf as it was.
     return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
 
 
 def _is_there(gradient: torch.Tensor | None) -> bool:
     if gradient is None:
         return False
+    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
     return not readable(gradient) or bool(gradient.detach().any())
 
 
@@ -245,11 +250,13 @@ class GrowingContainers:
             if made is None:
                 continue
             step = bisect_right(self._ends, made._sequence_nr())
+            # What is newer than the last end is of the current step, and may be held.
             if step < len(self._ends):
                 for name in (n for path in scopes.names(tensor) for n in _containers(path)):
                     steps.setdefault(name, set()).add(step)
         full = [name for name, of in steps.items() if len(of) >= MANY]
         if full:
+            # What is around a full container is full, too: the longest name is the innermost.
             name = max(full, key=len)
             site = next(_filling(name, frames, sources), None)
             self.keeper = GrowingContainer(name, site, len(steps[name]))

@@ -66,8 +66,10 @@ def observations(
 def _learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
     known = listener.learners
     optimized = known.optimized()
+    # A parameter that two modules share is one thing that learns.
     told: set[int] = set()
     for owner in case.owners:
+        # A module that the program only holds was not meant to learn in this run.
         if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
         for tensor, name in owner.tensors:
@@ -128,6 +130,7 @@ def _learner(
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
         reached=known.is_reached(tensor),
+        # Before any optimizer has stepped they all wait, which says nothing of this one.
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,
         loose=owner.loose if owner is not None else _is_stray(listener, tensor),
         wanted=listener.reads.is_wanted(tensor),

@@ -29,6 +29,7 @@ MAX_MEMBERS = 1_000_000
 _ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
 
 
+# Known by identity: to compare two of them would compare tensors.
 @dataclass(eq=False)
 class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
@@ -96,6 +97,7 @@ class Optimizers:
     def find(self) -> None:
         """Look for optimizers among all objects; they may have been made before anyone looked."""
         for thing in gc.get_objects():
+            # `isinstance` would ask each of all objects for `__class__`, which may be computed.
             if issubclass(type(thing), Optimizer):
                 self._meet(thing)
 
@@ -127,6 +129,7 @@ class Optimizers:
         if torch.compiler.is_compiling():
             return None
         step: _Step | None = None
+        # The first argument is the optimizer itself.
         given = len(args) > 1 or bool(kwargs)
         with self._recorder.aside():
             step = self._begin(optimizer, sys._getframe(1), given)
@@ -138,9 +141,11 @@ class Optimizers:
     def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
         """A step is about to be made, with a function of the program if one is ``given``."""
         if id(optimizer) not in self._stepped:
+            # It was met as one that had not stepped: its tensors are to be taken in once more.
             self._sizes.pop(id(optimizer), None)
             self._stepped.add(id(optimizer))
         self._meet(optimizer)
+        # A closure brings the gradients during the step.
         if not given:
             self._note_empty(optimizer, frame)
         self.fresh.clear()
@@ -209,6 +214,7 @@ class Optimizers:
 
     def _meet(self, optimizer: Optimizer) -> None:
         tensors = list(_parameters_of(optimizer))
+        # Asked at every step: only `add_param_group` brings new ones.
         if self._sizes.get(id(optimizer)) == len(tensors):
             return
         self._sizes[id(optimizer)] = len(tensors)
@@ -224,4 +230,5 @@ def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
 
 
 def _versions_of(optimizer: Optimizer) -> list[tuple[torch.Tensor, int]]:
+    # Inference tensors count no versions.
     return [(one, one._version) for one in _parameters_of(optimizer) if not one.is_inference()]

@@ -37,6 +37,7 @@ class StepLog:
 
     def add(self, step: Step, site: Site | None) -> None:
         """Another call is about to be made."""
+        # The first steps show how it began, the last how it ended; those between fill no memory.
         kept = self._first if len(self._first) < HALF else self._last
         kept.append((step, site))
 
@@ -89,6 +90,7 @@ class ReportBuilder:
     def note_unseen(self, error: Exception | None = None) -> None:
         """The call under way cannot be looked at, for a fault of our own."""
         if error is not None:
+            # Asked in any case: it raises once more what a handler of the program has raised.
             fault = fault_of(error)
             self.fault = self.fault or fault
         self.unseen.append(self._log.calls)
@@ -128,6 +130,7 @@ class ReportBuilder:
         failure = self._told_failure(case, error)
         seen = msgspec.structs.replace(
             observed.observations(self._listener, case, log.steps(case.origins), failure),
+            # What was not looked at is no part of an all-clear.
             watched=log.calls - log.batched - len(self.unseen),
             unseen=len(self.unseen),
             faults=tuple(self._told_faults()),
@@ -157,6 +160,7 @@ class ReportBuilder:
             yield f"not every call could be followed: {self._listener.recorder.fault.what}"
 
     def _told_failure(self, case: CapturedCall, error: BaseException | None) -> Failure | None:
+        # Who interrupts a training has seen enough; nothing of it has failed.
         if isinstance(error, KeyboardInterrupt):
             return None
         if error is not None and not self._is_known(error):

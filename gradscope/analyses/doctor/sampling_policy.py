@@ -44,6 +44,7 @@ class _Line:
     low: float = math.inf
     high: float = 0.0
     alarmed: bool = False
+    # One more than the differences that are asked for.
     nodes: deque[int] = field(default_factory=lambda: deque(maxlen=GROWTHS + 1))
 
     @property
@@ -97,6 +98,7 @@ class SamplingPolicy:
             line.settled = max(line.settled, line.calls + AGAIN)
         norm = 0.0 if step.norm is None else float(step.norm)
         odd = line.is_odd(norm)
+        # `not norm < HUGE` holds for NaN as well.
         line.alarmed = (odd and not full) or not norm < HUGE or line.grows()
         # A look that was not due shifts the range only where it found something odd: what grows
         # slowly is odd in the end, however many looks there are on the way.

@@ -100,11 +100,14 @@ def _softmax(node: Any) -> _Share | None:
     if result is None or not result.dim():
         return None
     dim = node._saved_dim
+    # Torch shows -1 as the unsigned number of the same bits.
     dim = dim - 2**64 if dim >= 2**63 else dim
+    # Over one element a softmax is always 1.
     if result.size(dim) < 2:
         return None
     hot = result.amax(dim) > ONE_HOT
     if _is_masked(node):
+        # A row of which the mask leaves one element is one-hot whatever the network does.
         hot = hot[(result > 0).sum(dim) > 1]
     return _Share(0.0, _mean(hot)) if hot.numel() else None
 
@@ -159,6 +162,7 @@ def _units(active: torch.Tensor) -> _Share:
     saturated = 1 - _mean(active)
     if active.dim() < 2:
         return _Share(0.0, saturated)
+    # Images have their channels second, everything else has its units last.
     channel = 1 if active.dim() >= 4 else active.dim() - 1
     others = [dim for dim in range(active.dim()) if dim != channel]
     if active.numel() // active.size(channel) < MIN_SAMPLES:

@@ -57,9 +57,11 @@ class Broadcasts:
         if len(call.operands) < 2:
             return
         first, second = call.operands[0].shape, call.operands[1].shape
+        # A scalar is there to be broadcast.
         if first == second or not first or not second:
             return
         result = _broadcast(first, second)
+        # Where only one of them grows, as a bias does, it is meant as a rule.
         if result in (first, second) or call.place in self.known or len(self.known) >= MAX_PLACES:
             return
         shapes = (tuple(first), tuple(second))

@@ -53,6 +53,7 @@ class Collapse:
         return collapsed and self._left >= 0
 
 
+# Torch's words for an input that is not in the graph.
 _NOT_REACHED = "appears to not have been used in the graph"
 
 _sequence = torch._C._autograd._get_sequence_nr
@@ -73,6 +74,7 @@ class StepTracker:
         """A call is about to be made."""
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
+        # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
         step = Step(
@@ -82,6 +84,8 @@ class StepTracker:
             nodes=len(made.nodes),
             stepped=updates.changed > 0,
             kept=updates.kept,
+            # Who has read the gradients may have used them by hand, without changing a leaf in
+            # place.
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
         )
         log.add(step, listener.recorder.places.site_of(call.frame))
@@ -111,6 +115,7 @@ class StepTracker:
         learners.note_reached(made.reached())
         if made.call.accumulates:
             if full:
+                # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
             self._accumulating.after(made.leaves)
         else:

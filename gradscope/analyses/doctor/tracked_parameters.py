@@ -59,6 +59,7 @@ class TrackedParameters:
         """Remember the first use of each leaf among the operands."""
         used = self._used
         for tensor in call.operands:
+            # A Parameter that was frozen is told of, too.
             is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
             if is_learned and is_leaf_tensor(tensor) and used.get(tensor, -1) < 0:
                 used[tensor] = call.place
@@ -131,6 +132,7 @@ class TrackedParameters:
 
 
 def _caller() -> Any:
+    # Beyond this function and the hook.
     return sys._getframe(2)
 
 
@@ -159,6 +161,7 @@ class Parameters:
 
     def start(self, places: Places) -> None:
         """Watch the constructor."""
+        # The staticmethod itself, and not what it wraps, is what has to be put back.
         self._original = vars(nn.Parameter)["__new__"]
         make = nn.Parameter.__new__
 

@@ -87,6 +87,7 @@ class NonFiniteValues:
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
+        # NaN and infinity survive a sum, which is some twenty times as fast as `isfinite().all()`.
         if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
             return False
         if len(self._fine) < MAX_FINE:
@@ -149,6 +150,7 @@ class NonFiniteValues:
         made = grad_fn_of(out) if readable(out) else None
         if made is not None and len(self._waiting) < MAX_KEPT:
             sequence = made._sequence_nr()
+            # The absolute value, so that complex sums can be stacked with real ones.
             total = reducible(out.detach()).sum().abs()
             self._waiting.append((sequence, out.output_nr, total))
 
@@ -190,6 +192,7 @@ class NonFiniteValues:
 
     def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:
         source = self._first_source(call.operands[:MAX_TENSORS]) if self._plain else None
+        # What it shows was counted where it was made, if that was seen at all.
         if source is None and out._is_view():
             return
         self._left -= 1
@@ -201,6 +204,7 @@ class NonFiniteValues:
 
     def _source(self, tensor: torch.Tensor) -> int | None:
         """The place where the first non-finite value in a tensor without history was made."""
+        # What was noted may be the tensor of which this one is a view.
         for candidate in (tensor, tensor._base):
             known = self._plain.get(candidate)
             if known is not None:
@@ -215,6 +219,7 @@ def _passes(call: TorchCall) -> bool:
     factor = call.args[1] if len(call.args) == 2 else None
     if not isinstance(factor, (int, float)):
         return False
+    # A division by less than 1 may overflow, and so may a product with more.
     divides = call.function in _DIVISIONS and abs(factor) >= 1
     return divides or (call.function in _PRODUCTS and abs(factor) <= 1)
 
@@ -232,5 +237,6 @@ def read_counts(tensor: torch.Tensor) -> Counts | None:
         total = abs(total)
     if math.isfinite(total):
         return None
+    # Asked only now: to count takes far longer than the sum, which nearly always is finite.
     nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
     return (nan, inf) if nan or inf else None  # the sum alone may overflow

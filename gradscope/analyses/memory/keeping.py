@@ -46,6 +46,7 @@ def study(live: LiveGraph, _asked: MemoryStudy) -> Memory:
 def _counted(live: LiveGraph) -> Memory:
     count = _Count(live)
     count.take_all()
+    # Of a graph that was freed in part there is still something to tell.
     if count.freed and not count.entries():
         raise _freed(live, count.freed[0])
     entries = count.entries()
@@ -134,10 +135,12 @@ def _twins(live: LiveGraph, entries: list[StorageEntry]) -> tuple[Twin, ...]:
     known = {key_of(entry.storage) for entry in entries}
     for position, leaf in leaf_tensors(live):
         if key_of(leaf.untyped_storage()) not in known:
+            # Below zero, so that leaves and what is kept are told apart by one number.
             candidates.append(Candidate(-1 - position, leaf))
     return tuple(
         Twin(copy, of=original) if original >= 0 else Twin(copy, leaf=-1 - original)
         for copy, original in twins(candidates)
+        # A leaf is there without autograd, whatever it is a copy of.
         if copy >= 0
     )
 

@@ -32,6 +32,7 @@ class StorageEntry:
 
     def add(self, tensor: torch.Tensor, holder: tuple[int, str]) -> None:
         """Write down a tensor that looks into this storage, and who holds it."""
+        # What several nodes hold of the same elements counts once.
         view = (tensor.storage_offset(), tensor.shape, tensor.stride())
         self.views[view] = tensor.numel() * tensor.element_size()
         if tensor.numel() > self.tensor.numel():
@@ -41,6 +42,7 @@ class StorageEntry:
     @property
     def bytes(self) -> int:
         """The size of the whole storage."""
+        # A view keeps all of its storage alive.
         return int(self.storage.nbytes())
 
     @property

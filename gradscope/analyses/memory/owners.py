@@ -19,6 +19,7 @@ def owners(live: LiveGraph) -> dict[int, tuple[Holding, str]]:
     found: dict[int, tuple[Holding, str]] = {}
     for holding, name, tensor in _owned(live):
         for part in dense_parts(tensor)[0]:
+            # The first name is the one that counts: a variable may hold a parameter's memory, too.
             found.setdefault(key_of(part.untyped_storage()), (holding, name))
     return found
 
@@ -38,6 +39,7 @@ def _owned(live: LiveGraph) -> Iterator[tuple[Holding, str, torch.Tensor]]:
         if node.variable is not None:
             yield "parameter", next(iter(leaf.names), ""), node.variable
     for prefix, module in ModuleNames(live.scopes, live.recorder.modules).owners:
+        # The methods of nn.Module: those of a subclass are code of the program.
         for name, parameter in nn.Module.named_parameters(module, prefix):
             yield "parameter", name, parameter
         for name, buffer in nn.Module.named_buffers(module, prefix):

@@ -39,6 +39,7 @@ def twins(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
     found: dict[int, int] = {}
     for by_dtype in groups.values():
         for wide, narrow in permutations(by_dtype, 2):
+            # Only from wide to narrow: in one dtype equal values may be chance, as zeros are.
             if wide.itemsize > narrow.itemsize:
                 _pair(flat, samples, (by_dtype[wide], by_dtype[narrow]), found)
     return sorted(found.items())
@@ -54,6 +55,7 @@ def _pair(
     narrow = flat[narrow_labels[0]].dtype
     alike: dict[tuple[float, ...], list[int]] = defaultdict(list)
     for label in wide_labels:
+        # Rounded as the copy was: only then are equal values equal.
         alike[tuple(samples[label].to(narrow).tolist())].append(label)
     for label in narrow_labels:
         sample = tuple(samples[label].to(narrow).tolist())
@@ -71,6 +73,7 @@ def _sampled(flat: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
         by_device[values.device].append(label)
     for labels in by_device.values():
         picked = [flat[label][:: flat[label].numel() // SAMPLED][:SAMPLED] for label in labels]
+        # As float64, which holds the numbers of all these dtypes: one stack, and one wait.
         rows = torch.stack([sample.double() for sample in picked]).cpu()
         found.update(zip(labels, rows, strict=True))
     return found
