@@ -46,7 +46,6 @@ _NEVER = frozenset(
         "is_complex",
         "is_floating_point",
         "is_contiguous",
-        "type",
         "element_size",
         "data_ptr",
         "storage_offset",
