@@ -259,8 +259,7 @@ class Assembler:
         recorded."""
         names: dict[int, str] = {}
         for tensor in self.scopes.held_tensors():
-            # Asking a view for its grad_fn may make a new node; one that is not walked is of no
-            # use.
+            # Asking a view for its grad_fn may make a new node, which is not walked.
             made = grad_fn_of(tensor)
             position = None if made is None else self.walked.index.get(made)
             if position is not None and tensor.output_nr == 0:

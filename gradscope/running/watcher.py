@@ -13,7 +13,7 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.errors import CaptureError, Fault, GradscopeError, without_frames
+from gradscope.errors import Fault, GradscopeError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
@@ -35,11 +35,9 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.running.create_graph import derivative
-from gradscope.running.inner import Answer, InnerCalls, is_inner
-from gradscope.running.remarks import batched, futile_reads, misfit, single
-from gradscope.running.steps import joined
+from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
+from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
 from gradscope.target import Stopper
-from gradscope.words import count
 
 
 class Watcher:
@@ -92,7 +90,7 @@ class Watcher:
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()
         if self._may_go_on():
-            return self._let_run(call)
+            return call.run() if self.answered else self.recorder.let_run(call)
         self._stopper.stop()
 
     def _is_asked_for(self, call: BackwardCall) -> bool:
@@ -187,9 +185,6 @@ class Watcher:
     def _scopes(self, frame: FrameType) -> Scopes:
         return Scopes.of_frames(frames_from(frame, self.recorder.places))
 
-    def _let_run(self, call: BackwardCall) -> Any:
-        return call.run() if self.answered else self.recorder.let_run(call)
-
     # ------------------------------------------------------------------ when it has ended
 
     def finish(self, namespace: Mapping[str, Any], value: object) -> None:
@@ -244,16 +239,11 @@ class Watcher:
                 raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
             return named
         if self.calls and request.call is not None:
-            raise CaptureError(
-                f"the program made {count(self.calls, 'backward call')}, "
-                f"so there is no call {request.call}",
-                f"--call takes 1 to {self.calls}",
-            )
+            raise no_such_call(request.call, self.calls)
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder)
         root = result_root(value, "the target")
-        if root is None:
-            root = only_result(self.recorder, scopes)
+        root = only_result(self.recorder, scopes) if root is None else root
         if root is None:
             raise no_graph(self.recorder)
         return root

@@ -14,11 +14,10 @@ import torch
 
 from gradscope.analyses.explain.asked import SMALL_GRAPH, between, check_node, chosen_leaves
 from gradscope.analyses.explain.formulas import formulas
-from gradscope.analyses.explain.locals import local_derivatives
 from gradscope.analyses.explain.paths import ways
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers
 from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.explain.rules import Rules, constants
+from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
 from gradscope.analyses.explain.weights import Wanted, weights
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import msgspec
 import torch
+from torch import nn
 
-from gradscope.analyses.memory.ledger import Ledger, StorageEntry
-from gradscope.analyses.memory.owners import leaf_tensors, owners
-from gradscope.analyses.memory.peak import Peaks, awaited
+from gradscope.analyses.memory.ledger import Candidate, Ledger, StorageEntry, twins
 from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.analyses.memory.twins import Candidate, twins
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.saved import (
     SavedSlot,
@@ -23,11 +22,47 @@ from gradscope.autograd.saved import (
     tensors_in,
 )
 from gradscope.autograd.summary import name_of, shape_of
-from gradscope.autograd.tensors import key_of
+from gradscope.autograd.tensors import dense_parts, has_storage, key_of, requires_grad
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.memory import Hidden, Holding, KeptStorage, Memory, Twin
+from gradscope.model.memory import Hidden, Holding, KeptStorage, Memory, Peak, Twin
+from gradscope.recording.names import ModuleNames
+
+
+def owners(live: LiveGraph) -> dict[int, tuple[Holding, str]]:
+    """For every storage that would be there without autograd: what it is, and its name."""
+    found: dict[int, tuple[Holding, str]] = {}
+    for holding, name, tensor in _owned(live):
+        for part in dense_parts(tensor)[0]:
+            # The first name is the one that counts: a variable may hold a parameter's memory, too.
+            found.setdefault(key_of(part.untyped_storage()), (holding, name))
+    return found
+
+
+def leaf_tensors(live: LiveGraph) -> Iterator[tuple[int, torch.Tensor]]:
+    """The tensors of the graph's leaves with their positions, those with memory of their own."""
+    for position, leaf in enumerate(live.probe.graph.leaves):
+        node: Any = live.probe.walked.nodes[leaf.node]
+        if node.variable is not None and has_storage(node.variable):
+            yield position, node.variable
+
+
+def _owned(live: LiveGraph) -> Iterator[tuple[Holding, str, torch.Tensor]]:
+    graph, nodes = live.probe.graph, live.probe.walked.nodes
+    for leaf in graph.leaves:
+        node: Any = nodes[leaf.node]
+        if node.variable is not None:
+            yield "parameter", next(iter(leaf.names), ""), node.variable
+    for prefix, module in ModuleNames(live.scopes, live.recorder.modules).owners:
+        # The methods of nn.Module: those of a subclass are code of the program.
+        for name, parameter in nn.Module.named_parameters(module, prefix):
+            yield "parameter", name, parameter
+        for name, buffer in nn.Module.named_buffers(module, prefix):
+            yield "buffer", name, buffer
+    for tensor in live.scopes.held_tensors():
+        if not requires_grad(tensor):
+            yield "input", live.scopes.names(tensor)[0], tensor
 
 
 def study(live: LiveGraph, _asked: MemoryStudy) -> Memory:
@@ -153,3 +188,46 @@ def _freed(live: LiveGraph, number: int) -> CaptureError:
         f"nothing is kept any more: {by} has freed this graph",
         "look at that call instead (--call N), or pass retain_graph=True to it",
     )
+
+
+_CPU = "the CPU's allocator keeps no peak"
+_NO_CALL = "the program's own backward call was not made"
+
+
+def awaited(devices: Collection[str]) -> tuple[Peak, ...]:
+    """One entry a device, with nothing measured yet."""
+    return tuple(
+        Peak(device, reason=_NO_CALL if device.startswith("cuda") else _CPU)
+        for device in sorted(devices)
+    )
+
+
+class Peaks:
+    """What CUDA's allocators say before a backward call, and after it."""
+
+    def __init__(self, peaks: tuple[Peak, ...]) -> None:
+        self._peaks = peaks
+        self._before = {peak.device: _stand(peak.device) for peak in peaks if _is_measured(peak)}
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self._before)
+
+    def read(self) -> tuple[Peak, ...]:
+        """The peaks, now that the call has ended."""
+        return tuple(self._after(peak) for peak in self._peaks)
+
+    def _after(self, peak: Peak) -> Peak:
+        if peak.device not in self._before:
+            return peak
+        allocated, highest = self._before[peak.device]
+        now = _stand(peak.device)[1]
+        return Peak(peak.device, now, allocated, reached=now > highest)
+
+
+def _is_measured(peak: Peak) -> bool:
+    return peak.device.startswith("cuda")
+
+
+def _stand(device: str) -> tuple[int, int]:
+    return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
