@@ -132,7 +132,7 @@ def trace(root: torch.Tensor) -> Report:
         root: any tensor that requires grad.
 
     Raises:
-        SeedError: when ``root`` carries no gradient history.
+        RootError: when ``root`` carries no gradient history.
     """
     return _look(None, sys._getframe(1), root, None)
 
@@ -149,7 +149,7 @@ def backward(root: torch.Tensor, gradient: Any = None) -> Report:
             left out for a root of one element, where it is 1.
 
     Raises:
-        SeedError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
+        RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
     """
     return _look(None, sys._getframe(1), root, (gradient,))
 

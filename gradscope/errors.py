@@ -6,7 +6,7 @@ are shown.
 
     GradscopeError
     ├── TargetError      the program to run cannot be found, read or parsed
-    ├── SeedError        --root or --gradient does not name a tensor, or does not fit
+    ├── RootError        --root or --gradient does not name a tensor, or does not fit
     ├── CaptureError     the program ran, but left nothing that could be walked
     │   ├── NoGraph      it made nothing that requires grad
     │   ├── NoSuchLeaf   --leaf or --node names nothing there (in analyses/explain/asked.py)
@@ -81,7 +81,7 @@ class TargetError(GradscopeError):
     """The program to run cannot be found, read or parsed."""
 
 
-class SeedError(GradscopeError):
+class RootError(GradscopeError):
     """The root or the gradient asked for does not exist or does not fit."""
 
 

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import gradscope
 from gradscope.cli.commands import gradscope as commands
-from gradscope.errors import CaptureError, SeedError
+from gradscope.errors import CaptureError, RootError
 from gradscope.formats import FORMATS
 from gradscope.render.options import ToPrint, ToSave
 from tests.looking import (
@@ -145,16 +145,16 @@ def test_gradients_can_be_tensors_lists_numbers_or_text() -> None:
     weights = [1, 2, 3]
     for gradient in (torch.tensor(weights), weights, "[1, 2, 3]", "weights"):
         assert is_close(new_gradient(gradscope.backward(y, gradient), "x"), [2, 4, 6])
-    with pytest.raises(SeedError, match=r"shape \[3\]"):
+    with pytest.raises(RootError, match=r"shape \[3\]"):
         gradscope.backward(y)
-    with pytest.raises(SeedError, match=r"shape \[2\]"):
+    with pytest.raises(RootError, match=r"shape \[2\]"):
         gradscope.backward(y, [1, 2])
 
 
 def test_what_is_no_root_is_refused() -> None:
-    with pytest.raises(SeedError, match="carries no gradient history"):
+    with pytest.raises(RootError, match="carries no gradient history"):
         gradscope.trace(torch.ones(2))
-    with pytest.raises(SeedError, match="is of type list"):
+    with pytest.raises(RootError, match="is of type list"):
         gradscope.trace([1])  # type: ignore[arg-type]
 
 

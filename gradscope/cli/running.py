@@ -16,7 +16,7 @@ from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
 from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
-from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, SeedError
+from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, RootError
 from gradscope.filesystem import is_file
 from gradscope.model import storage
 from gradscope.target import Program, Target
@@ -85,7 +85,7 @@ def run_command(
 def _check_steps(request: Request) -> None:
     own = [f"--{name.replace('_', '-')}" for name in _STARTS_OWN_PASS if getattr(request, name)]
     if request.steps > 1 and own:
-        raise SeedError(
+        raise RootError(
             f"--steps watches the program's own backward calls, and {own[0]} makes another one",
             "leave out one of them",
         )

@@ -12,11 +12,11 @@ from gradscope.model.observations import Intake
 from gradscope.words import count
 
 MOST = 5
-"""Births that are told apart; with more, one cause behind them all was not seen."""
+"""Sources that are told apart; with more, one cause behind them all was not seen."""
 
 
 class ForwardSources:
-    """The births in the forward pass that reach a root."""
+    """The sources in the forward pass that reach a root."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -112,7 +112,7 @@ class ForwardSources:
         return sorted(found)
 
     def behind(self, node: int) -> list[int]:
-        """The births in the forward pass that a node's operands come from, masks left out."""
+        """The sources in the forward pass that a node's operands come from, masks left out."""
         seen = {node}
         pending, found = [node], []
         while pending:
@@ -126,7 +126,7 @@ class ForwardSources:
         return sorted(found, reverse=True)
 
     def guilty(self, node: int) -> int:
-        """The node to name for a birth: of a composite call only the result was seen, and it may
+        """The node to name for a source: of a composite call only the result was seen, and it may
         well end in a mean or a sum."""
         if self.facts.op(node) in FORWARD:
             return node
@@ -160,7 +160,7 @@ class ForwardSources:
 
 
 class BackwardSources:
-    """The births in the backward pass that reach a leaf, in backward order.
+    """The sources in the backward pass that reach a leaf, in backward order.
 
     ``born_unseen`` are the leaves that were spoilt where nobody looked.
     """
@@ -195,7 +195,7 @@ class BackwardSources:
             self.spoilt[node] = names
 
     def _leaves_below(self, node: int) -> list[str]:
-        """The leaves that a birth spoils; a hook of the program may have mended what arrives."""
+        """The leaves that a source spoils; a hook of the program may have mended what arrives."""
         facts = self.facts
         edges = facts.graph.edges
         seen = {edges[index].target for index in facts.outgoing[node] if self._bad_edge[index]}

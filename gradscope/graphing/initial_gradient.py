@@ -1,7 +1,7 @@
 """Text to tensors: ``--gradient``, ``--root`` and ``--let``.
 
 A gradient is a literal, a word (``ones``, ``onehot:0,2``), a file (``@grad.npy``) or an expression
-in the program's namespace.  Every failure is a :class:`SeedError` that shows what would have
+in the program's namespace.  Every failure is a :class:`RootError` that shows what would have
 fitted.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gradscope.autograd.summary import shown_shape
-from gradscope.errors import SeedError, described
+from gradscope.errors import RootError, described
 from gradscope.graphing.literal import clip, evaluate, to_tensor
 
 
@@ -29,7 +29,7 @@ def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) 
         namespace: the program's variables, for expressions.
 
     Raises:
-        SeedError: when the text is no tensor, or does not fit the root.
+        RootError: when the text is no tensor, or does not fit the root.
     """
     _refuse_nested(root)
     text = text.strip()
@@ -47,12 +47,12 @@ def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
     """The gradient 1 that torch supplies for a root of one element.
 
     Raises:
-        SeedError: when the root has more elements, so that a gradient has to be chosen.
+        RootError: when the root has more elements, so that a gradient has to be chosen.
     """
     _refuse_nested(root)
     if root.numel() == 1:
         return torch.ones_like(root, memory_format=torch.preserve_format).detach()
-    raise SeedError(
+    raise RootError(
         f"the root has shape {shown_shape(root)}, so backward needs a gradient of that shape",
         f"give one weight for each of its {root.numel()} elements: {_fitting(root.shape)}",
     )
@@ -60,7 +60,7 @@ def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
 
 def _refuse_nested(root: torch.Tensor) -> None:
     if root.is_nested:
-        raise SeedError(
+        raise RootError(
             f"the root is a nested tensor of shape {shown_shape(root)}, "
             "which can be given no gradient",
             "start from something that is made of it, such as its sum: --root EXPR",
@@ -71,7 +71,7 @@ def parse_leaf(name: str, text: str, namespace: Mapping[str, Any]) -> torch.Tens
     """The float leaf that ``--let NAME=VALUE`` makes.
 
     Raises:
-        SeedError: when the value is no tensor.
+        RootError: when the value is no tensor.
     """
     value = evaluate(text, namespace, what=f"--let {name}")
     tensor = to_tensor(value, f"--let {name}").detach()
@@ -88,23 +88,23 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     """The gradient with the root's dtype and device, if it has its shape.
 
     Raises:
-        SeedError: naming both shapes, with the literal reshaped where that is all it lacks.
+        RootError: naming both shapes, with the literal reshaped where that is all it lacks.
     """
     one = gradient.dim() == 0 and root.numel() == 1
     if gradient.shape != root.shape and not one:
-        raise SeedError(
+        raise RootError(
             f"the gradient has shape {shown_shape(gradient)}, "
             f"but the root has shape {shown_shape(root)}",
             _suggestion(gradient, root),
         )
     if gradient.is_complex() and not root.is_complex():
-        raise SeedError(
+        raise RootError(
             f"the gradient is complex, but the root is {_name(root.dtype)}", "give real numbers"
         )
     seed = gradient.to(dtype=root.dtype, device=root.device).reshape(root.shape)
     overflowed = torch.isinf(seed) & torch.isfinite(gradient.to(root.device).reshape(root.shape))
     if bool(overflowed.any()):
-        raise SeedError(
+        raise RootError(
             f"a number in the gradient is too large for {_name(root.dtype)}",
             "the root's dtype sets what its gradient can hold; "
             "use a smaller number, or inf if it is meant",
@@ -130,7 +130,7 @@ _WORDS = {
 
 def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
     if not re.fullmatch(r"onehot:\s*-?\d+(\s*,\s*-?\d+)*\s*", text):
-        raise SeedError(
+        raise RootError(
             f"{clip(text)} is not an index", "write onehot:0 or, for two dimensions, onehot:0,2"
         )
     index = tuple(int(part) for part in text.removeprefix("onehot:").split(","))
@@ -140,7 +140,7 @@ def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
             raise IndexError
         seed[index] = 1
     except IndexError:
-        raise SeedError(
+        raise RootError(
             f"{text} does not name an element of the root, which has shape {shown_shape(root)}",
             f"give {max(root.dim(), 1)} indices, each smaller than its size",
         ) from None
@@ -159,14 +159,14 @@ def _load(name: str) -> torch.Tensor:
                 return to_tensor(torch.load(path, weights_only=True, map_location="cpu"), name)
             case ".json":
                 return to_tensor(json.loads(path.read_text("utf-8")), name)
-    except SeedError:
+    except RootError:
         raise
     except Exception as error:
-        raise SeedError(
+        raise RootError(
             f"cannot read a gradient from {name}: {described(error)}",
             "it can be a .npy, .pt or .json file holding one tensor",
         ) from None
-    raise SeedError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")
+    raise RootError(f"cannot tell the format of {name}", "name it .npy, .pt or .json")
 
 
 def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gradscope.autograd.isolation import functions_on
-from gradscope.errors import SeedError, described
+from gradscope.errors import RootError, described
 
 MAX_TEXT = 200_000
 """Characters of a value given on the command line; more belongs in a file."""
@@ -26,10 +26,10 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
     """The value of python text: literals as they are, names from the namespace.
 
     Raises:
-        SeedError: when it does not parse or raises.
+        RootError: when it does not parse or raises.
     """
     if len(text) > MAX_TEXT:
-        raise SeedError(
+        raise RootError(
             f"{what} is {len(text):,} characters long", "put it into a file: --gradient @FILE.npy"
         )
     try:
@@ -38,12 +38,12 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         _refuse_overflow(tree, text, what)
         with torch.enable_grad(), functions_on():  # wherever the program stands
             return eval(compile(tree, "<gradient>", "eval"), {**_NUMBERS, **namespace})
-    except SeedError:
+    except RootError:
         raise
     except SyntaxError as error:
-        raise SeedError(*_explain_syntax(text, error, what)) from None
+        raise RootError(*_explain_syntax(text, error, what)) from None
     except (RecursionError, MemoryError):
-        raise SeedError(
+        raise RootError(
             f"{what} is nested too deeply", "put it into a file: --gradient @FILE.npy"
         ) from None
     except NameError as error:
@@ -54,23 +54,23 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
             if near
             else "it can be numbers, ones, zeros, randn, onehot:0, @FILE"
         )
-        raise SeedError(f"{what}: no variable is called {name!r}", hint) from None
+        raise RootError(f"{what}: no variable is called {name!r}", hint) from None
     except Exception as error:
-        raise SeedError(f"{what}: {described(error)}", f"the text was {clip(text)}") from None
+        raise RootError(f"{what}: {described(error)}", f"the text was {clip(text)}") from None
 
 
 def to_tensor(value: Any, what: str) -> torch.Tensor:
     """A tensor from a tensor, number, or nested list of numbers.
 
     Raises:
-        SeedError: naming the place where the value stops being a tensor.
+        RootError: naming the place where the value stops being a tensor.
     """
     if isinstance(value, torch.Tensor):
         return value.detach()
     try:
         flat, shape = _flatten(value, what)
     except RecursionError:
-        raise SeedError(
+        raise RootError(
             f"{what} is nested too deeply", "a tensor has at most 64 dimensions"
         ) from None
     # In the widest dtype, so that fitting it to the root is the one rounding there is.
@@ -86,10 +86,10 @@ def _flatten(value: Any, what: str) -> tuple[list[Any], list[int]]:
     while level and isinstance(level[0][1], (list, tuple)):
         shape.append(len(level[0][1]))
         if len(shape) > 64:
-            raise SeedError(f"{what} is nested too deeply", "a tensor has at most 64 dimensions")
+            raise RootError(f"{what} is nested too deeply", "a tensor has at most 64 dimensions")
         for place, item in level:
             if not isinstance(item, (list, tuple)) or len(item) != shape[-1]:
-                raise SeedError(*_ragged(what, place, item, level[0][0], shape[-1]))
+                raise RootError(*_ragged(what, place, item, level[0][0], shape[-1]))
         level = [(f"{place}[{i}]", child) for place, item in level for i, child in enumerate(item)]
     return [_number(place, item, what) for place, item in level], shape
 
@@ -110,12 +110,12 @@ def _number(place: str, item: Any, what: str) -> Any:
         item = item.item()
     at = f" at {place}" if place else ""
     if isinstance(item, (list, tuple)):
-        raise SeedError(
+        raise RootError(
             *_ragged(what, place, item, "what comes before", 0)[:1],
             "every row of a tensor has the same length",
         )
     if not isinstance(item, (int, float, complex)):
-        raise SeedError(
+        raise RootError(
             f"{what} stops being a tensor{at}: {clip(repr(item))} is not a number",
             'write numbers, as in "[0.1, 1, 0.0001]"',
         )
@@ -126,7 +126,7 @@ def _refuse_overflow(tree: ast.Expression, text: str, what: str) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value in (math.inf, complex(0, math.inf)):
             number = ast.get_source_segment(text, node)
-            raise SeedError(
+            raise RootError(
                 f"{what} stops being a tensor at character {node.col_offset + 1}: "
                 f"{number} is too large",
                 "the largest float64 is about 1.8e308; write inf if infinity is meant",

@@ -15,7 +15,7 @@ from gradscope.autograd.isolation import living_tensors
 from gradscope.autograd.summary import shown_shape
 from gradscope.autograd.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
 from gradscope.autograd.walk import make_release_safe, walk
-from gradscope.errors import CaptureError, NoGraph, SeedError
+from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.graphing.literal import evaluate
 from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
@@ -23,7 +23,7 @@ from gradscope.recording.recorder import Recorder
 from gradscope.words import listed, nearest
 
 
-class Unusable(SeedError):
+class Unusable(RootError):
     """The value that ``--root`` leads to carries no gradient history, as it is now."""
 
 
@@ -35,13 +35,13 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
     """The tensor that ``--root`` names, or None when its names do not exist (yet).
 
     Raises:
-        SeedError: when the expression is wrong; :class:`Unusable` when it gives something that
+        RootError: when the expression is wrong; :class:`Unusable` when it gives something that
             carries no gradient.
     """
     for namespace in _merged(scopes.namespaces):
         try:
             value = evaluate(text, namespace, what="--root")
-        except SeedError as error:
+        except RootError as error:
             # A name that is missing in an inner function may be found further out, or later.
             if "no variable is called" not in error.what:
                 raise
@@ -57,11 +57,11 @@ def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
     return next((value for value in found if isinstance(value, torch.Tensor)), None)
 
 
-def unknown_root(text: str, names: Iterable[str]) -> SeedError:
+def unknown_root(text: str, names: Iterable[str]) -> RootError:
     """The error for a ``--root`` that never existed: the names that did, nearest first."""
     near = listed(nearest(text, names), MAX_LISTED)
     hint = f"tensors in sight: {near}" if near else "the program has no tensor in sight"
-    return SeedError(f"--root {text}: no such variable in the program", hint)
+    return RootError(f"--root {text}: no such variable in the program", hint)
 
 
 def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.Tensor:
@@ -80,7 +80,7 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
         )
     # Asked first, because such a parameter raises at nearly all other questions.
     if is_lazy(value):
-        raise SeedError(
+        raise RootError(
             f"{shown} has no shape and no numbers yet: it is a parameter of a lazy module",
             "call the module with data before, as training does",
         )

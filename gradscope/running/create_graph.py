@@ -14,7 +14,7 @@ import torch
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.tensors import requires_grad
-from gradscope.errors import CaptureError, SeedError, described
+from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.watched_call import initial
 from gradscope.model.report import Graph
@@ -42,7 +42,7 @@ def derivative(
             gradient, and the frame of the program's call.
 
     Raises:
-        SeedError: when there is no such leaf, or a root needs a gradient.
+        RootError: when there is no such leaf, or a root needs a gradient.
         CaptureError: when the gradient does not come, or depends on nothing.
     """
     recorder, scopes, frame = seen
@@ -51,7 +51,7 @@ def derivative(
     tensor = _leaf(probe, leaf)
     seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
     if any(seed is None for seed in seeds):
-        raise SeedError(
+        raise RootError(
             "--create-graph needs a root of one element, or the program's own gradient for it",
             "name such a root with --root; --gradient is then fed in at the gradient of the leaf",
         )
@@ -78,7 +78,7 @@ def _leaf(probe: Probe, name: str) -> torch.Tensor:
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
     near = listed(nearest(name, names), LISTED)
     hint = f"leaves, nearest first: {near}" if near else "no leaf has a name"
-    raise SeedError(f"--create-graph {name}: the graph has no such leaf", hint)
+    raise RootError(f"--create-graph {name}: the graph has no such leaf", hint)
 
 
 def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes) -> torch.Tensor:

@@ -30,7 +30,7 @@ def look(
         frame: the caller, whose variables give names.
 
     Raises:
-        SeedError: when the root or the gradient does not fit.
+        RootError: when the root or the gradient does not fit.
     """
     # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()

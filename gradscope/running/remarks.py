@@ -13,7 +13,7 @@ import torch
 
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.errors import CaptureError, GradscopeError, SeedError
+from gradscope.errors import CaptureError, GradscopeError, RootError
 from gradscope.graphing.initial_gradient import fit, implicit_gradient
 from gradscope.graphing.roots import without_history
 from gradscope.recording.names import Scopes, value_in_frame
@@ -25,11 +25,11 @@ def single(call: BackwardCall) -> torch.Tensor:
     """The one root of a call.
 
     Raises:
-        SeedError: when it starts from several.
+        RootError: when it starts from several.
     """
     root = call.roots[0]
     if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
-        raise SeedError(
+        raise RootError(
             f"the program's backward call starts from {len(call.roots)} tensors at once",
             "choose one of them: --root NAME",
         )
@@ -43,7 +43,7 @@ def misfit(call: BackwardCall) -> list[str]:
             # A nested root has no one shape that a gradient could be held against.
             if isinstance(root, torch.Tensor) and not root.is_nested:
                 _ = implicit_gradient(root) if given is None else fit(given, root)
-        except SeedError as error:
+        except RootError as error:
             return [str(error)]
     return []
 

@@ -16,7 +16,7 @@ def fill(namespace: dict[str, Any], lets: Iterable[tuple[str, str]]) -> None:
     """Put the names into the namespace; python's own names (``sum``, ``max``) keep their meaning.
 
     Raises:
-        SeedError: when a ``--let`` value is no tensor.
+        RootError: when a ``--let`` value is no tensor.
     """
     for name in dir(torch):
         value = getattr(torch, name)

@@ -21,7 +21,7 @@ from gradscope.derivatives.call import Call
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, preserved, unheard, warnings_ignored
 from gradscope.derivatives.stale import own_gradients
-from gradscope.errors import SeedError
+from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.checks import CallCheck, Checks, LeafCheck
 from gradscope.model.report import Node
@@ -34,7 +34,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     """Compare the derivatives of a graph with finite differences.
 
     Raises:
-        SeedError: when the node asked for does not exist, or is a leaf.
+        RootError: when the node asked for does not exist, or is a leaf.
     """
     tape: Any = live.listener
     _refuse(asked.node, live.probe.graph.nodes)
@@ -48,12 +48,12 @@ def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
     if node is None:
         return
     if not 0 <= node < len(nodes):
-        raise SeedError(
+        raise RootError(
             f"there is no node {node}: the graph has {len(nodes)}",
             f"give --node 0 to {len(nodes) - 1}; they are the numbers behind # in the table",
         )
     if nodes[node].kind == "leaf":
-        raise SeedError(
+        raise RootError(
             f"node {node} is a leaf, which has no backward of its own",
             "the whole program checks the gradient of every leaf: leave --node out",
         )

@@ -16,7 +16,7 @@ import msgspec
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.doctor.full_capture import MAX_BIRTHS, DoctorGradientTable, FullCapture
+from gradscope.analyses.doctor.full_capture import MAX_SOURCES, DoctorGradientTable, FullCapture
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues, count, read_counts
 from gradscope.autograd.calls import BackwardCall, edge_of
@@ -141,7 +141,7 @@ class BriefCapture(WatchedCall):
         # Where something bad came in already, another node has made it.
         if bad.isdisjoint(leaving) or not bad.isdisjoint(arriving):
             return
-        if len({born for born, _ in self._saved}) < MAX_BIRTHS:
+        if len({node for node, _ in self._saved}) < MAX_SOURCES:
             self._saved += [(node, saved) for saved in summaries(0, node)]
 
     # ------------------------------------------------------------------ what came of it

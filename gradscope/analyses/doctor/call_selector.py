@@ -26,7 +26,7 @@ from gradscope.analyses.doctor.saved_values import freed_slots
 from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable, requires_grad
-from gradscope.errors import CaptureError, NoGraph, SeedError
+from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.initial_gradient import implicit_gradient
 from gradscope.graphing.probe import Detail, Probe
@@ -180,7 +180,7 @@ def final_case(
             # The program has not asked for a pass, and might notice this one.
             raise CaptureError("it would run hooks of the program")
         passes.append(probe.own_pass(implicit_gradient(root)))
-    except (SeedError, CaptureError) as problem:
+    except (RootError, CaptureError) as problem:
         note = f"{note}; no gradient was sent through it: {problem.what}"
     report = probe.report(passes)
     walked = probe.walked

@@ -22,7 +22,7 @@ from gradscope.model.report import GradientInfo, Graph
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 
-MAX_BIRTHS = 8
+MAX_SOURCES = 8
 """Nodes whose saved tensors are described, because they made a gradient that is not finite."""
 
 
@@ -38,7 +38,7 @@ class DoctorEdgeGradients(EdgeGradients):
         self.saved: list[Saved] = []
         self.replaced: set[int] = set()
         self.has_hooks = False
-        self._births = 0
+        self._sources = 0
 
     def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
         if self.has_hooks and gradient is not None and len(place.arriving[output]) == 1:
@@ -50,11 +50,11 @@ class DoctorEdgeGradients(EdgeGradients):
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         super()._note_sent(place, sent)
-        if self._births < MAX_BIRTHS and self._is_birth(place):
-            self._births += 1
+        if self._sources < MAX_SOURCES and self._is_source(place):
+            self._sources += 1
             self.saved.extend(summaries(place.number, self.walked.nodes[place.number]))
 
-    def _is_birth(self, place: NodeEdges) -> bool:
+    def _is_source(self, place: NodeEdges) -> bool:
         bad = self._bad
         if not bad or all(self.edges[edge] not in bad for _, edge in place.leaving):
             return False
