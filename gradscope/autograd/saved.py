@@ -115,7 +115,11 @@ def slots(node: LiveNode) -> Iterator[SavedSlot]:
         yield from _custom(node)
         return
     for name in slots_of(type(node)):
-        raw = getattr(node, _raw_name(name), None)
+        try:
+            raw = getattr(node, _raw_name(name), None)
+        except RuntimeError:  # a list of tensors, as of the indices of an Index, is not even listed
+            yield SavedSlot(name.removeprefix("_saved_"), None, freed=True)
+            continue
         for label, one in _numbered(name.removeprefix("_saved_"), raw):
             slot = _read(label, one)
             if slot.content is not None:

@@ -19,6 +19,9 @@ _HOOK = "_showwarnmsg"
 """What python calls with every warning that passed the filters.  The documented ``showwarning`` is
 below it, and ``catch_warnings(record=True)`` goes around that one."""
 
+_BEYOND = ("<sys>", 0) if sys.version_info >= (3, 12) else ("sys", 1)
+"""What a warning names that lies further out than the program."""
+
 
 class WarningPlaces:
     """Stands in the way of warnings between :meth:`start` and :meth:`stop`."""
@@ -55,7 +58,7 @@ class WarningPlaces:
         finally:
             self._thread.is_showing_again = False
 
-    def _show_again(self, message: Any, frame: FrameType, line: int) -> None:
+    def _show_again(self, message: Any, frame: FrameType | None, line: int) -> None:
         # Filters and "once a place" apply again, now with the right place.
         shown = str(message.message), message.category
         for module in list(sys.modules.values()):
@@ -64,19 +67,23 @@ class WarningPlaces:
                 # Of this warning alone: others of that module have been shown once, and stay so.
                 registry.pop((*shown, message.lineno), None)
                 registry.pop((*shown, 0), None)
+        # Beyond the outermost frame of a program python names itself.
+        found: Any = vars(sys) if frame is None else frame.f_globals
         warnings.warn_explicit(
             message.message,
             message.category,
-            frame.f_code.co_filename,
+            _BEYOND[0] if frame is None else frame.f_code.co_filename,
             line,
-            module=frame.f_globals.get("__name__"),
-            registry=frame.f_globals.setdefault("__warningregistry__", {}),
+            module=found.get("__name__"),
+            registry=found.setdefault("__warningregistry__", {}),
             source=message.source,  # which tracemalloc uses to tell where it was allocated
         )
 
 
-def _place_of(message: Any, warner: FrameType) -> tuple[FrameType, int] | None:
+def _place_of(message: Any, warner: FrameType) -> tuple[FrameType | None, int] | None:
     """Frame and line that plain python would have named; None where that is what it did.
+
+    Without a frame where it would have named none of the program's.
 
     A warning names the frame that lies so and so many levels out from the one that warned.  Frames
     of ours were counted among them.
@@ -91,7 +98,7 @@ def _place_of(message: Any, warner: FrameType) -> tuple[FrameType, int] | None:
     if frame is None:
         return None
     stack = stack_as_python(warner)
-    level = min(len(frames), len(stack)) - 1
-    if level < 0 or stack[level][0] is frame:
-        return None
-    return stack[level]
+    level = len(frames) - 1
+    if level >= len(stack):
+        return None, _BEYOND[1]
+    return None if stack[level][0] is frame else stack[level]

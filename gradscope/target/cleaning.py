@@ -70,7 +70,10 @@ def stack_as_python(
         entries.append(_Entry(frame, frame.f_lasti, frame.f_lineno))
         frame = frame.f_back
     own = f"{own_directory}{os.sep}"
-    kept = _direct_module_calls(_without_detours(entries[::-1], own), own)
+    entries.reverse()
+    # What lies around the program is the command line, ours and its library's.
+    starts = (n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{own}target"))
+    kept = _direct_module_calls(_without_detours(entries[next(starts, 0) :], own), own)
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 

@@ -44,6 +44,9 @@ _EXPECTED = (
 _OF_THE_MOMENT = "USDT:"
 """Begins what torch's profiler says on stderr: the time of day."""
 
+_AROUND = re.compile(r"^\S*tests/fuzz/runs\.py:\d+: (.*)\n  exec\(.*\n", re.MULTILINE)
+"""Where a fork of this process warns of what lies around the program; python says ``sys:1``."""
+
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 # Which of the variables differs is chance; the kind of its value is not.
 _VARIABLE = re.compile(r"^([+-])[\w.\[\]']+: (\w+).*")
@@ -94,8 +97,8 @@ def difference(
         return Difference(words, "crash", detail)
     ignored = (OURS, _OF_THE_MOMENT)
     errs = [
-        "".join(line for line in one.err.splitlines(True) if not line.startswith(ignored))
-        for one in (plain, seen)
+        "".join(line for line in err.splitlines(True) if not line.startswith(ignored))
+        for err in (_AROUND.sub(r"sys:1: \1\n", plain.err), seen.err)
     ]
     for kind, words_of in (
         ("stderr", _first_difference(*errs)),
