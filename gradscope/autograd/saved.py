@@ -19,6 +19,8 @@ from gradscope.autograd.nodes import slots_of
 from gradscope.autograd.tensors import dense_parts, has_memory
 from gradscope.errors import CaptureError
 
+_FREED_LIST = object()
+
 _CHECKPOINT = "_checkpoint_hook."
 """How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""
 
@@ -42,7 +44,7 @@ def values(node: LiveNode) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
         yield from _values_of_custom(node)
         return
     for name in slots_of(type(node)):
-        raw = getattr(node, _raw_name(name), None)
+        raw = _raw(node, name)
         if raw is None or _is_packed(raw):
             continue
         label = name.removeprefix("_saved_")
@@ -90,7 +92,7 @@ def is_released(node: LiveNode) -> bool:
 
 def is_packed(node: LiveNode) -> bool:
     """Whether a hook of the program stands before anything that a node saved."""
-    saved = [getattr(node, _raw_name(name), None) for name in slots_of(type(node))]
+    saved = [_raw(node, name) for name in slots_of(type(node))]
     saved.append(_raw_of_custom(node) or ())
     return any(_is_packed(raw) for raw in saved)
 
@@ -115,10 +117,9 @@ def slots(node: LiveNode) -> Iterator[SavedSlot]:
         yield from _custom(node)
         return
     for name in slots_of(type(node)):
-        try:
-            raw = getattr(node, _raw_name(name), None)
-        except RuntimeError:  # a list of tensors, as of the indices of an Index, is not even listed
-            yield SavedSlot(name.removeprefix("_saved_"), None, freed=True)
+        raw = _raw(node, name)
+        if raw is _FREED_LIST:
+            yield SavedSlot(name.removeprefix("_saved_"), freed=True)
             continue
         for label, one in _numbered(name.removeprefix("_saved_"), raw):
             slot = _read(label, one)
@@ -196,8 +197,12 @@ def _raw_of_custom(node: Any) -> tuple[Any, ...] | None:
         return None
 
 
-def _raw_name(name: str) -> str:
-    return f"_raw{name}"
+def _raw(node: LiveNode, name: str) -> Any:
+    """What lies in a slot, still packed."""
+    try:
+        return getattr(node, f"_raw{name}", None)
+    except RuntimeError:  # a list of tensors, as an Index has its indices, is not shown once freed
+        return _FREED_LIST
 
 
 def _is_packed(raw: Any) -> bool:

@@ -98,7 +98,7 @@ def difference(
     ignored = (OURS, _OF_THE_MOMENT)
     errs = [
         "".join(line for line in err.splitlines(True) if not line.startswith(ignored))
-        for err in (_AROUND.sub(r"sys:1: \1\n", plain.err), seen.err)
+        for err in (_AROUND.sub(r"sys:1: \1\n", one.err) for one in (plain, seen))
     ]
     for kind, words_of in (
         ("stderr", _first_difference(*errs)),
