@@ -26,6 +26,15 @@ class Originals:
         self._known: dict[int, tuple[Any, bool]] = {}
         self._by_code: dict[CodeType, Any] = {one.__code__: one for one in BACKWARD_FUNCTIONS}
 
+    def know(self, func: Any) -> None:
+        """A function of torch in whose place another is about to be put.
+
+        Where the program has called ``gc.freeze()`` it could not be found later, and one made of
+        its code alone has no defaults.
+        """
+        if isinstance(func, FunctionType):
+            self._by_code[func.__code__] = func
+
     def called(self, func: Any, frame: FrameType) -> Any:
         """The function that is under way.
 

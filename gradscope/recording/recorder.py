@@ -91,6 +91,7 @@ class Recorder(Recording, TorchFunctionMode):
             "apply": torch.autograd.Function.__dict__["apply"],
             "backward": torch.autograd.backward,
         }
+        self._originals_of.know(torch.autograd.backward)
         Recorder.active = self
         self.first = sequence_number()
         allow_swaps(self)
