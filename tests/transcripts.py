@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.forkserver import client
+
 ROOT = Path(__file__).parent.parent
 PAGES = (
     ROOT / "README.md",
@@ -45,9 +47,7 @@ def make_runner(folder: Path) -> Callable[[str], str]:
 
     ``folder`` holds what a user's home would: the remembered targets, and a ``gradscope`` on PATH.
     """
-    shim = folder / "gradscope"
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gradscope "$@"\n')
-    shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+    client(folder / "gradscope")
     python = folder / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
