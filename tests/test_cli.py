@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gradscope import load
+from tests.forkserver import client
 from tests.looking import hear_ctrl_c
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -29,10 +30,13 @@ def run(tmp_path: Path) -> Run:
     """Run a command in an empty folder of its own, with a cache of its own."""
 
     def run_in_folder(
-        *command: str, stdin: str = "", **environment: str
+        *arguments: str,
+        command: tuple[str, ...] = (sys.executable,),
+        stdin: str = "",
+        **environment: str,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, *command],
+            [*command, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
@@ -51,9 +55,13 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def gradscope(run: Run) -> Run:
-    """Run gradscope in that folder."""
-    return lambda *arguments, **rest: run("-m", "gradscope", *arguments, **rest)
+def gradscope(run: Run, tmp_path: Path) -> Run:
+    """Run gradscope in that folder, in a fork of a process that has imported all.
+
+    What is asked here does not depend on how python starts."""
+    command = tmp_path.parent / f"{tmp_path.name}-gradscope"
+    client(command)
+    return lambda *arguments, **rest: run(*arguments, command=(str(command),), **rest)
 
 
 def said(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -293,10 +301,17 @@ def test_a_closed_pipe_is_no_error(gradscope: Run, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0"
 
 
-def test_a_terminal_without_unicode(gradscope: Run) -> None:
+def test_a_terminal_without_unicode(run: Run) -> None:
     for encoding in ("ascii", "latin-1"):
-        done = gradscope(
-            "trace", "-c", "(x * x).sum()", "--let", "x=[1,2]", PYTHONIOENCODING=encoding
+        done = run(
+            "-m",
+            "gradscope",
+            "trace",
+            "-c",
+            "(x * x).sum()",
+            "--let",
+            "x=[1,2]",
+            PYTHONIOENCODING=encoding,
         )
         assert done.returncode == 0
         assert "* x" in done.stdout
