@@ -348,3 +348,30 @@ def test_a_function_runs_as_often_as_without_us(session: Session) -> None:
         report = storage.load(session.folder / "said.json")
         assert report.observations is not None
         assert [one.verdict for one in report.observations.functions] == ["wrong"]
+
+
+def test_functions_of_one_name_at_one_place_are_told_apart(session: Session) -> None:
+    done = session.cli(
+        "doctor",
+        str(
+            session.write("""
+        import math
+        import torch
+        def made(factor):
+            class Scaled(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    return x.sin()
+                @staticmethod
+                def backward(ctx, gradient):
+                    return gradient * factor
+            return Scaled
+        x = torch.full((3,), 0.5, requires_grad=True)
+        loss = 0
+        for function in (made(math.cos(0.5)), made(7.0)):
+            loss = loss + function.apply(x).sum()
+        loss.backward()
+        """)
+        ),
+    )
+    assert (done.status, "GS601" in done.out) == (1, True), done.out

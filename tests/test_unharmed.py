@@ -24,6 +24,75 @@ print(x.grad, big.grad.shape)
 """
 
 PROGRAMS = {
+    "a Function that takes from an object on ctx": """
+import torch
+class Stack:
+    def __init__(self): self.items=[]
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx,x):
+        ctx.stack=Stack(); ctx.stack.items.append(x.detach()); return x.sin()
+    @staticmethod
+    def backward(ctx,g): return g*ctx.stack.items.pop().cos()
+x=torch.ones(3,requires_grad=True)
+F.apply(x).sum().backward()
+print(x.grad)
+""",
+    "a Function that draws from a generator on ctx": """
+import torch
+class Noise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx,x): ctx.gen=torch.Generator().manual_seed(0); return x*2
+    @staticmethod
+    def backward(ctx,g): return g*2+torch.randn(g.shape,generator=ctx.gen)*.1
+x=torch.ones(3,requires_grad=True)
+Noise.apply(x).sum().backward()
+print(x.grad)
+""",
+    "a Function that moves an iterator on ctx": """
+import torch
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.scales = iter([2.0, 3.0, 5.0])
+        return x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * next(ctx.scales)
+x = torch.ones(3, requires_grad=True)
+F.apply(x).sum().backward()
+print(x.grad)
+""",
+    "a Function that adds to the gradient of a weight itself": """
+import torch
+class Lin(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx,x,w):
+        ctx.save_for_backward(x); ctx.w=w
+        return x@w.t()
+    @staticmethod
+    def backward(ctx,g):
+        x,=ctx.saved_tensors
+        ctx.w.main_grad.add_(g.t()@x)
+        return g@ctx.w, None
+w=torch.nn.Parameter(torch.ones(2,3)); w.main_grad=torch.zeros(2,3)
+x=torch.ones(4,3,requires_grad=True)
+Lin.apply(x,w).sum().backward()
+print(w.main_grad)
+""",
+    "a Function whose backward warns": """
+import torch, warnings
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx,x): return x*2
+    @staticmethod
+    def backward(ctx,g):
+        warnings.warn('backward is slow here')
+        return g*2
+x=torch.ones(3,requires_grad=True)
+F.apply(x).sum().backward()
+print(x.grad)
+""",
     "gradients that are added in place": """
 import torch
 for size in (3, 500, 70_000):

@@ -33,6 +33,8 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     is_custom = call.custom is not None and node is not None and not call.problem
     if not is_custom or saved.is_packed(node) or saved.is_released(node):
         return None
+    if not all(map(_is_plain, pytree.tree_leaves(vars(node)))):
+        return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     try:
         with torch.no_grad(), own_pass():
@@ -54,10 +56,22 @@ class _Context:
         self.needs_input_grad = node.needs_input_grad
 
 
+_PLAIN = (type(None), int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a copy of a value on ``ctx`` stands for it in every way.
+
+    An iterator moves on, a generator of random numbers too, an object may hold anything; and what
+    carries a graph is a part of it, or a weight that backward writes to.
+    """
+    if isinstance(value, torch.Tensor):
+        return type(value) is torch.Tensor and not value.requires_grad
+    return isinstance(value, _PLAIN)
+
+
 def _copied(value: Any) -> Any:
-    # What carries a graph is a part of it, and no copy would be.
-    is_still = isinstance(value, torch.Tensor) and not value.requires_grad
-    return value.clone() if is_still else value
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def _copied_saved(saved: torch.Tensor | None) -> torch.Tensor | None:

@@ -7,6 +7,7 @@ place is examined at its new value.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import Walked
 from gradscope.derivatives.call import Call, is_tensor, problem_of
 from gradscope.derivatives.double_precision import value_of
-from gradscope.derivatives.rerun import preserved, unheard
+from gradscope.derivatives.rerun import preserved, unheard, warnings_ignored
 from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable, version_of
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
@@ -35,25 +36,29 @@ LARGE_INPUTS = Limit(1_000_000, "gradscope check")
 MAX_CALLS = 50
 """Functions that are checked between two backward calls, each once a place."""
 
+MAX_NAMESAKES = 8
+"""Functions of one name that are checked at one place."""
+
 
 class Derivatives:
     """The custom Functions of a run, each checked once a place."""
 
     def __init__(self, check_all: bool) -> None:
         self._limit = LARGE_INPUTS if check_all else SMALL_INPUTS
-        self._met: set[tuple[str, str, int]] = set()
+        self._met: dict[tuple[str, str, int], list[weakref.ref[Any]]] = {}
         self._waiting: list[Call] = []
 
     def note(self, seen: TorchCall) -> None:
         """A custom Function has made a node."""
         function = seen.func.__self__
-        # By name: a program may make its Functions anew in each step.
-        key = (function.__module__, function.__qualname__, seen.place)
-        if key in self._met or len(self._waiting) >= MAX_CALLS:
+        # Several of one name, as a function makes them; but a program may make one in each step.
+        known = self._met.setdefault((function.__module__, function.__qualname__, seen.place), [])
+        is_known = any(one() is function for one in known)
+        if is_known or len(known) >= MAX_NAMESAKES or len(self._waiting) >= MAX_CALLS:
             return
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return
-        self._met.add(key)
+        known.append(weakref.ref(function))
         self._waiting.append(_kept(seen, self._limit))
 
     def checks(self, walked: Walked, positions: Mapping[int, int]) -> list[CallCheck]:
@@ -65,7 +70,7 @@ class Derivatives:
             return []
         customs = {call.custom for call, _ in placed if not call.problem}
         # Nothing of the program may change: a backward may call backward.
-        with unheard(), preserved(customs), grads_preserved():
+        with unheard(), warnings_ignored(), preserved(customs), grads_preserved():
             # Asked before anything is run again, while the program's own state is as it left it.
             own = [own_gradients(call, [walked.nodes[n] for n in nodes]) for call, nodes in placed]
             return [_checked(*one, given) for one, given in zip(placed, own, strict=True)]
