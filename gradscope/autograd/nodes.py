@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 
@@ -58,7 +59,12 @@ def without_namespace(name: str) -> str:
     return name.rpartition("::")[2].rstrip(")")
 
 
-@lru_cache(maxsize=4_096)
 def slots_of(kind: type) -> tuple[str, ...]:
     """The names under which nodes of a type keep what they saved."""
+    # A custom Function has a type of its own, which may be gone soon, and what it closes over.
+    return () if issubclass(kind, BackwardCFunction) else _slots_of(kind)
+
+
+@lru_cache(maxsize=4_096)
+def _slots_of(kind: type) -> tuple[str, ...]:
     return tuple(name for name in dir(kind) if name.startswith("_saved_"))

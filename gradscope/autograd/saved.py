@@ -14,12 +14,15 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
+from torch.utils import _pytree as pytree
 
 from gradscope.autograd.nodes import slots_of
 from gradscope.autograd.tensors import dense_parts, has_memory
 from gradscope.errors import CaptureError
 
 _FREED_LIST = object()
+
+_DATA = (type(None), int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 _CHECKPOINT = "_checkpoint_hook."
 """How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""
@@ -143,6 +146,21 @@ def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
     for name, value in vars(node).items():
         for inner in tensors_in(value):
             yield f"ctx.{name}", inner
+
+
+def keeps_only_data(node: LiveNode) -> bool:
+    """Whether a copy of what a custom Function put on its ``ctx`` stands for it in every way; so it
+    does for every other node.
+
+    An iterator moves on, a generator of random numbers too, an object may hold anything; and what
+    carries a graph is a part of it, or a weight that backward writes to.
+    """
+    return not isinstance(node, BackwardCFunction) or all(
+        type(one) is torch.Tensor and not one.requires_grad
+        if isinstance(one, torch.Tensor)
+        else isinstance(one, _DATA)
+        for one in pytree.tree_leaves(vars(node))
+    )
 
 
 def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:

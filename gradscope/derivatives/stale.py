@@ -31,9 +31,9 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     one gradient an argument; None when that cannot be asked."""
     node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
     is_custom = call.custom is not None and node is not None and not call.problem
-    if not is_custom or saved.is_packed(node) or saved.is_released(node):
+    if not (is_custom and saved.keeps_only_data(node)):
         return None
-    if not all(map(_is_plain, pytree.tree_leaves(vars(node)))):
+    if saved.is_packed(node) or saved.is_released(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     try:
@@ -54,20 +54,6 @@ class _Context:
         vars(self).update(pytree.tree_map(_copied, vars(node)))
         self.saved_tensors = tuple(_copied_saved(one) for one in node.saved_tensors)
         self.needs_input_grad = node.needs_input_grad
-
-
-_PLAIN = (type(None), int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a copy of a value on ``ctx`` stands for it in every way.
-
-    An iterator moves on, a generator of random numbers too, an object may hold anything; and what
-    carries a graph is a part of it, or a weight that backward writes to.
-    """
-    if isinstance(value, torch.Tensor):
-        return type(value) is torch.Tensor and not value.requires_grad
-    return isinstance(value, _PLAIN)
 
 
 def _copied(value: Any) -> Any:

@@ -32,6 +32,8 @@ Gradients = Sequence[torch.Tensor | None]
 
 HOOKS = "hooks of the program are left out: its own graph would have run them once more"
 
+KEPT = "the calls are made anew: its own graph keeps on ctx what a second pass would use up"
+
 Found = tuple[tuple[LeafCheck, ...], str]
 """What was compared, and why no more."""
 
@@ -54,7 +56,7 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
     """
     if any("CheckpointFunction" in node.op for node in placed.graph.nodes):
         raise Unrepeatable("a reentrant checkpoint allows no second backward pass")
-    if placed.has_hooks:
+    if placed.has_hooks or not placed.keeps_only_data:
         return None
     try:
         placed.live.probe.require_memory()
@@ -90,7 +92,7 @@ def check_leaves(
     tolerance = _tolerance(placed)
     _refuse(placed, values, tolerance)
     blocked = _blocked(placed, replay, doubts.unsure)
-    reasons = [] if gradients is not None else [HOOKS]
+    reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
         gradients = _without_hooks(placed, replay, weights)
     leaves = list(_leaves(placed, gradients, blocked))

@@ -13,6 +13,7 @@ import torch
 
 from gradscope.analyses.check.replay import needed
 from gradscope.analyses.check.tape import Tape
+from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf
 from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable
 from gradscope.graphing.study import LiveGraph
@@ -109,6 +110,12 @@ class TapedGraph:
     def has_hooks(self) -> bool:
         """Whether a backward pass of ours would run hooks of the program."""
         return self.tape.has_hooks or any(leaf._backward_hooks for leaf in self.variables)
+
+    @cached_property
+    def keeps_only_data(self) -> bool:
+        """Whether the custom Functions in it keep nothing on ``ctx`` that a second pass would
+        change for the program's."""
+        return all(map(saved.keeps_only_data, self.walked.nodes))
 
     def leaf_slots(self) -> dict[int, list[TapeSlot]]:
         """For every leaf, by its number, its slots on the tape."""

@@ -61,6 +61,10 @@ class Derivatives:
         known.append(weakref.ref(function))
         self._waiting.append(_kept(seen, self._limit))
 
+    def start_step(self) -> None:
+        """What was called before the last backward call is let go of, looked at or not."""
+        self._waiting.clear()
+
     def checks(self, walked: Walked, positions: Mapping[int, int]) -> list[CallCheck]:
         """Check what has been met since the last time and is in this graph, whose nodes are known
         by their sequence numbers."""

@@ -141,6 +141,7 @@ class StepTracker:
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
         listener.cuts.start_step()
+        listener.derivatives.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
         accumulates = made.call.accumulates

@@ -177,7 +177,7 @@ def _refusal(node: LiveNode) -> str:
         return f"the memory of what {name} saved has been given back"
     if isinstance(node, BackwardCFunction):
         code = backward_code(node)
-        if code is None or _is_noticed(code):
+        if code is None or _is_noticed(code) or not saved.keeps_only_data(node):
             return f"running the backward of {name} once more could change the program"
     return ""
 
