@@ -14,7 +14,8 @@ class Format(NamedTuple):
     """What is known of a format before its module is imported.
 
     ``suffixes`` of files choose it.  ``is_text``: a person reads it on a terminal.  ``is_list``: it
-    lists parameters, with a count of their gradients' zeros.  ``is_binary``: no terminal shows it.
+    lists parameters, takes ``--sort``, and the run counts the zeros of gradients for it.
+    ``is_binary``: no terminal shows it.
     """
 
     suffixes: tuple[str, ...] = ()

@@ -331,7 +331,8 @@ def test_every_drawing_option_of_the_command_line_is_a_documented_keyword() -> N
     show = commands.commands["show"]
     options = {option.opts[-1].removeprefix("--") for option in show.params}
     of_files = {"file", "output", "open", "format", "quiet", "max-size"}
-    assert options - of_files <= set(ToSave.__annotations__)
+    keywords = {name.replace("-", "_") for name in options - of_files}
+    assert keywords <= set(ToSave.__annotations__)
     told = f"{gradscope.Report.show.__doc__}{gradscope.Report.save.__doc__}"
     for name in ToSave.__annotations__:
         assert re.search(rf"^ +{name}: ", told, re.MULTILINE), name

@@ -116,5 +116,5 @@ def rewrite(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for known_page in PAGES:
+    for known_page in map(Path.absolute, map(Path, sys.argv[1:])) if sys.argv[1:] else PAGES:
         rewrite(known_page)

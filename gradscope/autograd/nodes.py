@@ -62,7 +62,8 @@ def without_namespace(name: str) -> str:
 def slots_of(kind: type) -> tuple[str, ...]:
     """The names under which nodes of a type keep what they saved."""
     # A custom Function has a type of its own, which may be gone soon, and what it closes over.
-    return () if issubclass(kind, BackwardCFunction) else _slots_of(kind)
+    is_custom = issubclass(kind, BackwardCFunction)
+    return () if is_custom else _slots_of(kind)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=4_096)
