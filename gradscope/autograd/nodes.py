@@ -63,7 +63,7 @@ def slots_of(kind: type) -> tuple[str, ...]:
     """The names under which nodes of a type keep what they saved."""
     # A custom Function has a type of its own, which may be gone soon, and what it closes over.
     is_custom = issubclass(kind, BackwardCFunction)
-    return () if is_custom else _slots_of(kind)  # type: ignore[arg-type]
+    return () if is_custom else _slots_of(kind)
 
 
 @lru_cache(maxsize=4_096)
