@@ -210,7 +210,8 @@ class Probe:
         # A custom Function's backward is the program's own code, and can be pointed at.
         if not notes and raised is not None:
             origin = self._recorder.sources.origin(raised)
-            notes = [f"raised by `{origin.expression}` at {origin.file}:{origin.line}"]
+            by = f"by `{origin.expression}` " if origin.expression else ""
+            notes = [f"raised {by}at {origin.file}:{origin.line}"]
         return CaptureError(
             f"backward failed with {described(error)}",
             *(notes or ["the program's own backward would fail in the same way"]),
