@@ -154,7 +154,9 @@ class Recorder(Recording, TorchFunctionMode):
             return func(*args, **kwargs)
         if func in BACKWARD_FUNCTIONS:
             return self._backward(func, args, kwargs, frame)
-        opened = self._before(func, args, kwargs) if route is IN_FULL else self._listeners.unopened
+        opened = self._listeners.unopened
+        if opened and route is IN_FULL:
+            opened = self._before(func, args, kwargs)
         before = sequence_number()
         try:
             out = func(*args, **kwargs)
@@ -288,7 +290,8 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             with functions_off():
                 self.remember(call)
-                self._listeners.after(call, opened)
+                if opened:
+                    self._listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
 
