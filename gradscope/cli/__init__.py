@@ -1,6 +1,6 @@
 """The command line: options to a session or a saved file, and its result to a renderer.
 
-    entry ─► commands ─► running ─► capture.session ─► Report ─► output ─► terminal / file
+    entry ─► commands ─► running ─► running.session ─► Report ─► output ─► terminal / file
                 └─► options, memory (the last target)
 
 The only rooms that know click.  Nothing here imports torch.

@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from gradscope.autograd.isolation import grads_preserved
+
 
 def is_restorable(function: Any) -> bool:
     """Whether whatever forward and backward leave behind is what :func:`preserved` puts back."""
@@ -75,6 +77,15 @@ def warnings_ignored() -> Iterator[None]:
         yield
     finally:
         filters[:] = [one for one in filters if one is not own]
+
+
+@contextmanager
+def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
+    """Calls of these custom Functions may be made again in the block, and the program finds nothing
+    changed by it."""
+    # A tensor that retains its gradient would be given ours, and a backward may call backward.
+    with unheard(), warnings_ignored(), preserved(functions), grads_preserved():
+        yield
 
 
 @contextmanager

@@ -122,7 +122,7 @@ class MeasuredCall(WatchedCall):
     @property
     def leaves(self) -> list[torch.Tensor]:
         """The leaves of the graph that still live."""
-        return [leaf for leaf in self._variables() if leaf is not None]
+        return [leaf for leaf in self.variables() if leaf is not None]
 
     def prepare(self) -> None:
         """Measure what the call starts from; not kept, because it may add to these very tensors."""
@@ -155,14 +155,14 @@ class MeasuredCall(WatchedCall):
     def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
         """The 2-norm of what arrived at each leaf, where something did."""
         table = self.table.finish()
-        for position, leaf in zip(self.leaf_positions, self._variables(), strict=True):
+        for position, leaf in zip(self.leaf_positions, self.variables(), strict=True):
             norm = table[self.flow.upstream[position][0]].norm
             if leaf is not None and norm is not None:
                 yield leaf, float(norm)
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""
-        pairs = zip(self.leaf_positions, self._variables(), strict=True)
+        pairs = zip(self.leaf_positions, self.variables(), strict=True)
         return [
             leaf
             for position, leaf in pairs
@@ -190,7 +190,8 @@ class MeasuredCall(WatchedCall):
             error="" if error is None else f"{type(error).__name__}: {message(error)}",
         )
 
-    def _variables(self) -> list[Any]:
+    def variables(self) -> list[Any]:
+        """The leaves of the graph, in its order; None for those that are gone."""
         return [self.walked.nodes[position].variable for position in self.leaf_positions]  # type: ignore[attr-defined]
 
     def _grads(self) -> list[int | None]:
@@ -199,7 +200,7 @@ class MeasuredCall(WatchedCall):
             return [None] * len(self.leaf_positions)
         return [
             None if leaf is None or leaf.grad is None else self.table.add_held(leaf.grad)
-            for leaf in self._variables()
+            for leaf in self.variables()
         ]
 
     def _note_results(self) -> None:

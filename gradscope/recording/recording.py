@@ -33,7 +33,7 @@ from gradscope.recording.torch_call import TorchCall
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
 @contextmanager
@@ -51,10 +51,10 @@ def watched_nodes(roots: Sequence[Any], note: Note) -> Iterator[None]:
     handles = []
 
     def before(number: int, _received: Any) -> None:
-        started[number] = _sequence()
+        started[number] = sequence_number()
 
     def after(number: int, forward: int, _sent: Any, _received: Any) -> None:
-        first, end = started.pop(number, None), _sequence()
+        first, end = started.pop(number, None), sequence_number()
         if first is not None and first < end and threading.get_ident() == home:
             note(first, end, forward)
 
@@ -68,9 +68,6 @@ def watched_nodes(roots: Sequence[Any], note: Note) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
 class Recording:

@@ -16,10 +16,9 @@ from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.request import Check
-from gradscope.autograd.isolation import grads_preserved
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.double_precision import Unrepeatable
-from gradscope.derivatives.rerun import codes_of, preserved, unheard, warnings_ignored
+from gradscope.derivatives.rerun import codes_of, unnoticed
 from gradscope.derivatives.stale import own_gradients
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
@@ -39,8 +38,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     tape: Any = live.listener
     _refuse(asked.node, live.probe.graph.nodes)
     customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
-    # A tensor that retains its gradient would be given ours, and a backward may call backward.
-    with unheard(), warnings_ignored(), preserved(customs), grads_preserved():
+    with unnoticed(customs):
         return _checked(TapedGraph(live, tape), asked)
 
 

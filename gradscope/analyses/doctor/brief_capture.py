@@ -64,7 +64,7 @@ def is_bounded(node: LiveNode) -> bool:
 
 
 Entries = list[int]
-"""Indices into the table of a table."""
+"""Indices into a table of gradients."""
 
 
 class BriefCapture(WatchedCall):

@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import Walked
 from gradscope.derivatives.call import Call, is_tensor, problem_of
 from gradscope.derivatives.double_precision import value_of
-from gradscope.derivatives.rerun import preserved, unheard, warnings_ignored
+from gradscope.derivatives.rerun import unnoticed
 from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable, version_of
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
@@ -73,8 +72,7 @@ class Derivatives:
         if not placed:
             return []
         customs = {call.custom for call, _ in placed if not call.problem}
-        # Nothing of the program may change: a backward may call backward.
-        with unheard(), warnings_ignored(), preserved(customs), grads_preserved():
+        with unnoticed(customs):
             # Asked before anything is run again, while the program's own state is as it left it.
             own = [own_gradients(call, [walked.nodes[n] for n in nodes]) for call, nodes in placed]
             return [_checked(*one, given) for one, given in zip(placed, own, strict=True)]

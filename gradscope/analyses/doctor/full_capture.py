@@ -137,8 +137,7 @@ class FullCapture(MeasuredCall):
     def leaf_numbers(self) -> TensorTable[int]:
         """The leaves with their number in the graph's table."""
         found: TensorTable[int] = TensorTable(len(self.leaf_positions))
-        for number, position in enumerate(self.leaf_positions):
-            leaf: torch.Tensor | None = self.walked.nodes[position].variable  # type: ignore[attr-defined]
+        for number, leaf in enumerate(self.variables()):
             if leaf is not None:
                 found[leaf] = number
         return found

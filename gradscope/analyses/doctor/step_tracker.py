@@ -1,4 +1,4 @@
-"""What happens from one backward call of a run to the next, as entries of the journal.
+"""What happens from one backward call of a run to the next, as entries of the log.
 
 Everything here is done at every call, however closely that is looked at, so it must be cheap.
 Knows nothing of which call is reported, nor of the Report.

@@ -7,7 +7,7 @@ study ─► pull              call one node, or send a gradient through all, wi
   └────► paths, weights    what arrives along which way, and for which element of the root
 
 A live node is its own derivative: ``node(gradient)`` returns what it sends on, keeps what it saved,
-and runs neither the engine nor any hook. ``explaining/pull.py`` calls nodes in this way, and does
+and runs neither the engine nor any hook. ``pull`` calls nodes in this way, and does
 after each call what the engine does: it sums over broadcast dimensions and casts. A local Jacobian
 is a node called with one element after the other; a row of the whole Jacobian is one sweep over the
 nodes in order of their ids; the contribution of a path is a gradient handed along its edges alone.
