@@ -34,7 +34,7 @@ from gradscope.model.observations import (
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
-from gradscope.model.report import Origin, Report
+from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
 from tests import reports
@@ -556,11 +556,46 @@ def cut_off(rule: str, code: str) -> Report:
     return observed(plain(), learners=learners, cuts=(cut,), failure=NO_HISTORY)
 
 
+def forgotten(*others: GradientComparison) -> Report:
+    """``Own(a, b)``, line 1, whose backward returns None for ``b``, as the engine notices."""
+    program = Program()
+    a, b = program.leaf("a"), program.leaf("b")
+    own = program.op("OwnBackward", [(a, 1.0), (b, 1.0)], (1.0,), "own(a, b)", kind="custom")
+    report = program.report((own, (1.0,)))
+    (backward,) = report.passes
+    missing = len(backward.gradients)
+    leaf = next(i for i, one in enumerate(report.graph.leaves) if one.names == ("b",))
+    node = report.graph.leaves[leaf].node
+    edges = [
+        missing if edge.target == node else entry
+        for edge, entry in zip(report.graph.edges, backward.edges, strict=True)
+    ]
+    upstream = list(backward.upstream)
+    upstream[node] = (missing,)
+    accumulations = list(backward.accumulations)
+    accumulations[leaf] = Accumulation(missing)
+    passed = msgspec.structs.replace(
+        backward,
+        gradients=(*backward.gradients, GradientInfo("none")),
+        edges=tuple(edges),
+        upstream=tuple(upstream),
+        accumulations=tuple(accumulations),
+    )
+    return observed(
+        msgspec.structs.replace(report, passes=(passed,)),
+        learners=tuple(learner(name, leaf=i, reached=True) for i, name in enumerate("ab")),
+        functions=(
+            CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"), *others)),
+        ),
+    )
+
+
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
     ("GS205", "GS204"): silent_units(),
+    ("GS406", "GS601"): forgotten(),
     **{
         (cut, code): cut_off(cut, code)
         for cut in ("GS303", "GS304", "GS309")
@@ -627,6 +662,9 @@ def test_what_has_nothing_in_common_is_told_beside_it() -> None:
     scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
     hidden = spoilt(program.report((scaled, (1.0,))), "PowBackward0", inf=1, dtype="float16")
     assert told(hidden) == [("GS102", "error", 1), ("GS103", "warning", 1)]
+    # None for one input is no reason for a wrong number for another.
+    wrong = GradientComparison(0, "", "wrong", analytic=2.0, numeric=3.0)
+    assert told(forgotten(wrong)) == [("GS406", "warning", 1), ("GS601", "warning", 1)]
     # A term cut off is no reason for a gradient that cannot be had.
     asked = learner("x[0]", history="select", wanted=True, made=C)
     term = Cut(B, "tensor", "function", ("w",), summand=True)

@@ -34,16 +34,19 @@ def _of_older_report(mismatch: Mismatch) -> CallCheck:
 
 
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
-    wrong = [_told(one) for one in check.inputs if one.verdict == "wrong"]
+    wrong = [one for one in check.inputs if one.verdict == "wrong"]
+    # A wrong number is no consequence of None for another input, and is told beside it.
+    only_none = all(one.analytic is None for one in wrong)
     return facts.finding(
         "warning",
         f"backward of {name} is not the derivative of its forward.",
         check.nodes[0],
         subject=name,
-        evidence=tuple(filter(None, (*wrong, check.reason))),
+        evidence=tuple(filter(None, (*map(_told, wrong), check.reason))),
         why="Differences of forward itself, in float64, give another number than its backward.",
         remedy="Derive backward again (product rule, transposes, the factor `grad` that comes from "
         "above), and keep `torch.autograd.gradcheck` in your tests.",
+        nodes=check.nodes[:1] if only_none else (),
     )
 
 

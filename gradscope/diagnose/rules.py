@@ -78,7 +78,7 @@ _ALL = (
     Rule("GS403", "nonscalar-root", errors.nonscalar_root),
     Rule("GS404", "gradient-shape", errors.gradient_shape),
     Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view),
-    Rule("GS406", "function-returns-wrong", errors.function_returns_wrong),
+    Rule("GS406", "function-returns-wrong", errors.function_returns_wrong, {"GS601": "node"}),
     Rule("GS407", "not-twice-differentiable", errors.not_twice_differentiable),
     Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong),
     Rule("GS409", "no-history", errors.no_history),

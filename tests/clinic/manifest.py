@@ -728,7 +728,6 @@ CASES: tuple[Case, ...] = (
         "FastLinear",
         "backward returns None for an input that needs a gradient",
         "",
-        also=("GS601",),
     ),
     Case(
         "penalty_on_once_differentiable",
