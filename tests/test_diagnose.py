@@ -502,6 +502,25 @@ def test_observations(name: str) -> None:
     assert told(observed(plain(), **{"steps": STEPS, **seen})) == expected
 
 
+@pytest.mark.parametrize(
+    ("functions", "why"),
+    [
+        ("item float tolist", "plain number"),
+        ("numpy array", "NumPy"),
+        ("detach data", "shares the numbers"),
+        ("argmax nonzero", "An index"),
+        ("to type type_as long int bool", "rounds away"),
+        ("gt eq isnan any", "comparison"),
+        ("histc Own", "recorded no history"),
+    ],
+)
+def test_a_cut_is_explained_by_what_it_does(functions: str, why: str) -> None:
+    for function in functions.split():
+        cuts = (Cut(B, function, "function", ("b",)),)
+        (found,) = diagnose(observed(plain(), learners=(REACHED, learner("b", used=A)), cuts=cuts))
+        assert why in found.why, function
+
+
 MESSAGES = {
     "GS403": "grad can be implicitly created only for scalar outputs",
     "GS404": "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a",
@@ -584,9 +603,7 @@ def forgotten(*others: GradientComparison) -> Report:
     return observed(
         msgspec.structs.replace(report, passes=(passed,)),
         learners=tuple(learner(name, leaf=i, reached=True) for i, name in enumerate("ab")),
-        functions=(
-            CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"), *others)),
-        ),
+        functions=(CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"), *others)),),
     )
 
 

@@ -1,0 +1,93 @@
+"""Why a function of torch cuts the history, and what to do instead.
+
+Words only; which cuts are told of is decided by the rules.
+"""
+
+from __future__ import annotations
+
+from gradscope.model.observations import Cut
+
+_BY_FUNCTION: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("item", "float", "complex", "index", "tolist"),
+        (
+            "It turns the tensor into a plain number, and numbers have no history.",
+            "Go on with the tensor itself; use `.item()` only for what is printed.",
+        ),
+    ),
+    **dict.fromkeys(
+        ("numpy", "array"),
+        (
+            "NumPy knows nothing of gradients.",
+            "Write that part with torch operations, or as a torch.autograd.Function.",
+        ),
+    ),
+    **dict.fromkeys(
+        ("tensor", "as_tensor", "new_tensor"),
+        (
+            "It copies the numbers into a new tensor, which has no history.",
+            "Use `torch.stack` or `torch.cat` on the tensors; torch.tensor is for plain data.",
+        ),
+    ),
+    "Parameter": (
+        "A Parameter is a new leaf: it has the numbers of what it is made of, not the history.",
+        "Make Parameters in __init__ only; use what is computed in forward as it is "
+        "(torch.func.functional_call puts it in the place of a parameter).",
+    ),
+    "grad": (
+        "Without create_graph=True the gradients that torch.autograd.grad returns have no history.",
+        "Pass `create_graph=True` where a loss is computed from the gradients.",
+    ),
+    **dict.fromkeys(
+        ("detach", "detach_", "data"),
+        (
+            "Its result shares the numbers but not the history.",
+            "Leave it out where a gradient is wanted; keep it for targets, logging and state that "
+            "is carried over.",
+        ),
+    ),
+    **dict.fromkeys(
+        (
+            *("argmax", "argmin", "argsort", "multinomial", "bincount", "topk", "sort", "max"),
+            *("nonzero", "searchsorted", "bucketize"),
+        ),
+        (
+            "An index has no derivative.",
+            "Compute the loss from the scores (cross_entropy takes logits), or use "
+            "`gumbel_softmax` for a choice that can be learned.",
+        ),
+    ),
+    # `int` and `bool` are python's, of one number, as well as torch's.
+    **dict.fromkeys(
+        ("to", "type", "type_as", "long", "int", "short", "char", "byte", "bool"),
+        (
+            "It gives whole numbers or truth values, and rounds away the small changes that a "
+            "gradient measures.",
+            "Go on with the floating-point tensor, and convert only what serves as an index, a "
+            "mask or a label; to train through a rounding: `x + (x.round() - x).detach()`.",
+        ),
+    ),
+    **dict.fromkeys(
+        (
+            *("gt", "greater", "ge", "greater_equal", "lt", "less", "le", "less_equal"),
+            *("eq", "equal", "ne", "not_equal", "isclose", "allclose"),
+            *("logical_not", "logical_and", "logical_or", "logical_xor", "any", "all"),
+            *("isnan", "isinf", "isfinite", "signbit", "count_nonzero"),
+        ),
+        (
+            "The result of a comparison is a step: it has no derivative.",
+            "Use a smooth gate (sigmoid), or let the gradient pass it: "
+            "`hard + soft - soft.detach()`.",
+        ),
+    ),
+}
+_ANY_OTHER = (
+    "Torch recorded no history for its result.",
+    "Write that part with operations that have a derivative; a custom torch.autograd.Function has "
+    "to be given what is to learn as an argument.",
+)
+
+
+def why_and_remedy(cut: Cut) -> tuple[str, str]:
+    """Why nothing of its operands is behind the result, and what to do instead."""
+    return _BY_FUNCTION.get(cut.then or cut.function, _ANY_OTHER)
