@@ -104,6 +104,36 @@ class Listeners:
         # One alone says how closely; several would each have to know what the others need.
         self.route = listener.route if len(self.all) == 1 else self._route_for_all
 
+    def start(self) -> None:
+        """The recorder has begun to watch."""
+        for listener in self.all:
+            listener.start()
+
+    def stop(self) -> None:
+        """The recorder is about to stop; who came last goes first."""
+        for listener in reversed(self.all):
+            listener.stop()
+
+    def end(self) -> None:
+        """What was asked is answered."""
+        for listener in self.all:
+            listener.end()
+
+    def woken(self) -> None:
+        """A function that stands in the place of torch's own is called."""
+        for listener in self.all:
+            listener.woken()
+
+    def released(self, call: BackwardCall, nodes: Sequence[LiveNode] | None) -> None:
+        """A backward call is about to be made that frees its graph."""
+        for listener in self.all:
+            listener.released(call, nodes)
+
+    def refused(self, error: Exception, args: tuple[Any, ...], frame: FrameType) -> None:
+        """A backward call has raised."""
+        for listener in self.all:
+            listener.refused(error, args, frame)
+
     def _route_for_all(self, func: Any, frame: FrameType) -> bool:
         routes = [listener.route(func, frame) for listener in self.all]
         return IN_FULL if any(route is not IGNORED for route in routes) else IGNORED

@@ -109,16 +109,14 @@ class Recorder(Recording, TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010
         torch.autograd.backward = backward
         push_mode(self)
-        for listener in self._listeners.all:
-            listener.start()
+        self._listeners.start()
         return self
 
     def stop(self) -> None:
         """Leave no hook, patch or mode behind; what was recorded stays readable."""
         if Recorder.active is not self:
             return
-        for listener in reversed(self._listeners.all):
-            listener.stop()
+        self._listeners.stop()
         Recorder.active = None
         # The program may have entered modes of its own since and not left them: they stay.
         take_out(self)
@@ -129,8 +127,7 @@ class Recorder(Recording, TorchFunctionMode):
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""
-        for listener in self._listeners.all:
-            listener.end()
+        self._listeners.end()
 
     # ------------------------------------------------------------------ the calls
 
@@ -221,8 +218,7 @@ class Recorder(Recording, TorchFunctionMode):
         return self._backward(original, args, kwargs, sys._getframe(1))
 
     def _is_watching(self) -> bool:
-        for listener in self._listeners.all:
-            listener.woken()
+        self._listeners.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()
 
@@ -235,8 +231,7 @@ class Recorder(Recording, TorchFunctionMode):
             out = self._handled(func, args, kwargs, frame)
         except Exception as error:
             with self.aside():
-                for listener in self._listeners.all:
-                    listener.refused(error, args, self.places.user_frame(frame) or frame)
+                self._listeners.refused(error, args, self.places.user_frame(frame) or frame)
             raise
         if func is torch.autograd.grad and self._listeners.all:
             made = (before, sequence_number())
@@ -274,8 +269,7 @@ class Recorder(Recording, TorchFunctionMode):
         """
         if not (retain_graph or call.retain_graph):
             with self.aside():
-                for listener in self._listeners.all:
-                    listener.released(call, nodes)
+                self._listeners.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
             self.freed.note(self.places.site_of(call.frame), nodes)

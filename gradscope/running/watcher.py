@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -73,18 +74,24 @@ class Watcher:
         is_incomplete = self.error is None and self._steps_left > 0
         return self.answered and not is_incomplete
 
+    @contextmanager
+    def _answering(self, fault: Callable[[Exception], Fault] = fault_of) -> Iterator[None]:
+        """Whatever goes wrong in the block, by our fault or not, is the answer."""
+        try:
+            yield
+        except GradscopeError as error:
+            self.error = error
+        except Exception as error:
+            self.error = fault(error)
+
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
         watched: MadeCall | None = None
         if self._is_asked_for(call):
-            try:
+            with self._answering():
                 watched = self._look_at(call)
-            except GradscopeError as error:
-                self.error = error
-            except Exception as error:
-                self.error = fault_of(error)
             self._choose(call)
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
@@ -171,15 +178,13 @@ class Watcher:
             probe = self._probe(call.roots, scopes)
             studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
-        try:
-            with unseen():
-                wrong = misfit(call) if watched.failure is not None else []
-                passed, notes = probe.told(watched)
-                notes += wrong + futile_reads(self.recorder, call.frame)
-                found = probe.report([passed], notes, studied)
-                self.report = found if self.report is None else joined(self.report, found)
-        except Exception as error:  # the call was made; what came of it is the program's
-            self.error = error if isinstance(error, GradscopeError) else fault_of(error)
+        # The call was made: what came of it is the program's, whatever we make of it.
+        with self._answering(), unseen():
+            wrong = misfit(call) if watched.failure is not None else []
+            passed, notes = probe.told(watched)
+            notes += wrong + futile_reads(self.recorder, call.frame)
+            found = probe.report([passed], notes, studied)
+            self.report = found if self.report is None else joined(self.report, found)
         return watched
 
     def _scopes(self, frame: FrameType) -> Scopes:
@@ -192,28 +197,18 @@ class Watcher:
         self._settle()
         if self.answered:
             return
-        try:
-            with unseen():
-                scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-                root = self._final_root(scopes, value)
-                self._take(self._derived([root], scopes), scopes)
-        except GradscopeError as error:
-            self.error = error
-        except Exception as error:
-            self.error = Fault.of(error)
+        with self._answering(Fault.of), unseen():
+            scopes = Scopes.of_namespaces([{**namespace, "_": value}])
+            root = self._final_root(scopes, value)
+            self._take(self._derived([root], scopes), scopes)
 
     def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
         self._settle()
         if self.answered:
             return
-        try:
-            with unseen():
-                self._show_last(Scopes.of_frames(frames), sentence)
-        except GradscopeError as error:
-            self.error = error
-        except Exception as error:
-            self.error = Fault.of(error)
+        with self._answering(Fault.of), unseen():
+            self._show_last(Scopes.of_frames(frames), sentence)
 
     def _settle(self) -> None:
         """No further call will come."""
