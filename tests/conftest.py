@@ -13,12 +13,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from tests import goldens
 from tests.looking import Done, Session
 
 ROOT = Path(__file__).parent.parent
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process of xdist has ended: what it compared counts for all."""
+    goldens.compared.update(getattr(node, "workeroutput", {}).get("goldens", ()))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A golden file that no test of the whole suite has read is a fault."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["goldens"] = list(goldens.compared)
+        return
+    is_whole = config.args_source == config.ArgsSource.TESTPATHS and not config.option.keyword
+    if is_whole and exitstatus == 0 and not config.option.collectonly:
+        left = goldens.left_over(goldens.compared)
+        if left:
+            print(f"\nno test reads: {', '.join(left)}", file=sys.stderr)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(autouse=True)

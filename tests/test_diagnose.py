@@ -713,6 +713,29 @@ def test_units_that_no_sample_activates() -> None:
     assert told(observed(report, activities=(Activity(0, dead=0.5),))) == []
 
 
+def test_activations_at_their_flat_ends() -> None:
+    program = Program()
+    first, last = (program.leaf(name, data=(1.0,), shape=(16, 8)) for name in ("first", "last"))
+    inner = program.op("SigmoidBackward0", [(first, 0.1)], (1.0,), "sigmoid(first)")
+    program.line = 2
+    both = program.op("MulBackward0", [(inner, 1.0), (last, 1.0)], (1.0,), "inner * last")
+    program.line = 3
+    outer = program.op("SigmoidBackward0", [(both, 0.1)], (1.0,), "sigmoid(both)")
+    report = program.report((outer, (1.0,)))
+    flat = tuple(
+        Activity(node.id, saturated=0.95)
+        for node in report.graph.nodes
+        if node.op == "SigmoidBackward0"
+    )
+    assert told(observed(report, activities=flat)) == [
+        ("GS203", "warning", 1),
+        # What comes last is to be sure of its answers.
+        ("GS203", "information", 3),
+    ]
+    half = tuple(msgspec.structs.replace(one, saturated=0.5) for one in flat)
+    assert told(observed(report, activities=half)) == []
+
+
 def test_parameters_of_one_module_are_one_finding() -> None:
     learners = (REACHED, learner("norm.weight", made=A), learner("norm.bias", made=A))
     (finding,) = diagnose(observed(plain(), learners=learners))

@@ -62,7 +62,22 @@ def test_a_page_says_all_that_is_to_be_said(session: Session, code: str) -> None
         assert f"\n## {heading}\n" in text
     assert session.cli("rule", code).out == text
     assert session.cli("rule", RULES[code].name).out == text
-    assert f"[{code}]({code}.md)" in (ROOT / "docs" / "rules" / "README.md").read_text("utf-8")
+
+
+PAGES = ROOT / "docs" / "rules"
+
+
+def test_every_rule_has_a_page_and_a_line_and_nothing_else_has() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == {*CODES, "README"}
+    table = re.findall(
+        r"^\| \[(\w+)\]\((.+?)\) \| (\S+) \| \S", (PAGES / "README.md").read_text("utf-8"), re.M
+    )
+    assert table == [(code, f"{code}.md", RULES[code].name) for code in CODES]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_rule_is_tried_on_a_report_built_by_hand(code: str) -> None:
+    assert f'"{code}"' in (ROOT / "tests" / "test_diagnose.py").read_text("utf-8")
 
 
 def test_rules_are_listed_and_unknown_ones_refused(session: Session) -> None:

@@ -219,11 +219,17 @@ def test_what_is_exported_is_what_is_there() -> None:
 
 def test_every_renderer_is_declared() -> None:
     own = {name for answer in ANSWERS.values() for name in answer.values()} - set(FORMATS)
-    for folder, declared in (("formats", set(FORMATS)), ("answers", own)):
+    for folder, table, declared in (
+        ("formats", "FORMATS", set(FORMATS)),
+        ("answers", "ANSWERS", own),
+    ):
         modules = (PACKAGE / "render" / folder).glob("*.py")
-        assert declared == {path.stem for path in modules if _renders(path)}, folder
-    assert tuple(diagnosis.FORMATS) == DIAGNOSES
-    assert set(SORTABLE) < set(Parameter._fields)
+        there = {path.stem for path in modules if _renders(path)}
+        where = f"gradscope/formats.py: {table}"
+        assert not there - declared, f"no line in {where}, for modules of render/{folder}"
+        assert not declared - there, f"in {where}, without a render() in render/{folder}"
+    assert tuple(diagnosis.FORMATS) == DIAGNOSES, "diagnosis.py and gradscope/formats.py differ"
+    assert set(SORTABLE) < set(Parameter._fields), "a Column that drawing/parameters.py has not"
 
 
 def _renders(path: Path) -> bool:
