@@ -2,7 +2,9 @@
 
 Watching leaves three traces: frames of this package, the detour that torch's functions take while
 a ``TorchFunctionMode`` is active, and the longer way of a module call while global hooks exist.
-Knows the shape of torch's frames, but must not import torch.
+Those that the program prints itself (``traceback.print_exc``, ``logging.exception``) all go through
+one class of the standard library, a thread's exceptions through one hook: both are watched while it
+runs.  Knows the shape of torch's frames, but must not import torch.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ import dis
 import functools
 import linecache
 import os
+import threading
+import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
 
@@ -55,10 +60,10 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
 
 
 def cleaned(
-    traceback: TracebackType | None, own_directory: Path = PACKAGE_DIRECTORY
+    shown: TracebackType | None, own_directory: Path = PACKAGE_DIRECTORY
 ) -> TracebackType | None:
     """A traceback without what watching added; the one that was given stays as it is."""
-    return _cleaned(traceback, f"{own_directory}{os.sep}")
+    return _cleaned(shown, f"{own_directory}{os.sep}")
 
 
 def stack_as_python(
@@ -77,6 +82,46 @@ def stack_as_python(
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 
+@contextmanager
+def clean_printing() -> Iterator[None]:
+    """While the block runs, tracebacks that are printed do not show us."""
+    kind: Any = traceback.TracebackException
+    # The class, because a program may have imported the functions by name, and keeps those.
+    original, hook = kind.__init__, threading.excepthook
+
+    @functools.wraps(original)
+    def init(
+        self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
+
+    @functools.wraps(hook)
+    def excepthook(args: Any) -> None:
+        if args.exc_value is not None:
+            clean(args.exc_value)
+            # They cannot be changed, and the traceback that they hold is the one from before.
+            args = threading.ExceptHookArgs(
+                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+            )
+        hook(args)
+
+    kind.__init__, threading.excepthook = init, excepthook
+    try:
+        yield
+    finally:
+        kind.__init__ = original
+        # The program may have set a hook of its own since.
+        if threading.excepthook is excepthook:
+            threading.excepthook = hook
+
+
+def _as_python(shown: TracebackType | None) -> TracebackType | None:
+    try:
+        return cleaned(shown)
+    except Exception:  # this runs in the middle of the program, which must get its traceback
+        return shown
+
+
 def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
     """Yield ``error`` and, each once, its causes, its contexts, and the members of groups."""
     # A chain may be as long as the program ran, and may bite its own tail.
@@ -93,9 +138,9 @@ def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
                 waiting.append(link)
 
 
-def _cleaned(traceback: TracebackType | None, own: str) -> TracebackType | None:
+def _cleaned(shown: TracebackType | None, own: str) -> TracebackType | None:
     entries = []
-    step = traceback
+    step = shown
     while step is not None:
         # An interrupt may come at an instruction that belongs to no line.
         line: int | None = step.tb_lineno
@@ -104,7 +149,7 @@ def _cleaned(traceback: TracebackType | None, own: str) -> TracebackType | None:
     kept = _direct_module_calls(_without_detours(entries, own), own)
     # Most tracebacks of a user's own libraries stay the very objects they were.
     if kept == entries:
-        return traceback
+        return shown
     rebuilt: TracebackType | None = None
     for entry in reversed(kept):
         rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)

@@ -13,11 +13,10 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from gradscope.errors import TargetError
-from gradscope.target.cleaning import clean
+from gradscope.target.cleaning import clean, clean_printing
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, StopProgram, was_stopped
 from gradscope.target.launch import Launch, Refused, launch
-from gradscope.target.printing import clean_printing
 from gradscope.target.torch_import import TorchWatch
 
 
