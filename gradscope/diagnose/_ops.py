@@ -21,11 +21,21 @@ def is_maskable(op: str) -> bool:
     return op in _MASKABLE or op.startswith("ScaledDotProduct")
 
 
+def is_attention(op: str) -> bool:
+    """Whether an operation weighs by a softmax."""
+    return op == "Softmax" or op.startswith("ScaledDotProduct")
+
+
 GROWING = _family(
     "Mul Mm Addmm Bmm Baddbmm Pow Exp Sum Add Sub Convolution Square Cumsum Prod Linear Matmul Mv "
     "Dot Norm LinalgVectorNorm Mean ToCopy Addcmul Conv1D Einsum Sinh Cosh MkldnnLinear"
 )
 """Their result can be too large for a dtype without being undefined."""
+
+MEETING = _family(
+    "Mm Addmm Bmm Baddbmm Convolution Linear Matmul Mv Dot Conv1D Einsum MkldnnLinear Cumsum"
+)
+"""Of these, those in which infinities of both signs may meet."""
 
 VIEWS = _family("T View UnsafeView Reshape Transpose Permute Unsqueeze Squeeze Expand Select Slice")
 

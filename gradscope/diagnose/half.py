@@ -12,7 +12,7 @@ from gradscope.diagnose._nonfinite_sources import (
     aftermath,
     counts,
 )
-from gradscope.diagnose._ops import ACCUMULATING, GROWING
+from gradscope.diagnose._ops import ACCUMULATING, GROWING, MEETING
 
 LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 """The largest number of each half precision."""
@@ -106,7 +106,10 @@ def _half_of(facts: Facts, node: int) -> str:
 
 def _overflows(facts: Facts, node: int) -> bool:
     """Whether a birth in the forward pass is a number too large for float16."""
-    return _half_of(facts, node) == "float16" and facts.op(node) in GROWING
+    if _half_of(facts, node) != "float16" or facts.op(node) not in GROWING:
+        return False
+    # NaN is an overflow only where sums of both signs have met on the way.
+    return facts.once(ForwardSources).inf[node] or facts.op(node) in MEETING
 
 
 def _overflows_backward(facts: Facts, node: int) -> bool:

@@ -157,7 +157,9 @@ class Saved(Struct, frozen=True):
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
-    ``node`` took it, ``name`` is a variable that holds it, ``made`` where it was made.
+    ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
+    ``made`` where it was made.  ``first`` is the node that the same call made first: all from
+    ``node`` to it are of that call, which took the operand as a whole.
     """
 
     node: int
@@ -166,6 +168,7 @@ class Intake(Struct, frozen=True):
     inf: int = 0
     count: int = 0
     made: int | None = None
+    first: int | None = None
 
 
 class Freed(Struct, frozen=True):
