@@ -13,6 +13,10 @@ from gradscope.diagnose._nonfinite_sources import (
     counts,
 )
 from gradscope.diagnose._ops import ACCUMULATING, GROWING, MEETING
+from gradscope.diagnose._rounding import is_scaled
+
+CLOSE = 0.5
+"""Share of a gradient near the largest number that is worth a word."""
 
 LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 """The largest number of each half precision."""
@@ -32,6 +36,8 @@ def half_overflow(facts: Facts) -> Iterable[FindingDraft]:
         born = [node for node in backward.born if _overflows_backward(facts, node)]
         if born:
             yield _gradient_overflow(facts, born)
+        elif not backward.born:
+            yield from _close_to_overflow(facts)
 
 
 def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
@@ -81,7 +87,7 @@ def _hidden_finding(facts: Facts, nodes: list[int]) -> FindingDraft:
 
 def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
-    scaled = ".scale(" in facts.expression(facts.graph.nodes[facts.graph.roots[0].node].origin)
+    scaled = is_scaled(facts)
     return facts.finding(
         "information" if scaled else "error",
         f"The gradient overflows in half precision in backward of {facts.words(node)}.",
@@ -96,6 +102,30 @@ def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
         else "Use torch.amp.GradScaler, or keep this part in float32.",
         nodes=nodes,
     )
+
+
+def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
+    """A gradient that a few times as much would make infinite; a scaler works that far on purpose."""
+    if is_scaled(facts):
+        return
+    for node in range(len(facts.graph.nodes)):
+        halves = [info for _, info in facts.sent(node) if info.half is not None]
+        share = max((float(info.half.large) for info in halves if info.half), default=0.0)
+        if share >= CLOSE:
+            yield facts.finding(
+                "information",
+                f"The gradient is close to overflow in float16 in backward of {facts.words(node)}.",
+                node,
+                evidence=(
+                    f"{share:.0%} of what it sends is above 4,094, a sixteenth of the largest "
+                    "number",
+                ),
+                why=f"The largest number of float16 is {LIMITS['float16']}; a batch with a larger "
+                "loss makes it infinite.",
+                remedy="Use torch.amp.GradScaler, which skips such steps, divide the loss, or use "
+                "bfloat16.",
+            )
+            return
 
 
 def _half_of(facts: Facts, node: int) -> str:

@@ -15,6 +15,7 @@ from gradscope.diagnose._ops import (
     TOTALS,
     VIEWS,
 )
+from gradscope.diagnose._rounding import HalfRounding, is_scaled
 from gradscope.words import count, listed
 
 TINY = 6e-8
@@ -22,6 +23,15 @@ TINY = 6e-8
 
 SMALL = 6e-5
 """The smallest float16 with full precision."""
+
+
+LOST = 0.1
+"""Relative error of all gradients that is too much."""
+
+NOTICED = 0.02
+"""The same from which on it is told."""
+
+_SCALE = "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16."
 
 
 class Stop(NamedTuple):
@@ -82,10 +92,36 @@ def half_underflow(facts: Facts) -> Iterable[FindingDraft]:
                 f"nothing but zeros for {len(names):,} leaves: {listed(names)}",
             ),
             why="The gradient is not zero, but rounds to zero in this dtype.",
-            remedy="Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
+            remedy=_SCALE,
             nodes=nodes,
         )
         return
+    yield from _rounded(facts)
+
+
+def _rounded(facts: Facts) -> Iterable[FindingDraft]:
+    """Gradients that are not zero yet, but have few digits left."""
+    rounding = facts.once(HalfRounding)
+    if rounding.start is None or rounding.total < NOTICED or is_scaled(facts):
+        return
+    start = rounding.start
+    off = [leaf for leaf, error in rounding.leaves.items() if error >= LOST]
+    names = [facts.leaf_names[leaf] for leaf in off]
+    few = f"{count(len(off), 'leaf').replace('leafs', 'leaves')} off by {LOST:.0%} or more"
+    yield facts.finding(
+        "warning" if rounding.total >= LOST else "information",
+        f"The gradient becomes so small at {facts.words(start)} that float16 has few digits left.",
+        start,
+        evidence=(
+            f"{rounding.small:.0%} of what it sends is below {SMALL}, where float16 counts in "
+            f"steps of {TINY}",
+            f"all gradients are off by about {rounding.total:.0%}",
+            *([f"{few}: {listed(names)}"] if off else []),
+        ),
+        why="A number below 6e-5 has fewer digits in float16 the smaller it is, and below 3e-8 it "
+        "is 0.",
+        remedy=_SCALE,
+    )
 
 
 def _zeroing(facts: Facts) -> Iterable[int]:

@@ -77,7 +77,7 @@ class DoctorGradientTable(GradientTable):
 
     def __init__(self) -> None:
         # The rules judge by norms: no values are kept.
-        super().__init__(keep=0, limit=0)
+        super().__init__(keep=0, limit=0, halves=True)
         self.bad: set[int] = set()
 
     def _append(self, info: GradientInfo) -> int:
