@@ -133,12 +133,14 @@ class Activity(Struct, frozen=True):
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
     ``saturated`` the share of elements where the local derivative is below 0.01; for a softmax, of
     rows of which one element has more than 0.99, rows of a single element (or of a single one that
-    is not masked) left out.
+    is not masked) left out.  ``scale``: of a normalisation about the largest local derivative, the
+    inverse of the smallest spread times the largest weight.
     """
 
     node: int
     dead: Number = 0.0
     saturated: Number = 0.0
+    scale: Number | None = None
 
 
 class Saved(Struct, frozen=True):
