@@ -62,7 +62,7 @@ _ALL = (
     Rule("GS105", "nonfinite-input", values.nonfinite_input),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),
-    Rule("GS203", "saturated-activation", sizes.saturated_activation, {"GS205": "node"}),
+    Rule("GS203", "saturated-activation", sizes.saturated_activation),
     Rule("GS204", "dead-units", sizes.dead_units),
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
     Rule("GS206", "outlier-gain", gain.outlier_gain),

@@ -152,6 +152,8 @@ class NonFiniteValues:
         if isinstance(node, BackwardCFunction):
             return  # it may save what it likes, and not only operands
         sequence = node._sequence_nr()
+        if any(one.first <= sequence <= one.sequence for one in self.taken):
+            return  # its result was not finite either, so that its operands are known
         for slot, tensor in saved.values(node):
             if isinstance(tensor, RuntimeError) or requires_grad(tensor) or slot not in _OPERANDS:
                 continue
