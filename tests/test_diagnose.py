@@ -190,7 +190,7 @@ def test_a_nan_that_the_loss_leaves_out_is_told_where_it_was_made() -> None:
     kept = program.op("IndexBackward0", [(mixed, (0.0, 1.0))], (0, 1), "mixed[valid]")
     report = program.report((kept, (1.0, 1.0)))
     report = spoilt(spoilt(report, "SoftmaxBackward0", nan=1), "MulBackward0", nan=1)
-    assert told(report) == [("GS102", "error", 2)]
+    assert told(report) == [("GS101", "error", 2)]
 
 
 def test_an_overflow_that_a_division_hides() -> None:

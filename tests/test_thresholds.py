@@ -27,7 +27,7 @@ from gradscope.model.observations import (
     Intake,
     Step,
 )
-from gradscope.model.report import Report
+from gradscope.model.report import HalfSizes, Report
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
 from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt
@@ -257,6 +257,119 @@ def boxes(report: Report) -> object:
     return sum(item.title.endswith("()") for item in items)
 
 
+def on_the_way(count: int) -> Report:
+    """NaN that comes to the loss through so many lines."""
+    program = Program()
+    y = program.op("LogBackward0", [(program.leaf("w"), 1.0)], (1.0,), "log(w)")
+    for line in range(count):
+        program.line = line + 2
+        y = program.op("SinBackward0", [(y, 1.0)], (1.0,), "sin(y)", "y")
+    report = spoilt(program.report((y, (1.0,))), "LogBackward0", nan=1)
+    return spoilt(report, "SinBackward0", nan=1)
+
+
+def is_shortened(report: Report) -> object:
+    """Whether the way of a value is not told in full."""
+    return any(" more" in line for line in diagnose(report)[0].evidence)
+
+
+def subnormal(error: float, small: float = 1.0, large: float = 0.0) -> Report:
+    """A float16 gradient of one leaf that is so far off, with these shares of it at the ends."""
+    program = Program()
+    y = program.op("MulBackward0", [(program.leaf("w"), 2.0**-24 / error)], (1.0,), "f(w)")
+    report = program.report((y, (1.0,)))
+    (backward,) = report.passes
+    half = HalfSizes(12, small, large)
+    gradients = tuple(
+        info if info.norm == 1 else msgspec.structs.replace(info, dtype="float16", half=half)
+        for info in backward.gradients
+    )
+    passes = (msgspec.structs.replace(backward, gradients=gradients),)
+    return msgspec.structs.replace(report, passes=passes)
+
+
+def zeroed(small: float) -> Report:
+    """A leaf that gets zeros in float16 of a gradient that has such a share of small numbers, beside
+    one that is off by next to nothing."""
+    program = Program()
+    halves = program.op("SinBackward0", [(program.leaf("w"), 1.0)], (1.0,), "half(w)")
+    y = program.op("MmBackward0", [(program.leaf("v"), 0.0), (halves, 2.0)], (1.0,), "f(w)")
+    y = program.op("NegBackward0", [(y, 3.0)], (1.0,), "-f(w)")
+    report = program.report((y, (1.0,)))
+    (backward,) = report.passes
+    sizes = {0.0: None, 3.0: HalfSizes(1, small), 6.0: HalfSizes(1, 1.0)}
+    gradients = tuple(
+        msgspec.structs.replace(info, dtype="float16", half=sizes[float(info.norm)])
+        if info.norm in sizes
+        else info
+        for info in backward.gradients
+    )
+    passes = (msgspec.structs.replace(backward, gradients=gradients),)
+    return msgspec.structs.replace(report, passes=passes)
+
+
+def severity(report: Report) -> object:
+    """How grave the findings are."""
+    return [finding.severity for finding in diagnose(report)]
+
+
+def one_step(share: float) -> Report:
+    """Ten levels that leave 1e-6 of the gradient, of which one has such a share."""
+    steps = [share, *([(1 - share) / 9] * 9)]
+    return levels([1e-6 ** sum(steps[:level]) for level in range(11)])
+
+
+def cancelled(rest: float, size: int = 8) -> Report:
+    """A sum of two terms of which so much is left."""
+    program = Program()
+    operands = [(program.leaf(name, shape=(size,)), 1.0) for name in "ab"]
+    h = program.op("AddBackward0", operands, (1.0,), "a + b")
+    norm = program.op("LinalgVectorNormBackward0", [(h, rest - 1.0)], (1.0,), "h.norm()")
+    y = program.op("DivBackward0", [(h, 1.0), (norm, 1.0)], (1.0,), "h / h.norm()")
+    return program.report((y, (1.0,)))
+
+
+def normalised(factor: float) -> Report:
+    """A normalisation that could pass on twice what it receives."""
+    program = Program()
+    w = program.leaf("w", shape=(4,))
+    y = program.op("NativeLayerNormBackward0", [(w, factor)], (1.0,), "norm(w)")
+    return observed(program.report((y, (1.0,))), activities=(Activity(0, scale=2.0),))
+
+
+def layers(*gains: float, head: float = 1.0) -> Report:
+    """Layers with a weight each that multiply the gradient by these, from the root down; a leaf at
+    the root gets ``head``."""
+    program = Program()
+    x = program.leaf("start")
+    for number, gain in enumerate(reversed(gains)):
+        program.line = number + 2
+        program.function = f"f{number}"
+        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "sin(x)")
+        weight = program.leaf(f"{number}.weight")
+        x = program.op("MmBackward0", [(x, gain), (weight, 1.0)], (1.0,), "x @ w")
+    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
+    return program.report((top, (1.0,)))
+
+
+def pole(gain: float, after: float = 1.0) -> Report:
+    """A division that multiplies the gradient by so much, and what lies between it and a leaf."""
+    program = Program()
+    h = program.op("SinBackward0", [(program.leaf("w"), after)], (1.0,), "sin(w)")
+    y = program.op("DivBackward0", [(h, gain), (program.leaf("v"), 1.0)], (1.0,), "h / v")
+    return program.report((y, (1.0,)))
+
+
+def stuck(gain: float) -> Report:
+    """A single saturated element that leaves so much of the gradient of a leaf."""
+    program = Program()
+    gate = program.op("SigmoidBackward0", [(program.leaf("w"), gain)], (1.0,), "sigmoid(w)")
+    y = program.op("MulBackward0", [(gate, 1.0), (program.leaf("v"), 10.0)], (1.0,), "gate * v")
+    report = program.report((y, (1.0,)))
+    node = next(node.id for node in report.graph.nodes if node.short_op == "Sigmoid")
+    return observed(report, activities=(Activity(node, saturated=1.0),))
+
+
 FIVE = ("GS101",) * 5
 EDGES = (
     Edge(
@@ -275,33 +388,55 @@ EDGES = (
         logarithms(6, inf=True, half=True),
         ("GS103",) * 5,
     ),
+    Edge("_nonfinite_sources.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
     Edge("values._DIRECT", guarded(6), True, guarded(7), False, is_guard_named),
     Edge(
-        "zero.TINY",
+        "half.TINY",
         tiny("MeanBackward0", 5.9e-8),
         ("GS104",),
         tiny("MeanBackward0", 6.1e-8),
         ("GS205",),
     ),
     Edge(
-        "zero.SMALL",
+        "half.SMALL",
         tiny("MulBackward0", 5.9e-5),
         ("GS104",),
         tiny("MulBackward0", 6.1e-5),
         ("GS205",),
     ),
+    Edge("half.LOST", subnormal(0.101), ["warning"], subnormal(0.099), ["information"], severity),
+    Edge("half.NOTICED", subnormal(0.0201), ("GS104",), subnormal(0.0199)),
+    Edge("half.CLOSE", subnormal(0.001, 0.0, 0.5), ("GS103",), subnormal(0.001, 0.0, 0.49)),
+    Edge("_rounding.MOSTLY", subnormal(0.2, 0.5), ("GS104",), subnormal(0.2, 0.49)),
+    Edge("_rounding.MOSTLY", zeroed(0.5), ("GS104",), zeroed(0.49)),
+    Edge("_zeros.ROUNDING", cancelled(0.99e-5), ("GS205",), cancelled(1.01e-5)),
+    Edge("_zeros.ROUNDING", normalised(1.99e-5), ("GS205",), normalised(2.01e-5)),
+    Edge("_zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), ("GS205",), cancelled(1e-6, 7)),
+    Edge("gain.FEWEST_SIBLINGS", layers(1, 1, 1, 1e3), ("GS206",), layers(1, 1, 1e3)),
+    Edge("gain.LARGER", layers(1, 1, 1, 301), ("GS206",), layers(1, 1, 1, 299)),
+    Edge("gain.LEFT", layers(1, 1, 0.0301, 1e3), ("GS206",), layers(1, 1, 0.0299, 1e3)),
+    Edge(
+        "gain.SMALLER",
+        layers(1, 1, 1, 0.99e-4, 1, head=20.0),
+        ("GS206",),
+        layers(1, 1, 1, 1.01e-4, 1, head=20.0),
+    ),
+    Edge("gain.STEEP", pole(1.01e5), ("GS206",), pole(0.99e5)),
+    Edge("gain.ARRIVED", pole(1e6, 1.01e-3), ("GS206",), pole(1e6, 0.99e-3)),
+    Edge("sizes.STUCK", stuck(0.99e-5), ("GS203",), stuck(1.01e-5)),
+    Edge("_trend.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
     Edge("_trend.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
     Edge("_trend.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
     Edge("_trend.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
     Edge("_trend.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
     Edge(
-        "sizes.VANISHED",
+        "_trend.VANISHED",
         levels(straight(0.99e-5), head=9.0),
         ("GS201",),
         levels(straight(1.01e-5), head=9.0),
     ),
     Edge(
-        "sizes.VANISHED",
+        "_trend.VANISHED",
         levels(straight(1e-6), bottom=9.9),
         ("GS201",),
         levels(straight(1e-6), bottom=10.1),

@@ -8,6 +8,7 @@ there slots are unpacked as they are.  Knows nothing of storages or graphs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ from gradscope.errors import CaptureError
 _FREED_LIST = object()
 
 _DATA = (type(None), int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
+
+_EXPECTED = re.compile(r"expected version (\d+)")
 
 _CHECKPOINT = "_checkpoint_hook."
 """How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""
@@ -83,6 +86,13 @@ def unchecked(node: LiveNode, slot: str) -> list[torch.Tensor]:
         saved = [getattr(node, f"_raw_saved_{slot}", None)]
     tensors = [getattr(raw, "data", None) for raw in saved]
     return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
+
+
+def saved_version(error: RuntimeError) -> int:
+    """Of which version the tensor was that torch no longer hands out, because it was changed; -1
+    where torch does not say."""
+    told = _EXPECTED.search(str(error))
+    return int(told[1]) if told else -1
 
 
 def is_released(node: LiveNode) -> bool:

@@ -23,7 +23,10 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.model.plain import RAGGED, Number, TensorInfo, number
-from gradscope.model.report import GradientInfo, State
+from gradscope.model.report import GradientInfo, HalfSizes, State
+
+NEAR = 16
+"""By so much an element near the largest number may be smaller than that."""
 
 
 @cache
@@ -255,6 +258,32 @@ def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientIn
         dtype=dtype,
         layout=layout,
     )
+
+
+def half_counts(still: torch.Tensor) -> torch.Tensor:
+    """Of a float16 tensor: the number of subnormal elements, the sum of their absolute values, that
+    of those near the largest number, and that of all; float32 of shape (4,), on its device."""
+    size = still.abs().float()
+    subnormal = (size > 0) & (size < _HALF.tiny)
+    return torch.stack(
+        [
+            subnormal.sum().float(),
+            size.where(subnormal, 0).sum(),
+            size.where(size >= _HALF.max / NEAR, 0).sum(),
+            size.sum(),
+        ]
+    )
+
+
+def half_sizes(counts: Sequence[float]) -> HalfSizes | None:
+    """What :func:`half_counts` counted, as shares; None where there is nothing, or no number."""
+    subnormal, small, large, total = counts
+    if not 0 < total < math.inf:
+        return None
+    return HalfSizes(int(subnormal), small / total, large / total)
+
+
+_HALF = torch.finfo(torch.float16)
 
 
 def state_of(absmax: float) -> State:

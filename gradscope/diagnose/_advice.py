@@ -33,14 +33,28 @@ _SOFTMAX = Advice(
     "Leave at least one element unmasked, mask with a large finite number "
     "(`torch.finfo(x.dtype).min`), or drop such rows.",
 )
-_GROWS = Advice(
+OVERFLOWING = Advice(
     "The result is larger than its dtype can hold.",
     "Make the operands smaller (normalise, clamp), or compute in a wider dtype.",
+)
+UNDEFINED = Advice(
+    "It is not defined for these numbers: 0/0 is NaN, and so is infinity minus infinity, or times "
+    "0, if that comes up on the way.",
+    "Look at the operands: a divisor, a count or a spread that is 0, or products that overflow.",
+)
+EMPTY = Advice(
+    "It is taken over no element at all, and a mean of nothing is 0/0.",
+    "Skip what is empty, or sum and divide by `max(count, 1)`.",
 )
 _EXP = Advice(
     "exp overflows above 88.7 in float32 and above 11.1 in float16.",
     "Use the stable form that torch has (`softplus`, `logsumexp`, `log_softmax`, `sigmoid`), or "
     "clamp the exponent.",
+)
+_NORMALISED = Advice(
+    "All numbers that are normalised together are equal, so that their spread is 0, and 0/0 is "
+    "NaN.",
+    "Give the layer an `eps` that its dtype can hold beside the numbers that go in.",
 )
 _DETERMINANT = Advice(
     "The determinant of a singular matrix is 0, its logarithm -inf, and that of a negative one "
@@ -60,6 +74,9 @@ FORWARD: dict[str, Advice] = {
     **dict.fromkeys(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), _EXP),
     **dict.fromkeys(("Acos", "Asin", "Atanh", "Acosh", "Erfinv"), _RANGE),
     **dict.fromkeys(("LinalgSlogdet", "LinalgDet"), _DETERMINANT),
+    **dict.fromkeys(
+        ("NativeLayerNorm", "NativeGroupNorm", "NativeBatchNorm", "CudnnBatchNorm"), _NORMALISED
+    ),
     "CtcLoss": Advice(
         "No alignment exists where a target is longer than its input (and every repeated label "
         "takes one step more), so its loss is infinite.",
@@ -86,23 +103,55 @@ FORWARD: dict[str, Advice] = {
         "Clamp the base, or take the power of its absolute value.",
     ),
 }
-FORWARD_ELSE = _GROWS
 
-_AT_ZERO = Advice(
-    "The derivative is infinite at 0, and what comes from above times infinity is infinite, or NaN "
-    "where it is 0.",
-    "Keep the operand away from 0 before it goes in: `torch.sqrt(x + eps)`, `x.clamp(min=eps)`.",
+WRITTEN = Advice(
+    "If it was finite at first, an earlier update wrote this: a step with a NaN gradient, or a "
+    "learning rate under which it diverged.",
+    "Watch the earlier steps (`--steps all`), and check how it is initialised.",
+)
+"""Of a parameter that holds NaN or infinity."""
+
+TAKEN = Advice(
+    "It carries no gradient history: the numbers come from the data, or were computed outside the "
+    "graph.",
+    "Clean the data where it is read: drop or fill such rows (`torch.isfinite(x).all(dim=1)`, "
+    "`torch.nan_to_num`).",
+)
+"""Of an operand that holds them, and that nothing learned went into."""
+
+
+def _at_zero(what: str, remedy: str) -> Advice:
+    return Advice(
+        f"The derivative of {what} is infinite, and what comes from above times infinity is "
+        "infinite, or NaN where it is 0.",
+        f"Keep the operand away from it before it goes in: {remedy}.",
+    )
+
+
+_LENGTH = _at_zero("a length at 0", "`(x.square().sum(-1) + eps).sqrt()`")
+_SPREAD = _at_zero("a spread of 0", "`(x.var(0) + eps).sqrt()`")
+_LOG_AT_ZERO = Advice(
+    "The derivative is infinite at 0, also where the forward result is not used.",
+    "Keep the operand away from 0 before it goes in: `torch.log(x.clamp(min=eps))`.",
+)
+_DIVISION_AT_ZERO = Advice(
+    "The derivative is infinite where the divisor is 0, also where the forward result is not used.",
+    "Keep the divisor away from 0 before it goes in: `x / y.clamp(min=eps)`.",
 )
 
 BACKWARD: dict[str, Advice] = {
-    **dict.fromkeys(("Sqrt", "Pow", "Norm", "LinalgVectorNorm", "Cdist"), _AT_ZERO),
-    **dict.fromkeys(
-        ("Log", "Log2", "Log10", "Log1P", "Div", "Reciprocal", "Rsqrt", "Xlogy"),
-        Advice(
-            "The derivative is infinite at 0, also where the forward result is not used.",
-            "Keep the operand away from 0 before it goes in: `torch.log(x.clamp(min=eps))`.",
-        ),
+    "Sqrt": _at_zero("a root at 0", "`torch.sqrt(x + eps)`"),
+    "Pow": _at_zero(
+        "a power with an exponent below 1 at 0", "`(x + eps) ** p`, or `x.clamp(min=eps) ** p`"
     ),
+    **dict.fromkeys(("Norm", "LinalgVectorNorm"), _LENGTH),
+    "Cdist": _at_zero(
+        "a distance of 0",
+        "leave out what is compared with itself, or take the squared distance",
+    ),
+    **dict.fromkeys(("Std", "StdMean"), _SPREAD),
+    **dict.fromkeys(("Log", "Log2", "Log10", "Log1P", "Xlogy"), _LOG_AT_ZERO),
+    **dict.fromkeys(("Div", "Reciprocal", "Rsqrt"), _DIVISION_AT_ZERO),
     **dict.fromkeys(
         ("Acos", "Asin", "Atanh", "Acosh", "Erfinv"),
         Advice(

@@ -5,14 +5,19 @@ Born means: what went in was finite, what came out is not.  Everything after tha
 
 from __future__ import annotations
 
+from collections import deque
+
 from gradscope.diagnose._advice import FORWARD
 from gradscope.diagnose._facts import Facts, elements
-from gradscope.diagnose._ops import FILLS, MOVING, is_maskable
+from gradscope.diagnose._ops import FILLS, MOVING, is_attention, is_maskable
 from gradscope.model.observations import Intake
 from gradscope.words import count
 
 MOST = 5
 """Sources that are told apart; with more, one cause behind them all was not seen."""
+
+MOST_LINES = 6
+"""Lines that tell the way of a value to the loss."""
 
 
 class ForwardSources:
@@ -32,6 +37,9 @@ class ForwardSources:
         self.intakes: dict[int, list[Intake]] = {}
         for intake in facts.seen.intakes:
             self.intakes.setdefault(intake.node, []).append(intake)
+        # What happened inside a call that took such an operand was not seen.
+        spans = {(one.node, _first(one)) for one in facts.seen.intakes}
+        self._inside = {node for start, end in spans for node in range(start + 1, end + 1)}
         self._look_through()
         self.meant = self._meant()
         self.roots = [root.node for root in facts.graph.roots if self.bad(root.node)]
@@ -39,6 +47,7 @@ class ForwardSources:
         self.taken: list[Intake] = []
         self.leaves: list[int] = []
         self.affected = 0
+        self._came: dict[int, int] = {}
         self._search(masks_pass=True)
         if self.roots and all(self.meant[root] for root in self.roots):
             # A mask has come as far as the loss: then where it was written is the place.
@@ -69,7 +78,7 @@ class ForwardSources:
                 continue
             sources = self.sources(node)
             op = facts.op(node)
-            masks = is_maskable(op) and not any(intake.nan for intake in self.intakes.get(node, ()))
+            masks = all(map(self._masks, self.intakes.get(node, ())))
             meant[node] = (op in FILLS and not self._inner(node)) or (
                 all(meant[source] for source in sources)
                 and bool(sources or (masks and node in self.intakes))
@@ -112,18 +121,57 @@ class ForwardSources:
         return sorted(found)
 
     def behind(self, node: int) -> list[int]:
-        """The sources in the forward pass that a node's operands come from, masks left out."""
-        seen = {node}
-        pending, found = [node], []
+        """Where NaN in a node's result or operands was born in the forward pass."""
+        start = node if self.nan[node] else self._result_of(node)
+        seen = {start}
+        pending, found = [start], []
         while pending:
             current = pending.pop()
             causes = [one for one in self.sources(current) if self.nan[one]]
-            if not causes and current != node and self.facts.graph.nodes[current].kind != "leaf":
+            is_leaf = self.facts.graph.nodes[current].kind == "leaf"
+            if not causes and self.nan[current] and not is_leaf and not self.took(current):
                 found.append(current)
             fresh = [cause for cause in causes if cause not in seen]
             seen.update(fresh)
             pending.extend(fresh)
         return sorted(found, reverse=True)
+
+    def took(self, node: int) -> list[Intake]:
+        """What was not finite and had no history when the call that made a node took it."""
+        return [
+            one
+            for one in self.facts.seen.intakes
+            if one.node <= node <= _first(one) and not self._masks(one)
+        ]
+
+    def _masks(self, intake: Intake) -> bool:
+        """Whether an operand may be a mask of infinities, by what the call did that took it."""
+        ops = [self.facts.op(node) for node in range(intake.node, _first(intake) + 1)]
+        adds = any(map(is_maskable, ops))
+        # A recurrent layer adds as well; only a softmax makes a mask of it.
+        return adds and not intake.nan and (len(ops) == 1 or any(map(is_attention, ops)))
+
+    def _result_of(self, node: int) -> int:
+        """The result with NaN of the composite call in which a node lies, or the node itself."""
+        nodes = self.facts.graph.nodes
+        seen, pending = {node}, [node]
+        while pending:
+            for above in self.facts.above(pending.pop()):
+                if above in seen or not self._same_call(nodes[above].origin, nodes[node].origin):
+                    continue
+                if self.nan[above]:
+                    return above
+                seen.add(above)
+                pending.append(above)
+        return node
+
+    def way(self, node: int) -> list[int]:
+        """From a source up to a root along what is not finite, without the source itself."""
+        found = []
+        while node in self._came:
+            node = self._came[node]
+            found.append(node)
+        return found
 
     def guilty(self, node: int) -> int:
         """The node to name for a source: of a composite call only the result was seen, and it may
@@ -137,26 +185,31 @@ class ForwardSources:
     def _search(self, masks_pass: bool) -> None:
         """From the roots down along what is not finite, masks left out or not."""
         self.born, self.taken, self.leaves = [], [], []
+        self._came = {}
         seen = set(self.roots)
-        pending = list(self.roots)
+        pending = deque(self.roots)
         while pending:
-            node = pending.pop()
+            node = pending.popleft()
             causes = [
                 source for source in self.sources(node) if not (masks_pass and self.meant[source])
             ]
-            is_mask = masks_pass and is_maskable(self.facts.op(node))
-            taken = [i for i in self.intakes.get(node, ()) if i.nan or not is_mask]
+            taken = [i for i in self.intakes.get(node, ()) if not (masks_pass and self._masks(i))]
             if self.facts.graph.nodes[node].kind == "leaf":
                 self.leaves.append(node)
             elif taken:
                 self.taken.extend(taken)
-            elif not causes:
+            elif not causes and node not in self._inside:
                 self.born.append(node)
             fresh = [cause for cause in causes if cause not in seen]
+            self._came.update(dict.fromkeys(fresh, node))
             seen.update(fresh)
             pending.extend(fresh)
         self.affected = len(seen)
         self.born.sort(reverse=True)
+
+
+def _first(intake: Intake) -> int:
+    return intake.node if intake.first is None else intake.first
 
 
 class BackwardSources:
@@ -218,17 +271,30 @@ class BackwardSources:
 def counts(facts: Facts, nodes: list[int]) -> list[str]:
     """How many elements of a result are not finite: ``Log: 14 of 256 elements infinite``."""
     lines = []
-    for output in facts.graph.nodes[nodes[0]].outputs:
+    for output in facts.graph.nodes[_counted(facts, nodes[0])].outputs:
         if output is None or not (output.nan or output.inf):
             continue
         parts = [f"{output.nan:,} NaN" * (output.nan > 0), f"{output.inf:,} infinite"]
         words = ", ".join(part for part in parts[: 1 + (output.inf > 0)] if part)
         size = elements(output.shape)
-        op = facts.op(nodes[0])
+        op = facts.op(_counted(facts, nodes[0]))
         lines.append(f"{op}: {words} of {count(size, 'element')}, {output.dtype}")
     if len(nodes) > 1:
         lines.append(f"the same happens {len(nodes):,} times at this place")
     return lines
+
+
+def _counted(facts: Facts, node: int) -> int:
+    """The node whose result was counted: of a composite call that of the last."""
+    nodes = facts.graph.nodes
+    level = [node]
+    while level:
+        for one in level:
+            if any(out is not None and (out.nan or out.inf) for out in nodes[one].outputs):
+                return one
+        above = (up for one in level for up in facts.above(one))
+        level = [up for up in above if nodes[up].origin == nodes[node].origin]
+    return node
 
 
 def aftermath(facts: Facts, forward: ForwardSources) -> str:
@@ -236,3 +302,25 @@ def aftermath(facts: Facts, forward: ForwardSources) -> str:
     loss = facts.loss
     said = f"the loss is {loss}, " if isinstance(loss, str) else ""
     return f"{said}{count(forward.affected, 'node')} on the way to it not finite"
+
+
+def way_lines(facts: Facts, forward: ForwardSources, node: int) -> list[str]:
+    """The expressions through which a source comes to the loss, one a line; of very many the first
+    and the last."""
+    nodes, origins = facts.graph.nodes, facts.graph.origins
+    start = nodes[node].origin
+    places: dict[tuple[str, int], int] = {}
+    for origin in (nodes[step].origin for step in forward.way(node)):
+        if origin is not None and origin != start:
+            # Of several expressions of a line the last holds the others, as a rule.
+            places[origins[origin].file, origins[origin].line] = origin
+    lines = []
+    for (file, line), origin in places.items():
+        here = start is not None and file == origins[start].file
+        at = f"line {line}" if here else f"{file}:{line}"
+        lines.append(f"→ {at} {facts.expression(origin)}".rstrip())
+    if len(lines) <= MOST_LINES:
+        return lines
+    half = MOST_LINES // 2
+    left_out = len(lines) - 2 * half + 1
+    return [*lines[:half], f"→ {left_out:,} more", *lines[1 - half :]]

@@ -21,11 +21,21 @@ def is_maskable(op: str) -> bool:
     return op in _MASKABLE or op.startswith("ScaledDotProduct")
 
 
+def is_attention(op: str) -> bool:
+    """Whether an operation weighs by a softmax."""
+    return op == "Softmax" or op.startswith("ScaledDotProduct")
+
+
 GROWING = _family(
     "Mul Mm Addmm Bmm Baddbmm Pow Exp Sum Add Sub Convolution Square Cumsum Prod Linear Matmul Mv "
     "Dot Norm LinalgVectorNorm Mean ToCopy Addcmul Conv1D Einsum Sinh Cosh MkldnnLinear"
 )
 """Their result can be too large for a dtype without being undefined."""
+
+MEETING = _family(
+    "Mm Addmm Bmm Baddbmm Convolution Linear Matmul Mv Dot Conv1D Einsum MkldnnLinear Cumsum"
+)
+"""Of these, those in which infinities of both signs may meet."""
 
 VIEWS = _family("T View UnsafeView Reshape Transpose Permute Unsqueeze Squeeze Expand Select Slice")
 
@@ -52,6 +62,23 @@ TOTALS = _family("Mean Sum Add Mul Div Pow Square Dot NanToNum")
 
 SCALING = _family("Mean Mul Div Mm Addmm Bmm Sum MseLoss Neg ToCopy L1Loss Expand Abs")
 """Their local derivative is 0 only where an operand is."""
+
+WEIGHING = _family("Mm Addmm Bmm Baddbmm Mv Convolution MkldnnLinear Linear")
+"""They multiply what goes in by the weight of a layer, where one of their operands is one."""
+
+POLES = _family(
+    "Div Reciprocal Sqrt Rsqrt Pow Log Log2 Log10 Log1P Norm LinalgVectorNorm Cdist Std StdMean Acos "
+    "Asin Atanh Acosh LinalgEigh LinalgSvd LinalgInvEx LinalgSolveEx"
+)
+"""Their derivative has poles, and an `eps` keeps it finite there, but not small."""
+
+NORMALISING = _family(
+    "NativeLayerNorm NativeGroupNorm NativeBatchNorm CudnnBatchNorm"
+)
+"""They take the mean and the spread out of what goes in."""
+
+HALVES = frozenset(["float16", "bfloat16"])
+"""Where rounding is no sign of anything."""
 
 PRODUCTS = _family("Mul Mm Bmm Addmm Baddbmm Mv Dot Linear")
 """Their last two operands are the factors."""

@@ -11,12 +11,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradscope.diagnose._facts import Facts
+from gradscope.diagnose._facts import Facts, elements
 from gradscope.diagnose._ops import VIEWS
 
 FEWEST_LEVELS = 5
 STEADY = 0.75
 """Share of levels on which a trend must go on."""
+
+SINGLE = 0.6
+"""Share of a trend (of its logarithm) that one level may have: more is no matter of depth."""
+
+VANISHED = 1e-5
+"""The gradient at the far end by that at the near end, below which it has vanished."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,9 @@ def _trend(facts: Facts, group: list[int]) -> Iterable[Trend]:
     growing = sum(after > before for before, after in itertools.pairwise(sizes))
     share = growing / (len(sizes) - 1)
     grows = sizes[-1] > sizes[0]
+    steps = [abs(math.log(after / before)) for before, after in itertools.pairwise(sizes)]
+    if max(steps) > SINGLE * abs(math.log(sizes[-1] / sizes[0])):
+        return
     if (grows and share >= STEADY) or (not grows and share <= 1 - STEADY):
         yield Trend(tuple(group), tuple(sizes), _gain(facts, group))
 
@@ -119,7 +128,7 @@ def _gain(facts: Facts, group: list[int]) -> float:
         sent = [
             float(info.norm)
             for target, info in facts.sent(node)
-            if info.state == "finite" and info.norm and not _is_parameter(facts, target)
+            if info.state == "finite" and info.norm and not is_parameter(facts, target)
         ]
         received = _norm(facts, node)
         if sent and received:
@@ -127,7 +136,7 @@ def _gain(facts: Facts, group: list[int]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else 1.0
 
 
-def _is_parameter(facts: Facts, node: int) -> bool:
+def is_parameter(facts: Facts, node: int) -> bool:
     """Whether a node is a leaf, or a view of one."""
     nodes = facts.graph.nodes
     if nodes[node].kind == "leaf":
@@ -143,8 +152,26 @@ def joins_parameters(facts: Facts, node: int) -> bool:
         for above in facts.above(pending.pop()):
             if above in seen:
                 continue
-            if any(_is_parameter(facts, below) for below in facts.below(above)):
+            if any(is_parameter(facts, below) for below in facts.below(above)):
                 return True
             seen.add(above)
             pending.append(above)
     return False
+
+
+def starved_leaf(facts: Facts, node: int) -> tuple[tuple[str, float], tuple[str, float]] | None:
+    """A leaf below a node with next to nothing, and the leaf with the most, by mean size."""
+    below = facts.reachable([node])
+    sizes: list[tuple[str, float, bool]] = []
+    for leaf in facts.graph.leaves:
+        info = facts.received(leaf.node)[0]
+        if info.state in ("finite", "zero") and info.norm is not None:
+            mean = float(info.norm) / math.sqrt(max(elements(leaf.tensor.shape), 1))
+            sizes.append((facts.leaf_names[leaf.node], mean, leaf.node in below))
+    far = [(name, size) for name, size, is_far in sizes if is_far]
+    every = [(name, size) for name, size, _ in sizes]
+    if not far:
+        return None
+    least = min(far, key=lambda entry: entry[1])
+    most = max(every, key=lambda entry: entry[1])
+    return (least, most) if least[1] < VANISHED * most[1] else None

@@ -1,10 +1,10 @@
-"""The rule about numbers that are too large for half precision, forward or backward."""
+"""Rules about numbers that are too large or too small for half precision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
     BackwardSources,
@@ -12,11 +12,30 @@ from gradscope.diagnose._nonfinite_sources import (
     aftermath,
     counts,
 )
-from gradscope.diagnose._ops import ACCUMULATING, GROWING
+from gradscope.diagnose._ops import ACCUMULATING, GROWING, MEETING, SCALING
+from gradscope.diagnose._rounding import HalfRounding, is_scaled
+from gradscope.diagnose._zeros import Zeros, all_zero, zeroing
+from gradscope.words import count, listed
+
+CLOSE = 0.5
+"""Share of a gradient near the largest number that is worth a word."""
+
+TINY = 6e-8
+"""The smallest number of float16 above 0."""
+
+SMALL = 6e-5
+"""The smallest float16 with full precision."""
+
+LOST = 0.1
+"""Relative error of all gradients that is too much."""
+
+NOTICED = 0.02
+"""The same from which on it is told."""
+
+_SCALE = "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16."
 
 LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 """The largest number of each half precision."""
-
 
 def half_overflow(facts: Facts) -> Iterable[FindingDraft]:
     """GS103: a number too large for half precision, forward or backward."""
@@ -32,6 +51,8 @@ def half_overflow(facts: Facts) -> Iterable[FindingDraft]:
         born = [node for node in backward.born if _overflows_backward(facts, node)]
         if born:
             yield _gradient_overflow(facts, born)
+        elif not backward.born:
+            yield from _close_to_overflow(facts)
 
 
 def _overflow_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
@@ -81,7 +102,7 @@ def _hidden_finding(facts: Facts, nodes: list[int]) -> FindingDraft:
 
 def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
-    scaled = ".scale(" in facts.expression(facts.graph.nodes[facts.graph.roots[0].node].origin)
+    scaled = is_scaled(facts)
     return facts.finding(
         "information" if scaled else "error",
         f"The gradient overflows in half precision in backward of {facts.words(node)}.",
@@ -98,6 +119,30 @@ def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
     )
 
 
+def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
+    """A gradient that a few times as much would make infinite; a scaler works that far on purpose."""
+    if is_scaled(facts):
+        return
+    for node in range(len(facts.graph.nodes)):
+        halves = [info for _, info in facts.sent(node) if info.half is not None]
+        share = max((float(info.half.large) for info in halves if info.half), default=0.0)
+        if share >= CLOSE:
+            yield facts.finding(
+                "information",
+                f"The gradient is close to overflow in float16 in backward of {facts.words(node)}.",
+                node,
+                evidence=(
+                    f"{share:.0%} of what it sends is above 4,094, a sixteenth of the largest "
+                    "number",
+                ),
+                why=f"The largest number of float16 is {LIMITS['float16']}; a batch with a larger "
+                "loss makes it infinite.",
+                remedy="Use torch.amp.GradScaler, which skips such steps, divide the loss, or use "
+                "bfloat16.",
+            )
+            return
+
+
 def _half_of(facts: Facts, node: int) -> str:
     """The half precision of a node's result, or ""."""
     dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
@@ -106,7 +151,10 @@ def _half_of(facts: Facts, node: int) -> str:
 
 def _overflows(facts: Facts, node: int) -> bool:
     """Whether a birth in the forward pass is a number too large for float16."""
-    return _half_of(facts, node) == "float16" and facts.op(node) in GROWING
+    if _half_of(facts, node) != "float16" or facts.op(node) not in GROWING:
+        return False
+    # NaN is an overflow only where sums of both signs have met on the way.
+    return facts.once(ForwardSources).inf[node] or facts.op(node) in MEETING
 
 
 def _overflows_backward(facts: Facts, node: int) -> bool:
@@ -114,3 +162,74 @@ def _overflows_backward(facts: Facts, node: int) -> bool:
     bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
     halves = all(info.dtype == "float16" and not info.nan for info in bad)
     return bool(bad) and halves and facts.op(node) in GROWING
+
+
+def half_underflow(facts: Facts) -> Iterable[FindingDraft]:
+    """GS104: a gradient too small for half precision."""
+    nodes = [node for node in zeroing(facts) if _underflows(facts, node)]
+    for node in nodes:
+        names = facts.once(Zeros).silenced(node)
+        if not names:
+            continue
+        yield facts.finding(
+            "warning",
+            f"The gradient underflows to zero in float16 at {facts.words(node)}.",
+            node,
+            evidence=(
+                f"received {short(facts.received(node)[0].norm)} (2-norm), sent 0",
+                f"float16 has nothing between 0 and {TINY}",
+                f"nothing but zeros for {len(names):,} leaves: {listed(names)}",
+            ),
+            why="The gradient is not zero, but rounds to zero in this dtype.",
+            remedy=_SCALE,
+            nodes=nodes,
+        )
+        return
+    yield from _rounded(facts)
+
+
+def _rounded(facts: Facts) -> Iterable[FindingDraft]:
+    """Gradients that are not zero yet, but have few digits left."""
+    rounding = facts.once(HalfRounding)
+    if rounding.start is None or rounding.total < NOTICED or is_scaled(facts):
+        return
+    start = rounding.start
+    off = [leaf for leaf, error in rounding.leaves.items() if error >= LOST]
+    names = [facts.leaf_names[leaf] for leaf in off]
+    few = f"{count(len(off), 'leaf').replace('leafs', 'leaves')} off by {LOST:.0%} or more"
+    yield facts.finding(
+        "warning" if rounding.total >= LOST else "information",
+        f"The gradient becomes so small at {facts.words(start)} that float16 has few digits left.",
+        start,
+        evidence=(
+            f"{rounding.small:.0%} of what it sends is below {SMALL}, where float16 counts in "
+            f"steps of {TINY}",
+            f"all gradients are off by about {rounding.total:.0%}",
+            *([f"{few}: {listed(names)}"] if off else []),
+        ),
+        why="A number below 6e-5 has fewer digits in float16 the smaller it is, and below 3e-8 it "
+        "is 0.",
+        remedy=_SCALE,
+    )
+
+
+def _underflows(facts: Facts, node: int) -> bool:
+    """Whether the zeros that a node sent are float16 numbers too small to be written."""
+    if facts.op(node) not in SCALING or not all_zero(facts, node):
+        return False
+    received = next(info for info in facts.received(node) if info.state == "finite")
+    sent = [(target, info) for target, info in facts.sent(node) if info.state == "zero"]
+    if received.norm is None or any(info.dtype != "float16" for _, info in sent):
+        return False
+    output = facts.graph.nodes[node].outputs[0]
+    size = elements(output.shape) if output else 1
+    typical: float = float(received.norm) / max(size, 1) ** 0.5
+    if facts.op(node) == "Mean":
+        typical *= size / max(_input_size(facts, sent[0][0]), 1)
+        return typical < TINY
+    return typical < SMALL
+
+
+def _input_size(facts: Facts, node: int) -> int:
+    output = facts.graph.nodes[node].outputs[0]
+    return elements(output.shape) if output else 1

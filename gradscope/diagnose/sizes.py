@@ -7,18 +7,19 @@ from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._ops import VIEWS
-from gradscope.diagnose._trend import Trend, joins_parameters, trends
+from gradscope.diagnose._trend import VANISHED, Trend, joins_parameters, starved_leaf, trends
+from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of
 from gradscope.model.observations import Activity
 from gradscope.words import count
-
-VANISHED = 1e-5
-"""The gradient at the far end by that at the near end, below which it has vanished."""
 
 EXPLODED = 1e4
 LARGE = 1e3
 """An exploding gradient is also large in itself, in some leaf."""
 
 FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
+
+STUCK = 1e-5
+"""An activation of few elements that leaves less of the gradient passes none on."""
 
 SATURATED = 0.85
 DEAD = 0.9
@@ -32,7 +33,7 @@ def vanishing_gradient(facts: Facts) -> Iterable[FindingDraft]:
     if not found:
         return
     worst = min(found, key=lambda trend: (trend.gain, trend.ratio))
-    starved = _starved(facts, worst)
+    starved = starved_leaf(facts, worst.nodes[-1])
     if starved is None:
         return  # a recurrence may forget: its weights still learn from the later steps
     (small, least), (large, most) = starved
@@ -93,24 +94,6 @@ def _leaf_norms(facts: Facts) -> list[tuple[str, float]]:
     return [(name, norm) for name, norm in found if norm > 0 and math.isfinite(norm)]
 
 
-def _starved(facts: Facts, trend: Trend) -> tuple[tuple[str, float], tuple[str, float]] | None:
-    """A leaf at the far end with next to nothing, and the leaf with the most, by mean size."""
-    below = facts.reachable([trend.nodes[-1]])
-    sizes: list[tuple[str, float, bool]] = []
-    for leaf in facts.graph.leaves:
-        info = facts.received(leaf.node)[0]
-        if info.state in ("finite", "zero") and info.norm is not None:
-            mean = float(info.norm) / math.sqrt(max(elements(leaf.tensor.shape), 1))
-            sizes.append((facts.leaf_names[leaf.node], mean, leaf.node in below))
-    far = [(name, size) for name, size, is_far in sizes if is_far]
-    every = [(name, size) for name, size, _ in sizes]
-    if not far:
-        return None
-    least = min(far, key=lambda entry: entry[1])
-    most = max(every, key=lambda entry: entry[1])
-    return (least, most) if least[1] < VANISHED * most[1] else None
-
-
 def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
     """GS203: sigmoid, tanh or softmax at their flat ends."""
     for nodes, share in _shares(facts, "saturated"):
@@ -118,17 +101,28 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
         output = facts.graph.nodes[node].outputs[0]
         if not facts.op(node).endswith(FLAT_ENDED):
             continue
-        if share < SATURATED or output is None or elements(output.shape) < FEWEST_ELEMENTS:
+        if share < SATURATED or output is None:
             continue
+        starved = None
+        if elements(output.shape) < FEWEST_ELEMENTS:
+            # So few may be sure of themselves; not those on which the learning of a leaf depends.
+            starved = starved_leaf(facts, node) if share == 1 and _gain(facts, node) < STUCK else None
+            if starved is None:
+                continue
         rows = "rows" if "Softmax" in facts.op(node) else "elements"
         # A last activation that is sure of its answers is what training is for.
         twice = any(facts.op(above) == "LogSoftmax" for above in _next_above(facts, node))
-        last = not twice and not joins_parameters(facts, node)
+        last = not (twice or starved or joins_parameters(facts, node))
         yield facts.finding(
             "information" if last else "warning",
             f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
             node,
-            evidence=(f"{share:.0%} of its {rows} are at the flat ends", *_passed(facts, node)),
+            evidence=(
+                f"{share:.0%} of its {rows} are at the flat ends",
+                *_passed(facts, node),
+                *([f"{starved[0][0]} gets {short(starved[0][1])}, {starved[1][0]} gets "
+                   f"{short(starved[1][1])} (root mean square)"] if starved else ()),
+            ),
             why="Its operand is far from 0, where the derivative is next to nothing.",
             remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
             if twice
@@ -142,18 +136,19 @@ def dead_units(facts: Facts) -> Iterable[FindingDraft]:
     for nodes, share in _shares(facts, "dead"):
         node = nodes[0]
         output = facts.graph.nodes[node].outputs[0]
-        if share < DEAD or output is None:
+        if output is None or (share < DEAD and not _is_off(facts, node)):
             continue
         units = output.shape[1 if len(output.shape) == 4 else -1] if output.shape else 1
         samples = elements(output.shape) // max(units, 1)
-        if units < FEWEST_UNITS or samples < FEWEST_SAMPLES:
+        if (units < FEWEST_UNITS or samples < FEWEST_SAMPLES) and not _is_off(facts, node):
             continue
         yield facts.finding(
             "warning",
             f"The units of {facts.words(node)} are dead.",
             node,
             evidence=(
-                f"{share:.0%} of {count(units, 'unit')} are inactive for every one of "
+                f"{max(share, _is_off(facts, node)):.0%} of {count(units, 'unit')} are inactive "
+                "for every one of "
                 f"{count(samples, 'sample')}",
                 *_passed(facts, node),
             ),
@@ -163,6 +158,24 @@ def dead_units(facts: Facts) -> Iterable[FindingDraft]:
             # Where zeros go in and zeros come out, units are not dead.
             nodes=(node, *_next_above(facts, node)),
         )
+
+
+def _is_off(facts: Facts, node: int) -> bool:
+    """Whether a ReLU passes nothing at all, which is neither chance nor a margin that is kept, and
+    a leaf gets nothing for it."""
+    output = facts.graph.nodes[node].outputs[0]
+    if facts.op(node) != "Relu" or output is None or elements(output.shape) < FEWEST_ELEMENTS:
+        return False
+    sends = facts.received(node)[0].state == "finite"
+    is_off = sends and all_zero(facts, node) and not is_hinge(facts, node)
+    return is_off and bool(facts.once(Zeros).silenced(node))
+
+
+def _gain(facts: Facts, node: int) -> float:
+    """What a node sent, by what it received."""
+    received = math.hypot(*map(size_of, facts.received(node)))
+    sent = max((size_of(info) for _, info in facts.sent(node)), default=0.0)
+    return sent / received if received else math.inf
 
 
 def _next_above(facts: Facts, node: int) -> Iterable[int]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._advice import BACKWARD, BACKWARD_ELSE, FORWARD, FORWARD_ELSE
+from gradscope.diagnose._advice import (
+    BACKWARD,
+    BACKWARD_ELSE,
+    EMPTY,
+    FORWARD,
+    OVERFLOWING,
+    TAKEN,
+    UNDEFINED,
+    WRITTEN,
+    Advice,
+)
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_sources import (
     MOST,
@@ -12,6 +22,7 @@ from gradscope.diagnose._nonfinite_sources import (
     ForwardSources,
     aftermath,
     counts,
+    way_lines,
 )
 from gradscope.model.observations import Intake, Saved
 from gradscope.words import count, listed
@@ -27,21 +38,45 @@ def nonfinite_forward(facts: Facts) -> Iterable[FindingDraft]:
         yield _forward_finding(facts, forward, nodes)
     if not (forward.born or forward.taken or forward.leaves) and _loss_is_bad(facts):
         yield _bad_loss(facts)
+    left_out = facts.once(_left_out)
+    for nodes in list(facts.by_place(left_out).values())[:MOST]:
+        yield _left_out_finding(facts, forward, nodes, left_out[nodes[0]])
+
+
+def _left_out(facts: Facts) -> dict[int, int]:
+    """NaN of the forward pass that the loss does not contain, by the node that made it: the node
+    whose backward meets it."""
+    forward = facts.once(ForwardSources)
+    if forward.roots or _loss_is_bad(facts):
+        return {}
+    born = facts.once(BackwardSources).born
+    return {cause: node for node in reversed(born) for cause in forward.behind(node)}
 
 
 def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
     what = "NaN" if forward.nan[nodes[0]] else "infinity"
     node = forward.guilty(nodes[0])
-    advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
+    advice = _advice(facts, forward, node, nodes[0])
     return facts.finding(
         "error",
         f"{facts.words(node)} makes the first {what}; what goes into it is finite.",
         node,
-        evidence=(*counts(facts, nodes), aftermath(facts, forward)),
+        evidence=(
+            *counts(facts, nodes),
+            aftermath(facts, forward),
+            *way_lines(facts, forward, nodes[0]),
+        ),
         why=advice.why,
         remedy=advice.remedy,
         nodes=nodes,
     )
+
+
+def _advice(facts: Facts, forward: ForwardSources, node: int, result: int) -> Advice:
+    """What there is to say of a node that made NaN or infinity, which showed in ``result``."""
+    if forward.nan[result] and any(not facts.has_elements(below) for below in facts.below(node)):
+        return EMPTY
+    return FORWARD.get(facts.op(node), UNDEFINED if forward.nan[result] else OVERFLOWING)
 
 
 def _loss_is_bad(facts: Facts) -> bool:
@@ -68,7 +103,11 @@ def nonfinite_input(facts: Facts) -> Iterable[FindingDraft]:
     for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
         yield _bad_leaf(facts, leaf)
     places: dict[object, Intake] = {}
-    for intake in forward.taken:
+    taken = forward.taken
+    if not forward.roots:
+        # The loss is finite, and backward met what the data held.
+        taken = [one for node in facts.once(BackwardSources).born for one in forward.took(node)]
+    for intake in taken:
         places.setdefault((intake.made, intake.name), intake)
     for intake in list(places.values())[:MOST]:
         yield _bad_operand(facts, intake)
@@ -85,15 +124,15 @@ def _bad_leaf(facts: Facts, node: int) -> FindingDraft:
         location=facts.location(leaf.origin),
         subject=name,
         evidence=(f"{leaf.tensor.nan:,} NaN, {leaf.tensor.inf:,} infinite of {size:,}",),
-        why="If it was finite at first, an earlier update wrote this: a step with a NaN gradient, "
-        "or a learning rate under which it diverged.",
-        remedy="Watch the earlier steps (`--steps all`), and check how it is initialised.",
+        why=WRITTEN.why,
+        remedy=WRITTEN.remedy,
     )
 
 
 def _bad_operand(facts: Facts, intake: Intake) -> FindingDraft:
     words = facts.words(intake.node)
     name = intake.name or facts.expression(intake.made) or "an operand"
+    advice = WRITTEN if intake.name in facts.leaf_names.values() else TAKEN
     return facts.finding(
         "error",
         f"{name} holds NaN or infinity before it goes into {words}.",
@@ -101,10 +140,8 @@ def _bad_operand(facts: Facts, intake: Intake) -> FindingDraft:
         location=facts.location(intake.made),
         subject=intake.name,
         evidence=(f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",),
-        why="It carries no gradient history: the numbers come from the data, or were computed "
-        "outside the graph.",
-        remedy="Clean the data where it is read: drop or fill such rows "
-        "(`torch.isfinite(x).all(dim=1)`, `torch.nan_to_num`).",
+        why=advice.why,
+        remedy=advice.remedy,
     )
 
 
@@ -114,12 +151,15 @@ def nonfinite_backward(facts: Facts) -> Iterable[FindingDraft]:
     if forward.roots or _loss_is_bad(facts):
         return  # then every gradient is a consequence
     backward = facts.once(BackwardSources)
-    born = backward.born
-    left_out = {cause: node for node in reversed(born) for cause in forward.behind(node)}
-    for nodes in list(facts.by_place(left_out).values())[:MOST]:
-        yield _left_out_finding(facts, forward, nodes, left_out[nodes[0]])
+    left_out = facts.once(_left_out)
     told = {facts.graph.nodes[cause].origin for cause in left_out} - {None}
-    others = [n for n in born if not forward.behind(n) and facts.graph.nodes[n].origin not in told]
+    others = [
+        node
+        for node in backward.born
+        if not forward.behind(node)
+        and facts.graph.nodes[node].origin not in told
+        and not forward.took(node)
+    ]
     groups = facts.by_place(others)
     for nodes in list(groups.values())[:MOST]:
         yield _backward_finding(facts, backward, nodes)
@@ -132,7 +172,7 @@ def _left_out_finding(
 ) -> FindingDraft:
     """A NaN of the forward pass that the loss does not contain, and every gradient does."""
     node = forward.guilty(nodes[0])
-    advice = FORWARD.get(facts.op(node), FORWARD_ELSE)
+    advice = _advice(facts, forward, node, nodes[0])
     return facts.finding(
         "error",
         f"{facts.words(node)} makes NaN that the loss leaves out, not backward.",

@@ -1,4 +1,4 @@
-"""Rules about gradients that are exactly zero, and where they became so."""
+"""The rule about gradients that are zero, exactly or up to rounding, and where they became so."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from gradscope.diagnose._ops import (
     LIMITS,
     PRODUCTS,
     RECTIFIERS,
-    SCALING,
     STEPS,
-    TOTALS,
-    VIEWS,
 )
+from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of, zeroing
 from gradscope.words import count, listed
-
-TINY = 6e-8
-"""The smallest number of float16 above 0."""
-
-SMALL = 6e-5
-"""The smallest float16 with full precision."""
 
 
 class Stop(NamedTuple):
@@ -33,21 +25,24 @@ class Stop(NamedTuple):
 
 
 def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
-    """GS205: a gradient that is exactly zero from one operation on."""
+    """GS205: a gradient that is zero from one operation on."""
+    zeros = facts.once(Zeros)
     stops = {stop.node: stop for stop in reversed(_stops(facts))}
     for nodes in facts.by_place(sorted(stops)).values():
-        silencing = ((stops[node], _silenced(facts, node)) for node in nodes)
+        silencing = ((stops[node], zeros.silenced(node)) for node in nodes)
         stop, names = next((found for found in silencing if found[1]), (None, []))
         if stop is None:
             continue
         leaves = count(len(names), "leaf").replace("leafs", "leaves")
+        rounded = stop.node in zeros.flat or stop.node in zeros.sums.values()
         yield facts.finding(
             "warning",
-            f"The gradient becomes exactly zero at {facts.words(stop.node)}.",
+            f"The gradient becomes {'zero up to rounding' if rounded else 'exactly zero'} at "
+            f"{facts.words(stop.node)}.",
             stop.node,
             evidence=(
-                f"received {short(facts.received(stop.node)[0].norm)} (2-norm), sent 0",
-                f"nothing but zeros for {leaves}: {listed(names)}",
+                _passed(facts, stop.node),
+                f"nothing but {'rounding' if rounded else 'zeros'} for {leaves}: {listed(names)}",
             ),
             why=stop.why,
             remedy=stop.remedy,
@@ -55,60 +50,54 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
         )
 
 
+def _passed(facts: Facts, node: int) -> str:
+    """What a node received, and what came of it."""
+    received = f"received {short(facts.received(node)[0].norm)} (2-norm)"
+    for target, source in facts.once(Zeros).sums.items():
+        if source == node:
+            total = short(sum(map(size_of, facts.received(target))))
+            terms = [size_of(info) for below, info in facts.sent(node) if below == target]
+            return f"{received}, sent {short(max(terms))}, to which others add up to {total}"
+    first = facts.sent(node)[0][1]
+    return f"{received}, sent {short(size_of(first)) if first.state == 'finite' else 0}"
+
+
 def _stops(facts: Facts) -> list[Stop]:
     """Where gradients became zero for a reason that is known, in backward order."""
     if _is_satisfied(facts):
-        return [stop for node in _zeroing(facts) for stop in _flat(facts, node)]
+        return [stop for node in zeroing(facts) for stop in _flat(facts, node)]
     found = [
-        stop for node in _zeroing(facts) for stop in (*_flat(facts, node), *_stuck(facts, node))
+        stop for node in zeroing(facts) for stop in (*_flat(facts, node), *_stuck(facts, node))
     ]
-    return found or list(_nothing_learns(facts))
+    return [*found, *_constant(facts)] or list(_nothing_learns(facts))
 
 
-def half_underflow(facts: Facts) -> Iterable[FindingDraft]:
-    """GS104: a gradient too small for half precision."""
-    nodes = [node for node in _zeroing(facts) if _underflows(facts, node)]
-    for node in nodes:
-        names = _silenced(facts, node)
-        if not names:
-            continue
-        yield facts.finding(
-            "warning",
-            f"The gradient underflows to zero in float16 at {facts.words(node)}.",
+def _constant(facts: Facts) -> Iterable[Stop]:
+    """Operations whose result, or what the loss takes of it, does not depend on what goes in."""
+    zeros = facts.once(Zeros)
+    for node in zeros.flat:
+        yield Stop(
             node,
-            evidence=(
-                f"received {short(facts.received(node)[0].norm)} (2-norm), sent 0",
-                f"float16 has nothing between 0 and {TINY}",
-                f"nothing but zeros for {len(names):,} leaves: {listed(names)}",
-            ),
-            why="The gradient is not zero, but rounds to zero in this dtype.",
-            remedy="Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
-            nodes=nodes,
+            "What the loss takes of this result is the same whatever goes in: a group of one "
+            "number, or of equal ones, is normalised to a constant, and so is a sum or mean over "
+            "what is normalised.",
+            "Normalise over a dimension that has more than one number, and do not sum the "
+            "normalised result itself into the loss.",
         )
-        return
-
-
-def _zeroing(facts: Facts) -> Iterable[int]:
-    """Nodes that received something and sent nothing but zeros."""
-    for node in facts.graph.nodes:
-        received = facts.received(node.id)
-        if node.kind == "leaf" or not any(info.state == "finite" for info in received):
-            continue
-        sent = facts.sent(node.id)
-        # What has no elements has no gradient that could be anything else.
-        if any(info.state == "zero" and facts.has_elements(target) for target, info in sent):
-            yield node.id
-
-
-def _all_zero(facts: Facts, node: int) -> bool:
-    sent = [info for _, info in facts.sent(node) if info.state not in ("none", "not reached")]
-    return all(info.state == "zero" for info in sent)
+    for node in zeros.sums.values():
+        yield Stop(
+            node,
+            "The gradient comes back along two ways, and what they bring cancels: the result does "
+            "not depend on the operand, as a length divided by itself.",
+            "Check the dimension: over a single number a norm, a mean and a sum leave nothing of "
+            "it but a constant.",
+        )
 
 
 def _flat(facts: Facts, node: int) -> Iterable[Stop]:
     """Operations that pass no gradient whatever goes in."""
     op = facts.op(node)
-    if op in STEPS and _all_zero(facts, node):
+    if op in STEPS and all_zero(facts, node):
         yield Stop(
             node,
             "It is a step function: flat everywhere, so its derivative is 0 everywhere.",
@@ -133,7 +122,7 @@ def _flat(facts: Facts, node: int) -> Iterable[Stop]:
 def _stuck(facts: Facts, node: int) -> Iterable[Stop]:
     """Operations that pass no gradient for what went in this time."""
     op = facts.op(node)
-    if op in LIMITS and _all_zero(facts, node) and not _is_hinge(facts, node):
+    if op in LIMITS and all_zero(facts, node) and not is_hinge(facts, node):
         yield Stop(
             node,
             "Every element lies beyond its limits, where the derivative is 0.",
@@ -153,8 +142,8 @@ def _nothing_learns(facts: Facts) -> Iterable[Stop]:
     states = [facts.received(leaf)[0].state for leaf in facts.leaf_names if facts.received(leaf)]
     if "zero" not in states or not set(states) <= {"zero", "none", "not reached"}:
         return
-    node = next((node for node in _zeroing(facts) if _all_zero(facts, node)), None)
-    if node is None or _is_hinge(facts, node):
+    node = next((node for node in zeroing(facts) if all_zero(facts, node)), None)
+    if node is None or is_hinge(facts, node):
         return
     flat = facts.op(node) in LIMITS | RECTIFIERS
     yield Stop(
@@ -171,25 +160,6 @@ def _nothing_learns(facts: Facts) -> Iterable[Stop]:
     )
 
 
-def _is_hinge(facts: Facts, node: int) -> bool:
-    """Whether a rectifier is part of the loss itself: sums and factors above it, nothing else.
-
-    A margin that every sample keeps has no gradient to give, and that is as it should be.
-    """
-    if facts.op(node) not in RECTIFIERS:
-        return False
-    seen, pending = {node}, [node]
-    while pending:
-        for above in facts.above(pending.pop()):
-            if above in seen:
-                continue
-            if facts.op(above) not in TOTALS and facts.op(above) not in VIEWS:
-                return False
-            seen.add(above)
-            pending.append(above)
-    return len(seen) > 1
-
-
 def _is_satisfied(facts: Facts) -> bool:
     """A loss of exactly 0, as of a hinge whose margin is kept, has no gradient to give."""
     return facts.loss == 0
@@ -197,7 +167,7 @@ def _is_satisfied(facts: Facts) -> bool:
 
 def _has_row_of_one(facts: Facts, node: int) -> bool:
     output = facts.graph.nodes[node].outputs[0]
-    return output is not None and 1 in output.shape and _all_zero(facts, node)
+    return output is not None and 1 in output.shape and all_zero(facts, node)
 
 
 def _both_factors(facts: Facts, node: int) -> bool:
@@ -208,35 +178,3 @@ def _both_factors(facts: Facts, node: int) -> bool:
     if len(factors) < 2 or factors[0][0] == factors[1][0]:
         return False
     return all(info.state == "zero" for _, info in factors)
-
-
-def _silenced(facts: Facts, node: int) -> list[str]:
-    """The leaves below a node that got nothing but zeros in total."""
-    below = facts.reachable([node])
-    return [
-        name
-        for leaf, name in facts.leaf_names.items()
-        if leaf in below and facts.received(leaf)[0].state == "zero" and facts.has_elements(leaf)
-    ]
-
-
-def _underflows(facts: Facts, node: int) -> bool:
-    """Whether the zeros that a node sent are float16 numbers too small to be written."""
-    if facts.op(node) not in SCALING or not _all_zero(facts, node):
-        return False
-    received = next(info for info in facts.received(node) if info.state == "finite")
-    sent = [(target, info) for target, info in facts.sent(node) if info.state == "zero"]
-    if received.norm is None or any(info.dtype != "float16" for _, info in sent):
-        return False
-    output = facts.graph.nodes[node].outputs[0]
-    size = elements(output.shape) if output else 1
-    typical: float = float(received.norm) / max(size, 1) ** 0.5
-    if facts.op(node) == "Mean":
-        typical *= size / max(_input_size(facts, sent[0][0]), 1)
-        return typical < TINY
-    return typical < SMALL
-
-
-def _input_size(facts: Facts, node: int) -> int:
-    output = facts.graph.nodes[node].outputs[0]
-    return elements(output.shape) if output else 1

@@ -6,7 +6,7 @@ Reads what nodes saved and what the recorder remembers; knows nothing of the Rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from torch.autograd.graph import Node as LiveNode
@@ -16,7 +16,6 @@ from gradscope.autograd.nodes import op_name
 from gradscope.autograd.tensors import storage_of
 from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
-from gradscope.recording.events import InPlace
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 
@@ -26,10 +25,11 @@ _CHANGED = "modified by an inplace operation"
 
 
 class _Broken(NamedTuple):
-    """A node that can no longer read some of what it saved."""
+    """A node that can no longer read some of what it saved, and of which version that was."""
 
     node: LiveNode
     slots: list[str]
+    version: int
 
 
 def explain_failure(
@@ -67,7 +67,8 @@ def _freed(walked: Walked, recorder: Recorder, freeing: bool) -> list[str]:
 def _changed(broken: _Broken, recorder: Recorder) -> str:
     stale = (one for slot in broken.slots for one in saved.unchecked(broken.node, slot))
     memory = {storage_of(tensor) for tensor in stale}
-    changes = _changes_of(broken, memory, recorder.events.in_place)
+    made = broken.node._sequence_nr()
+    changes = recorder.events.changes_since(made, broken.version, memory)
     # Before torch 2.13 nothing tells which memory was saved: then the first change is a guess.
     surely = "" if memory else "probably "
     sentences = [
@@ -83,21 +84,14 @@ def _changed(broken: _Broken, recorder: Recorder) -> str:
 
 def _broken(walked: Walked, reason: str) -> Iterator[_Broken]:
     for node in walked.nodes:
-        slots = [
-            slot
+        errors = {
+            slot: value
             for slot, value in saved.values(node)
             if isinstance(value, RuntimeError) and reason in str(value)
-        ]
-        if slots:
-            yield _Broken(node, slots)
-
-
-def _changes_of(broken: _Broken, memory: set[int], changes: Iterable[InPlace]) -> Iterator[InPlace]:
-    """The changes of this memory (of any, if none is known) after the node was made, in order."""
-    # A view shares its base's memory, so a change of either is a change of both.
-    made = broken.node._sequence_nr()
-    later = (one for one in changes if one.sequence > made)
-    return (one for one in later if not memory or one.storage in memory)
+        }
+        if errors:
+            version = max(map(saved.saved_version, errors.values()))
+            yield _Broken(node, list(errors), version)
 
 
 def _made_at(node: LiveNode, recorder: Recorder) -> str:

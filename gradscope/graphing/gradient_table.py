@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -21,6 +21,8 @@ from gradscope.autograd.isolation import fault_of, functions_off
 from gradscope.autograd.summary import (
     dense,
     flat_values,
+    half_counts,
+    half_sizes,
     has_data,
     is_ordinary,
     is_plain,
@@ -91,17 +93,23 @@ class GradientTable:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
         histograms: count the elements by size of each gradient whose values are not kept.
+        halves: tell of float16 how much of it lies at the ends of its range.
 
     ``fault`` is the first reason for which a gradient could not be read, if any.
     """
 
     def __init__(
-        self, keep: int = SMALL, limit: int = MAX_VALUES, histograms: bool = False
+        self,
+        keep: int = SMALL,
+        limit: int = MAX_VALUES,
+        histograms: bool = False,
+        halves: bool = False,
     ) -> None:
         self._table: list[GradientInfo] = [GradientInfo("not reached"), GradientInfo("none")]
         self._keep = keep
         self._left = limit
         self._histograms = histograms
+        self._halves = halves
         self.fault: Fault | None = None
         self._known: dict[Hashable, _Known] = {}
         self._values: dict[int, Sequence[float]] = {}
@@ -151,7 +159,8 @@ class GradientTable:
             return self._read(gradient, read_ordinary)
         if size >= WORTH_KNOWING and not gradient.is_inference():
             return self._add_once(gradient)
-        if self._histograms or gradient.requires_grad or not gradient.is_cpu:
+        is_read = self._histograms or self._is_half(gradient) or gradient.requires_grad
+        if is_read or not gradient.is_cpu:
             return self._read(gradient, read_ordinary)
         return self._append(size_of_many(gradient, name_of(gradient.dtype)))
 
@@ -165,6 +174,9 @@ class GradientTable:
             self._remember(elements, known)
         known.latest = TensorRef(gradient)
         return known.entry
+
+    def _is_half(self, gradient: torch.Tensor) -> bool:
+        return self._halves and gradient.dtype is torch.float16
 
     def _remember(self, elements: Hashable, known: _Known) -> None:
         self._known[elements] = known
@@ -189,6 +201,9 @@ class GradientTable:
         elif self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, histogram.count(still).tolist(), still.numel())
+        if self._is_half(gradient) and info.state == "finite" and info.norm is not None:
+            half = half_sizes(half_counts(dense(gradient.detach())).tolist())
+            info = msgspec.structs.replace(info, half=half)
         entry = self._append(info)
         if kept is not None:
             self._values[entry] = kept
@@ -210,11 +225,11 @@ class GradientTable:
         for queued in self._pending:
             by_device.setdefault(queued.statistics.device, []).append(queued)
         for waiting in by_device.values():
-            # One stack and one read a device, however many gradients it has; another for bars.
-            rows = torch.stack([queued.statistics for queued in waiting]).tolist()
+            # One read a device, however many gradients it has; another for bars.
+            rows = _read_together(queued.statistics for queued in waiting)
             counts = _read_together(queued.bars for queued in waiting)
             for queued, row, bars in zip(waiting, rows, counts, strict=True):
-                info = _filled(self._table[queued.entry], row)
+                info = _filled(self._table[queued.entry], row or [])
                 self._table[queued.entry] = _counted(info, bars, queued.elements)
                 if queued.values is not None:
                     self._values[queued.entry] = flat_values(queued.values)
@@ -237,11 +252,13 @@ class GradientTable:
         layout = name_of(still.layout)
         entry = self._append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
         bars = histogram.count(still) if self._histograms and values is None else None
+        if self._is_half(still):
+            statistics = torch.cat([statistics, half_counts(still).double()])
         self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
         return entry
 
 
-def _read_together(counts: Iterable[torch.Tensor | None]) -> Iterator[list[int] | None]:
+def _read_together(counts: Iterable[torch.Tensor | None]) -> Iterator[list[Any] | None]:
     """Counts of one device as lists, read at once."""
     kept = list(counts)
     bars = [one for one in kept if one is not None]
@@ -259,7 +276,7 @@ def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> G
 
 
 def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
-    norm, absmax, nan, infinite = row
+    norm, absmax, nan, infinite, *ends = row
     return msgspec.structs.replace(
         info,
         state=state_of(absmax),
@@ -267,6 +284,7 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         absmax=number(absmax),
         nan=int(nan),
         inf=int(infinite),
+        half=half_sizes(ends) if ends else None,
     )
 
 

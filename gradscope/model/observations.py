@@ -133,12 +133,14 @@ class Activity(Struct, frozen=True):
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
     ``saturated`` the share of elements where the local derivative is below 0.01; for a softmax, of
     rows of which one element has more than 0.99, rows of a single element (or of a single one that
-    is not masked) left out.
+    is not masked) left out.  ``scale``: of a normalisation about the largest local derivative, the
+    inverse of the smallest spread times the largest weight.
     """
 
     node: int
     dead: Number = 0.0
     saturated: Number = 0.0
+    scale: Number | None = None
 
 
 class Saved(Struct, frozen=True):
@@ -157,7 +159,9 @@ class Saved(Struct, frozen=True):
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
-    ``node`` took it, ``name`` is a variable that holds it, ``made`` where it was made.
+    ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
+    ``made`` where it was made.  ``first`` is the node that the same call made first: all from
+    ``node`` to it are of that call, which took the operand as a whole.
     """
 
     node: int
@@ -166,6 +170,7 @@ class Intake(Struct, frozen=True):
     inf: int = 0
     count: int = 0
     made: int | None = None
+    first: int | None = None
 
 
 class Freed(Struct, frozen=True):

@@ -46,6 +46,19 @@ class Histogram(Struct, frozen=True, array_like=True):
     counts: tuple[int, ...] = ()
 
 
+class HalfSizes(Struct, frozen=True, array_like=True):
+    """How a float16 tensor fits its range.
+
+    ``subnormal`` counts the elements other than 0 that are smaller than the smallest with full
+    precision (6.1e-5), ``small`` is their share of the sum of all absolute values, ``large`` the
+    share of those that are at least a sixteenth of the largest number (4,094).
+    """
+
+    subnormal: int
+    small: Number = 0.0
+    large: Number = 0.0
+
+
 class GradientInfo(Struct, frozen=True):
     """One gradient tensor as it flowed: exactly one state, and its size.
 
@@ -53,7 +66,8 @@ class GradientInfo(Struct, frozen=True):
     the states "not reached" and "none", and for gradients of which nobody read the elements: those
     of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
     the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
-    ``values`` as in :class:`TensorInfo`.  ``histogram`` is there where it was asked for.
+    ``values`` as in :class:`TensorInfo`.  ``histogram`` is there where it was asked for, ``half``
+    in a diagnosis, of float16.
     """
 
     state: State
@@ -65,6 +79,7 @@ class GradientInfo(Struct, frozen=True):
     layout: str = "strided"
     values: tuple[Number, ...] | None = None
     histogram: Histogram | None = None
+    half: HalfSizes | None = None
 
     @property
     def is_unread(self) -> bool:

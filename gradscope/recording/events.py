@@ -36,12 +36,14 @@ _MAKES_LEAF = {
 
 
 class InPlace(NamedTuple):
-    """A tensor changed in place: its storage, when (sequence number), by what and where."""
+    """A tensor changed in place: its storage, when (sequence number), by what and where, and its
+    version since then, -1 where torch counts none."""
 
     storage: int
     sequence: int
     function: str
     site: Site | None
+    version: int = -1
 
 
 class TensorOrigin(NamedTuple):
@@ -94,7 +96,23 @@ class Events:
             # Sparse, nested and wrapped tensors have no one storage by which a change could be
             # found.
             if storage:
-                self.in_place.append(InPlace(storage, now, function, site))
+                version = -1 if tensor.is_inference() else tensor._version
+                self.in_place.append(InPlace(storage, now, function, site, version))
+
+    def changes_since(self, made: int, version: int, memory: set[int]) -> Iterator[InPlace]:
+        """The changes, in order, of what a node had saved.
+
+        Args:
+            made: the sequence number of the node.
+            version: what it had saved was of this version, -1 where that is not known.  A call that
+                changes a tensor in place saves what it has written, so that it is no change.
+            memory: the storages of what it saved; none where they are not known.
+        """
+        # A view shares its base's memory, so a change of either is a change of both.
+        for change in self.in_place:
+            is_later = change.sequence > made and not -1 < change.version <= version
+            if is_later and (not memory or change.storage in memory):
+                yield change
 
     def note_result(
         self, func: Any, args: tuple[Any, ...], out: Any, find_site: Callable[[], Site | None]

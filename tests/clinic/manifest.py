@@ -82,6 +82,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "no_hard_examples",
+        "GS101",
+        "Mean",
+        "mean over a selection that is empty: 0/0, not too large a number",
+        "",
+    ),
+    Case(
         "negative_variance",
         "GS101",
         "Sqrt",
@@ -175,10 +182,24 @@ CASES: tuple[Case, ...] = (
         "https://github.com/engichang1467/Open-Rig3R/issues/35",
     ),
     Case(
+        "weighted_loss_half",
+        "GS104",
+        "Mul",
+        "most gradients are subnormal and not zero yet",
+        "",
+    ),
+    Case(
         "missing_reading",
         "GS105",
         "",
         "the table holds a nan: no operation of the program made it",
+        "",
+    ),
+    Case(
+        "sensor_gaps",
+        "GS105",
+        "rnn",
+        "NaN in the data of a recurrent layer, a call of many nodes",
         "",
     ),
     Case(
@@ -217,6 +238,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/PeterL1n/BackgroundMattingV2/issues/128",
     ),
     Case(
+        "stuck_gate",
+        "GS203",
+        "Sigmoid",
+        "one saturated element, on which the learning of one leaf depends",
+        "",
+    ),
+    Case(
         "unscaled_attention",
         "GS203",
         "Softmax",
@@ -243,6 +271,34 @@ CASES: tuple[Case, ...] = (
         "Clamp",
         "all predictions lie outside the clamp",
         "https://github.com/pytorch/pytorch/issues/7002",
+    ),
+    Case(
+        "norm_of_one",
+        "GS205",
+        "NativeLayerNorm",
+        "a LayerNorm over one number: zero up to rounding",
+        "",
+    ),
+    Case(
+        "unit_length_of_one",
+        "GS205",
+        "Div",
+        "a number by its own length: two gradients that cancel",
+        "",
+    ),
+    Case(
+        "unit_prototypes",
+        "GS206",
+        "Div",
+        "normalize of rows of zeros multiplies the gradient by 1e12",
+        "",
+    ),
+    Case(
+        "one_tiny_layer",
+        "GS206",
+        "Addmm",
+        "weights of one layer a million times smaller than those of its siblings",
+        "",
     ),
     Case(
         "both_adapters_zero",
@@ -330,7 +386,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "bucketed_attention",
-        "GS102",
+        "GS101",
         "Softmax",
         "a padded query sees no key; its NaN is left out of the loss, not of backward",
         "https://github.com/pytorch/pytorch/issues/41508",
@@ -658,6 +714,13 @@ CASES: tuple[Case, ...] = (
         "Exp",
         "nn.Hardtanh(inplace=True) overwrites what exp saved",
         "https://github.com/quark0/darts/issues/109",
+    ),
+    Case(
+        "gain_after_relu",
+        "GS401",
+        "Relu",
+        "in place after in place: the second change is to blame, not the first",
+        "",
     ),
     Case(
         "hidden_state_carried",
@@ -1492,6 +1555,18 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "sam_two_passes",
         "an own optimizer with a closure and two steps",
+    ),
+    Healthy(
+        "padding_rows_normalised",
+        "rows of zeros are normalised, and their gradient is multiplied by zero",
+    ),
+    Healthy(
+        "scaled_before_norm",
+        "one layer has much larger weights, which a BatchNorm takes back",
+    ),
+    Healthy(
+        "half_with_scaler",
+        "a loss weighted down in float16, with a gradient scaler",
     ),
 )
 

@@ -79,6 +79,7 @@ class BriefCapture(WatchedCall):
         self, call: BackwardCall, recorder: Recorder, number: int, values: NonFiniteValues
     ) -> None:
         super().__init__(call, recorder, number)
+        self._values = values
         # In float16 any operation may overflow.
         infinite = {sequence for sequence, _ in values.counts}
         roots = [node for node, _ in self.ends]
@@ -143,6 +144,7 @@ class BriefCapture(WatchedCall):
             return
         if len({node for node, _ in self._saved}) < MAX_SOURCES:
             self._saved += [(node, saved) for saved in summaries(0, node)]
+            self._values.note_saved(node)
 
     # ------------------------------------------------------------------ what came of it
 

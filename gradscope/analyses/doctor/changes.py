@@ -112,7 +112,7 @@ class Changes:
         for slot, value in saved.values(node):
             if isinstance(value, RuntimeError):
                 if _NOTICED in str(value):
-                    yield self._noticed(position, node, slot, made)
+                    yield self._noticed(position, node, slot, saved.saved_version(value))
             elif slot.startswith("running") and getattr(node, "_saved_training", False):
                 continue  # saved, but only a batch norm that does not train needs them
             elif storage_of(value) in storages:
@@ -121,12 +121,13 @@ class Changes:
                     site = self._recorder.places.site(edit.place)
                     yield KnownChange(position, slot, edit.function, site, silent=True)
 
-    def _noticed(self, position: int, node: LiveNode, slot: str, made: int) -> KnownChange:
+    def _noticed(self, position: int, node: LiveNode, slot: str, version: int) -> KnownChange:
         memory = {storage_of(tensor) for tensor in saved.unchecked(node, slot)}
-        for change in self._recorder.events.in_place:
-            if change.sequence > made and change.storage in memory:
-                return KnownChange(position, slot, change.function, change.site, silent=False)
-        return KnownChange(position, slot, "", None, silent=False)
+        known = self._recorder.events.changes_since(node._sequence_nr(), version, memory)
+        change = next(known, None) if memory else None
+        if change is None:
+            return KnownChange(position, slot, "", None, silent=False)
+        return KnownChange(position, slot, change.function, change.site, silent=False)
 
     def _silent(self, saved: torch.Tensor, made: int) -> Edit | None:
         storage = storage_of(saved)

@@ -160,6 +160,7 @@ class Examiner:
             made = FullCapture(call, self.recorder, log.calls)
             made.prepare()
             made.flow.has_hooks = listener.alterations.has_hooks
+            made.flow.on_source = listener.values_seen.note_saved
         else:
             made = BriefCapture(call, self.recorder, log.calls, listener.values_seen)
             log.glanced += 1

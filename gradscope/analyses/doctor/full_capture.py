@@ -6,7 +6,10 @@ finite.  Knows nothing of what other parts have seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
+from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.autograd.calls import BackwardCall, edge_of
@@ -30,6 +33,7 @@ class DoctorEdgeGradients(EdgeGradients):
     """Also looks at what a node had saved when finite gradients came in and others went out.
 
     ``has_hooks``: the program has hung hooks on tensors, so that gradients may be replaced.
+    ``on_source`` is told of each such node while it still has what it saved.
     """
 
     def __init__(self, walked: Walked, table: DoctorGradientTable) -> None:
@@ -38,6 +42,7 @@ class DoctorEdgeGradients(EdgeGradients):
         self.saved: list[Saved] = []
         self.replaced: set[int] = set()
         self.has_hooks = False
+        self.on_source: Callable[[LiveNode], None] = _nothing
         self._sources = 0
 
     def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
@@ -52,7 +57,9 @@ class DoctorEdgeGradients(EdgeGradients):
         super()._note_sent(place, sent)
         if self._sources < MAX_SOURCES and self._is_source(place):
             self._sources += 1
-            self.saved.extend(summaries(place.number, self.walked.nodes[place.number]))
+            node = self.walked.nodes[place.number]
+            self.saved.extend(summaries(place.number, node))
+            self.on_source(node)
 
     def _is_source(self, place: NodeEdges) -> bool:
         bad = self._bad
@@ -61,12 +68,16 @@ class DoctorEdgeGradients(EdgeGradients):
         return all(entry not in bad for entry in place.upstream)
 
 
+def _nothing(_: LiveNode) -> None:
+    """Nobody wants to know."""
+
+
 class DoctorGradientTable(GradientTable):
     """Knows which entries of its table are not finite as soon as they are measured."""
 
     def __init__(self) -> None:
         # The rules judge by norms: no values are kept.
-        super().__init__(keep=0, limit=0)
+        super().__init__(keep=0, limit=0, halves=True)
         self.bad: set[int] = set()
 
     def _append(self, info: GradientInfo) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -208,17 +209,22 @@ def intakes(
     listener: DoctorListener, origins: Origins, names: Names, sequences: dict[int, int]
 ) -> Iterator[Intake]:
     """The operands without history that were not finite."""
+    made_in_order = sorted(sequences)
     for taken in listener.values_seen.taken:
         position = sequences.get(taken.sequence)
         if position is None:
             continue
-        tensor = taken.tensor()
+        tensor, base = taken.tensor(), taken.base()
+        name = names.of(tensor) or names.of(base)
         made = origins.of_place(taken.made)
-        if made is None and tensor is not None:
-            event = listener.recorder.events.made(tensor)
-            made = None if event is None else origins.of_site(event.site)
+        for known in (tensor, base):
+            if made is None and known is not None:
+                event = listener.recorder.events.made(known)
+                made = None if event is None else origins.of_site(event.site)
         nan, inf = taken.counts
-        yield Intake(position, names.of(tensor), nan, inf, taken.size, made)
+        # Of the nodes of a call this graph need not hold all.
+        oldest = made_in_order[bisect_left(made_in_order, taken.first)]
+        yield Intake(position, name, nan, inf, taken.size, made, sequences[oldest])
 
 
 def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:

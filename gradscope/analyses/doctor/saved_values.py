@@ -71,6 +71,25 @@ def activities(walked: Walked) -> Iterator[Activity]:
             continue  # freed, changed in place, or of another torch: nothing to see
         if found is not None:
             yield Activity(position, dead=found.dead, saturated=found.saturated)
+    yield from _scales(walked)
+
+
+def _scales(walked: Walked) -> Iterator[Activity]:
+    """About the largest local derivative of each normalisation, read from its device at once."""
+    found: list[tuple[int, torch.Tensor]] = []
+    for position, node in enumerate(walked.nodes):
+        # One that uses running statistics does not take the mean out of what it is given.
+        if torch_name(node) in _NORMALISING and getattr(node, "_saved_training", True):
+            inverse, weight = saved.value(node, "result2"), saved.value(node, "weight")
+            if inverse is not None and inverse.numel() and readable(inverse):
+                scale = inverse.detach().max().double()
+                if weight is not None and readable(weight):
+                    scale = scale * weight.detach().abs().max()
+                found.append((position, scale.cpu()))
+    if found:
+        scales = torch.stack([scale for _, scale in found]).tolist()
+        for (position, _), scale in zip(found, scales, strict=True):
+            yield Activity(position, scale=number(scale))
 
 
 class _Share(NamedTuple):
@@ -173,6 +192,11 @@ def _units(active: torch.Tensor) -> _Share:
 def _mean(flags: torch.Tensor) -> float:
     return float(flags.float().mean())
 
+
+_NORMALISING = frozenset(
+    f"{op}Backward0"
+    for op in ("NativeLayerNorm", "NativeGroupNorm", "NativeBatchNorm", "CudnnBatchNorm")
+)
 
 _LOOKS = {
     "SigmoidBackward0": _sigmoid,

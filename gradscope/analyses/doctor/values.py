@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
 
+from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.summary import readable, reducible
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
@@ -39,6 +42,15 @@ PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
 
+_OPERANDS = frozenset(
+    """self other input mat1 mat2 batch1 batch2 vec vec1 vec2 tensor1 tensor2 weight query key value
+    target exponent""".split()
+)
+"""Slots of saved tensors that are operands, and not what came out on the way."""
+
+_UPDATING = frozenset(["batch_norm", "instance_norm"])
+"""Functions whose second and third operand are statistics, which they update when they train."""
+
 _WIDE = (torch.float32, torch.float64)
 
 _DIVISIONS = ("div", "truediv")
@@ -52,11 +64,16 @@ Counts = tuple[int, int]
 
 @dataclass
 class NonFiniteOperand:
-    """An operand without history that held NaN or infinity when a call in the graph took it."""
+    """An operand without history that held NaN or infinity when a call in the graph took it.
+
+    ``first`` is the sequence number of the first node of that call, ``sequence`` that of its
+    result; ``base`` is the tensor of which the operand is a view, or the operand.
+    """
 
     sequence: int
-    place: int
+    first: int
     tensor: TensorRef
+    base: TensorRef
     made: int
     counts: Counts
     size: int
@@ -129,9 +146,26 @@ class NonFiniteValues:
         self._left = MAX_PLAIN
         self._plain.forget_dead()
 
+    def note_saved(self, node: LiveNode) -> None:
+        """Backward of this node has made NaN or infinity: look for them in operands that it saved,
+        whose result may well be finite, as a sigmoid of infinity is."""
+        if isinstance(node, BackwardCFunction):
+            return  # it may save what it likes, and not only operands
+        sequence = node._sequence_nr()
+        if any(one.first <= sequence <= one.sequence for one in self.taken):
+            return  # its result was not finite either, so that its operands are known
+        for slot, tensor in saved.values(node):
+            if isinstance(tensor, RuntimeError) or requires_grad(tensor) or slot not in _OPERANDS:
+                continue
+            counts = count(tensor) if tensor.is_floating_point() else None
+            if counts is not None:
+                self._take(tensor, counts, sequence, sequence)
+
     def _note_made(self, call: TorchCall, out: torch.Tensor) -> None:
-        # A view holds what was checked when it was made; it matters only on the way of a NaN.
-        if out._is_view() and not self.counts:
+        # A view holds what was checked when it was made; it matters only on the way of a NaN.  A
+        # call of several nodes, as an einsum, may show a result of its own in another shape.
+        first, end = call.sequence_range
+        if out._is_view() and not self.counts and end - first == 1:
             return
         if not out.is_cpu:
             self._wait(out)
@@ -155,23 +189,31 @@ class NonFiniteValues:
             self._waiting.append((sequence, out.output_nr, total))
 
     def _note_operands(self, call: TorchCall, sequence: int) -> None:
-        for tensor in call.operands:
+        for tensor in _taken_by(call):
             counts = count(tensor) if tensor.is_floating_point() else None
             if counts is not None and grad_fn_of(tensor) is None:
-                self._take(tensor, counts, sequence, call.place)
+                self._take(tensor, counts, sequence, call.sequence_range[0])
             elif counts is not None:
-                self._look_behind(tensor, counts, call.place)
+                self._look_behind(tensor, counts)
 
-    def _take(self, tensor: torch.Tensor, counts: Counts, sequence: int, place: int) -> None:
-        if len(self.taken) < MAX_KEPT:
-            source = self._source(tensor)
-            made = -1 if source is None else source
-            reference = TensorRef(tensor)
-            self.taken.append(
-                NonFiniteOperand(sequence, place, reference, made, counts, tensor.numel())
+    def _take(self, tensor: torch.Tensor, counts: Counts, sequence: int, first: int) -> None:
+        if len(self.taken) >= MAX_KEPT:
+            return
+        source = self._source(tensor)
+        base = tensor if tensor._base is None else tensor._base
+        self.taken.append(
+            NonFiniteOperand(
+                sequence=sequence,
+                first=first,
+                tensor=TensorRef(tensor),
+                base=TensorRef(base),
+                made=-1 if source is None else source,
+                counts=counts,
+                size=tensor.numel(),
             )
+        )
 
-    def _look_behind(self, tensor: torch.Tensor, counts: Counts, place: int) -> None:
+    def _look_behind(self, tensor: torch.Tensor, counts: Counts) -> None:
         """An operand may have come through functions that only pass things on: from where?"""
         node: Any = grad_fn_of(tensor)
         output = tensor.output_nr
@@ -184,7 +226,7 @@ class NonFiniteValues:
             for leaf in (leaf_of(target) for target, _ in behind):
                 bad = None if leaf is None else count(leaf)
                 if leaf is not None and bad is not None:
-                    self._take(leaf, bad, sequence, place)
+                    self._take(leaf, bad, sequence, sequence)
             # Infinity may have been put in right here, on purpose.
             if len(behind) != 1 or is_leaf(behind[0][0]) or not counts[0]:
                 return
@@ -210,6 +252,18 @@ class NonFiniteValues:
             if known is not None:
                 return known
         return None
+
+
+def _taken_by(call: TorchCall) -> list[torch.Tensor]:
+    """The operands of a call that may be to blame for its result."""
+    if call.function in _UPDATING:
+        # What a norm that trains has just written into its statistics was not there before.
+        return [*call.operands[:1], *call.operands[3:]] if _trains(call) else call.operands
+    return call.operands
+
+
+def _trains(call: TorchCall) -> bool:
+    return bool(call.kwargs.get("training") or call.kwargs.get("use_input_stats"))
 
 
 def _passes(call: TorchCall) -> bool:

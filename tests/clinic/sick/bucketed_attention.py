@@ -17,7 +17,7 @@ class LocalEncoder(nn.Module):
         return ~((dist >= 0) & (dist < self.window))
 
     def forward(self, x, padding):
-        y, _ = self.attn(  # <- GS102
+        y, _ = self.attn(  # <- GS101
             x, x, x, key_padding_mask=padding, attn_mask=self.band(x.shape[1])
         )
         return self.ff(y)

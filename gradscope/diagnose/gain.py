@@ -1,0 +1,182 @@
+"""The rule about one operation that changes the size of the gradient far more than others do."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._ops import POLES, WEIGHING
+from gradscope.diagnose._trend import is_parameter, joins_parameters, starved_leaf
+from gradscope.diagnose._zeros import size_of
+from gradscope.words import count
+
+FEWEST_SIBLINGS = 3
+"""Layers of the same kind, besides the one that is compared with them."""
+
+LARGER = 300.0
+"""A layer that multiplies the gradient by so many times more than its siblings do."""
+
+SMALLER = 1e-4
+"""A layer that leaves so much less of it."""
+
+LEFT = 30.0
+"""So many times what the layer above it has received must be sent on: else what lies between them
+takes back what the layer does, as a normalisation."""
+
+STEEP = 1e5
+"""What an operation that has a pole multiplies the gradient by close to it."""
+
+ARRIVED = 1e3
+"""That gradient is large in itself, in some leaf, and by this factor larger than what came in."""
+
+
+class _Layer(NamedTuple):
+    """A use of a weight: its node, and the norms of what it received and sent to its operand."""
+
+    node: int
+    received: float
+    sent: float
+
+    @property
+    def gain(self) -> float:
+        return self.sent / self.received
+
+
+def outlier_gain(facts: Facts) -> Iterable[FindingDraft]:
+    """GS206: one operation multiplies the gradient by far more, or far less, than others do."""
+    for layers in _by_kind(facts).values():
+        for above, layer in zip([layers[0], *layers], layers, strict=False):
+            others = [one.gain for one in layers if one is not layer]
+            usual = statistics.median(others) if len(others) >= FEWEST_SIBLINGS else 0.0
+            grows = layer.gain > LARGER * usual and layer.sent > LEFT * above.received
+            if usual and grows:
+                yield _large_layer(facts, layer, usual, len(others))
+            elif layer.gain < SMALLER * usual and joins_parameters(facts, layer.node):
+                yield from _small_layer(facts, layer, usual, len(others))
+    for nodes in facts.by_place(_poles(facts)).values():
+        yield _pole(facts, nodes[0])
+
+
+def _by_kind(facts: Facts) -> dict[str, list[_Layer]]:
+    """The layers with a weight through which a gradient goes, by what they compute; of a weight
+    that is used several times the use nearest to the loss."""
+    kinds: dict[str, list[_Layer]] = {}
+    known: set[tuple[int, ...]] = set()
+    for node in range(len(facts.graph.nodes)):
+        op = facts.op(node)
+        if op not in WEIGHING:
+            continue
+        sent = facts.sent(node)
+        weights = tuple(sorted({below for below, _ in sent if is_parameter(facts, below)}))
+        data = [size_of(info) for below, info in sent if below not in weights]
+        received = math.hypot(*map(size_of, facts.received(node)))
+        if weights and weights not in known and received and max(data, default=0.0):
+            known.add(weights)
+            kinds.setdefault(op, []).append(_Layer(node, received, max(data)))
+    return kinds
+
+
+def _large_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> FindingDraft:
+    return facts.finding(
+        "warning",
+        f"{_name(facts, layer.node)} multiplies the gradient by {short(layer.gain)}, far more than "
+        "its siblings.",
+        layer.node,
+        evidence=(*_flow(facts, layer), _usual(facts, layer, usual, others)),
+        why="Its weights are far larger than those of the other layers: everything below it gets a "
+        "gradient of another size, which no one learning rate fits.",
+        remedy="Look at how this layer is initialised or scaled: a standard deviation of "
+        "1/sqrt(inputs) keeps the size of what goes through.",
+    )
+
+
+def _small_layer(
+    facts: Facts, layer: _Layer, usual: float, others: int
+) -> Iterable[FindingDraft]:
+    found = starved_leaf(facts, layer.node)
+    if found is None:
+        return  # a residual connection goes past it
+    (small, least), (large, most) = found
+    yield facts.finding(
+        "warning",
+        f"{_name(facts, layer.node)} leaves {short(layer.gain)} of the gradient, far less than its "
+        "siblings.",
+        layer.node,
+        evidence=(
+            *_flow(facts, layer),
+            _usual(facts, layer, usual, others),
+            f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)",
+        ),
+        why="Its weights are far smaller than those of the other layers, and what lies below it "
+        "hardly learns.",
+        remedy="Look at how this layer is initialised or scaled: a standard deviation of "
+        "1/sqrt(inputs) keeps the size of what goes through.",
+    )
+
+
+def _name(facts: Facts, node: int) -> str:
+    module = facts.module(facts.graph.nodes[node])
+    return f"The layer {module}" if module else facts.words(node)
+
+
+def _flow(facts: Facts, layer: _Layer) -> Iterable[str]:
+    yield f"received {short(layer.received)} (2-norm), sent {short(layer.sent)}"
+    below = facts.reachable([one for one in facts.below(layer.node) if is_parameter(facts, one)])
+    names = {name for leaf, name in facts.leaf_names.items() if leaf in below}
+    for learner in facts.seen.learners:
+        made = facts.location(learner.made)
+        if learner.name in names and made is not None and len(learner.tensor.shape) > 1:
+            yield f"{learner.name} was made at {made.file}:{made.line}"
+
+
+def _usual(facts: Facts, layer: _Layer, usual: float, others: int) -> str:
+    others_are = count(others, f"other {facts.op(layer.node)}")
+    return f"{others_are} with a weight: by {short(usual)} (median)"
+
+
+def _poles(facts: Facts) -> Iterable[int]:
+    """Operations close to where their derivative is infinite, if that comes as far as a leaf."""
+    for node in range(len(facts.graph.nodes)):
+        if facts.op(node) not in POLES:
+            continue
+        received = math.hypot(*map(size_of, facts.received(node)))
+        sent = max((size_of(info) for _, info in facts.sent(node)), default=0.0)
+        # A division by a number, or by what has no history, is a choice of the program's.
+        chosen = facts.op(node) == "Div" and len(facts.sent(node)) < 2
+        if received and sent > STEEP * received and not chosen:
+            arrived = _largest_below(facts, node)[1]
+            if arrived > ARRIVED and arrived > ARRIVED * received:
+                yield node
+
+
+def _largest_below(facts: Facts, node: int) -> tuple[str, float]:
+    below = facts.reachable([node])
+    sizes = [
+        (math.hypot(*map(size_of, facts.received(leaf))), name)
+        for leaf, name in facts.leaf_names.items()
+        if leaf in below
+    ]
+    size, name = max(sizes, default=(0.0, ""))
+    return name, size
+
+
+def _pole(facts: Facts, node: int) -> FindingDraft:
+    received = math.hypot(*map(size_of, facts.received(node)))
+    sent = max(size_of(info) for _, info in facts.sent(node))
+    name, size = _largest_below(facts, node)
+    return facts.finding(
+        "warning",
+        f"Backward of {facts.words(node)} multiplies the gradient by {short(sent / received)}.",
+        node,
+        evidence=(
+            f"received {short(received)} (2-norm), sent {short(sent)}",
+            f"{name} gets {short(size)} (2-norm)",
+        ),
+        why="It divides by a number next to 0, such as the length of a vector of zeros: its `eps` "
+        "keeps the result finite, and lets the gradient be as large as 1/eps.",
+        remedy="Keep what it divides by away from 0: leave rows of zeros out, add a larger `eps` "
+        "inside of the root (`x / (x.square().sum(-1, keepdim=True) + 1e-6).sqrt()`), or clamp.",
+    )
