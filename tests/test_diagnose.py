@@ -464,7 +464,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
     "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
     "broadcast": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
+        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)},
         [("GS503", "warning", 3)],
     ),
     "a missing channel": (

@@ -39,6 +39,9 @@ MOVING = VIEWS | _family(
 
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
+SAMPLES = _family("Normal Bernoulli Poisson Binomial")
+"""They draw at random, and their derivative is 0 everywhere."""
+
 LIMITS = _family(
     "Clamp ClampMin ClampMax Clip Hardtanh Hardsigmoid Hardswish Threshold Relu6 Hardshrink "
     "Softshrink"
@@ -55,6 +58,3 @@ SCALING = _family("Mean Mul Div Mm Addmm Bmm Sum MseLoss Neg ToCopy L1Loss Expan
 
 PRODUCTS = _family("Mul Mm Bmm Addmm Baddbmm Mv Dot Linear")
 """Their last two operands are the factors."""
-
-REDUCING = _family("Mean Sum Neg Mul Div Pow Abs Add Sub MseLoss L1Loss SmoothL1Loss")
-"""What lies between the errors of single elements and the loss."""

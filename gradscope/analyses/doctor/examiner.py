@@ -179,6 +179,9 @@ class Examiner:
 
     def _seen_before(self, watch: FullCapture) -> Before:
         listener = self._listener
+        listener.broadcasts.mark(watch.call.roots)
+        listener.lost_terms.look(watch)
+        listener.partial_cuts.look(watch)
         looks = self._log.calls <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),
@@ -192,6 +195,8 @@ class Examiner:
         """Note what came of a call; returns whether the program should be stopped."""
         listener = self._listener
         made.measured()
+        if before is not None:
+            listener.partial_cuts.measure()
         step, collapsed = self._tracker.end(made, full=before is not None)
         if made.failure is not None:
             self._builder.failed(made.failure, made.call.frame)
