@@ -15,7 +15,13 @@ import torch
 from torch.distributions import Distribution
 
 from gradscope.analyses.doctor.ancestry import is_rounded, leaves_behind, parts_behind, terms_of
-from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, CutCall, KnownCut, Taken
+from gradscope.analyses.doctor.known_cuts import (
+    MAX_FOLLOWED,
+    MOST_GRAPHS,
+    CutCall,
+    KnownCut,
+    Taken,
+)
 from gradscope.autograd.summary import is_small
 from gradscope.autograd.tensors import (
     TensorRef,
@@ -31,9 +37,6 @@ from gradscope.recording.torch_call import TorchCall
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
-
-MOST_GRAPHS = 4
-"""Backward calls after which a node is no longer expected in the graph of the next one."""
 
 _NUMBERS = frozenset(
     ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]

@@ -195,8 +195,6 @@ class Examiner:
         """Note what came of a call; returns whether the program should be stopped."""
         listener = self._listener
         made.measured()
-        if before is not None:
-            listener.partial_cuts.measure()
         step, collapsed = self._tracker.end(made, full=before is not None)
         if made.failure is not None:
             self._builder.failed(made.failure, made.call.frame)

@@ -15,6 +15,9 @@ from gradscope.model.observations import CutReason
 MAX_FOLLOWED = 20_000
 """Results without history that are followed on their way."""
 
+MOST_GRAPHS = 4
+"""Backward calls after which a node is no longer expected in the graph of the next one."""
+
 MOST_VAIN = 3
 """Calls in a row at one place behind which nothing new lies; what lies behind later ones is not
 searched any more."""

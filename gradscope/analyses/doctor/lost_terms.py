@@ -87,16 +87,26 @@ class LostTerms:
         self._known: dict[tuple[int, int], KnownLoss] = {}
         self._waiting: deque[_Call] = deque(maxlen=MOST_CALLS)
         self._stepped: set[int] = set()
+        self._made = 0
 
     @property
     def known(self) -> list[KnownLoss]:
         """Those that never were of use to the step after them."""
         return [one for one in self._known.values() if one.times and not one.fine]
 
+    def begin(self, accumulates: bool) -> None:
+        """A call is about to be made, however closely it is looked at."""
+        self.settle()
+        self._made += accumulates
+
     def look(self, watch: FullCapture) -> None:
-        """A call is about to be made."""
+        """It is looked at in full."""
+        if not watch.call.accumulates:
+            return
         taken = [one for one in self._cuts.taken if one.call.behind()]
-        if not taken or not watch.call.accumulates:
+        if not taken:
+            whole = KnownTerm(-1, list(map(TensorRef, watch.leaves)))
+            self._waiting.append(_Call(watch.number, [whole], []))
             return
         tops = terms_of(watch.call.roots).tops
         terms = [KnownTerm(self._place(top)) for top in tops]
@@ -119,21 +129,23 @@ class LostTerms:
             self._stepped.update(map(id, parameters))
 
     def settle(self) -> None:
-        """Another call is about to be made, or the run is over: what did the steps change?"""
-        if not self._waiting or not self._stepped:
+        """The calls so far are over: what did the steps after them change?"""
+        if not self._stepped:
             return
-        # A step that no call has brought anything starves; one that some call did is not for the
-        # other calls, which a program makes before it drops their gradients.
         useful = [
             call
             for call in self._waiting
             if any(not self._stepped.isdisjoint(term.reached()) for term in call.terms)
         ]
-        for call in useful or self._waiting:
+        # A step that no call has brought anything starves, if all were looked at.  One that some
+        # call did was not made for the other calls, whose gradients the program then drops.
+        judged = useful or (self._waiting if len(self._waiting) == self._made else ())
+        for call in judged:
             for suspect in call.suspects:
                 self._judge(call, suspect)
         self._waiting.clear()
         self._stepped.clear()
+        self._made = 0
 
     def _judge(self, call: _Call, suspect: _TermSuspect) -> None:
         term = suspect.term

@@ -19,13 +19,16 @@ from gradscope.analyses.doctor.known_cuts import KnownCut, KnownPart
 from gradscope.autograd.summary import readable
 from gradscope.autograd.tensors import TensorRef
 
+MAX_SUSPECTS = 200
+"""Leaves that wait for a step."""
+
 
 class _PartSuspect(NamedTuple):
     """A cut, a leaf, the dimension in which its results are counted, and what share of them goes
     nowhere else."""
 
     cut: KnownCut
-    leaf: torch.Tensor
+    leaf: TensorRef
     dim: int
     share: float
 
@@ -35,31 +38,43 @@ class PartialCuts:
 
     def __init__(self, cuts: Cuts) -> None:
         self._cuts = cuts
-        self._suspects: list[_PartSuspect] = []
+        self._suspects: dict[tuple[int, int], _PartSuspect] = {}
 
     def look(self, watch: FullCapture) -> None:
-        """A call is about to be made: which parts are not in its graph but for a cut?"""
-        self._suspects = []
+        """A call is about to be made: which parts are in its graph behind a cut only?"""
+        leaves = set(map(id, watch.leaves)) if self._cuts.taken else set()
         for taken in self._cuts.taken:
             cut, parts = taken.call.cut, taken.call.parts
             if not taken.takers or not parts or cut.shared or not watch.call.accumulates:
                 continue
             severed = [part for part in parts if not _is_reached(part, watch)]
             cut.shared = not severed
-            self._suspects.extend(_suspects(cut, severed))
+            for suspect in _suspects(cut, severed):
+                # The rest of the layer learns by this very call.
+                if id(suspect.leaf()) in leaves and len(self._suspects) < MAX_SUSPECTS:
+                    self._suspects[id(cut), id(suspect.leaf())] = suspect
 
-    def measure(self) -> None:
-        """The call was made: did those parts get a gradient from elsewhere?"""
-        for cut, leaf, dim, share in self._suspects:
-            found = _empty_rows(leaf, dim)
-            if found is None:
-                continue
-            zero, rows = found
-            if 0 < round(share * rows) <= zero < rows:
-                cut.parts[id(leaf)] = KnownPart(TensorRef(leaf), zero, rows)
-            else:
-                cut.shared = True
-        self._suspects = []
+    def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
+        """An optimizer with these makes a step: did all calls together bring the parts nothing?"""
+        if not self._suspects:
+            return
+        stepped = set(map(id, parameters))
+        for key, suspect in list(self._suspects.items()):
+            if key[1] in stepped:
+                del self._suspects[key]
+                _measure(suspect)
+
+
+def _measure(suspect: _PartSuspect) -> None:
+    cut, leaf = suspect.cut, suspect.leaf()
+    found = None if leaf is None else _empty_rows(leaf, suspect.dim)
+    if leaf is None or found is None:
+        return
+    zero, rows = found
+    if 0 < round(suspect.share * rows) <= zero < rows:
+        cut.parts[id(leaf)] = KnownPart(suspect.leaf, zero, rows)
+    else:
+        cut.shared = True
 
 
 def _is_reached(part: ResultPart, watch: FullCapture) -> bool:
@@ -73,15 +88,14 @@ def _is_reached(part: ResultPart, watch: FullCapture) -> bool:
 def _suspects(cut: KnownCut, severed: Iterable[ResultPart]) -> Iterator[_PartSuspect]:
     """The leaves of these parts, each once, with the share of all."""
     shares: dict[tuple[int, int], float] = {}
-    leaves: dict[int, torch.Tensor] = {}
+    references: dict[int, TensorRef] = {}
     for part in severed:
         for reference, dim in part.leaves:
-            leaf = reference()
-            if leaf is not None:
-                leaves[id(leaf)] = leaf
-                shares[id(leaf), dim] = shares.get((id(leaf), dim), 0.0) + part.share
+            key = id(reference()), dim
+            references[key[0]] = reference
+            shares[key] = shares.get(key, 0.0) + part.share
     for (number, dim), share in shares.items():
-        yield _PartSuspect(cut, leaves[number], dim, share)
+        yield _PartSuspect(cut, references[number], dim, share)
 
 
 def _empty_rows(leaf: torch.Tensor, dim: int) -> tuple[int, int] | None:

@@ -11,15 +11,13 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import kinds, summed_elements
+from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, MOST_GRAPHS
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
 """Places that are remembered."""
-
-MAX_FOLLOWED = 20_000
-"""Results without history that are followed on their way, and nodes that wait for their graph."""
 
 LOSSES = frozenset(
     [
@@ -82,13 +80,15 @@ Shape = tuple[int, ...]
 
 @dataclass(eq=False)
 class KnownBroadcast:
-    """A place where shapes grew: the two that did, the result, and whether a loss sums it up."""
+    """A place where shapes grew: the two that did, the result, and whether a loss sums it up; the
+    nodes that take that, and how many backward calls they have waited for theirs."""
 
     function: str
     shapes: tuple[Shape, Shape]
     result: Shape
     reduced: bool = False
     nodes: set[int] = field(default_factory=set)
+    age: int = 0
 
 
 class Broadcasts:
@@ -119,14 +119,16 @@ class Broadcasts:
 
     def mark(self, roots: Iterable[Any]) -> None:
         """Backward is about to walk a graph from these roots."""
-        waiting = [known for known in self._waiting if not known.reduced]
+        waiting, self._waiting = self._waiting, []
         # This runs at every look, and only few programs have something that waits.
         summed: Collection[int] = summed_elements(roots) if waiting else ()
         for known in waiting:
-            known.reduced = not known.nodes.isdisjoint(summed)
-        for known in self._waiting:
-            known.nodes.clear()
-        self._waiting = []
+            known.reduced |= not known.nodes.isdisjoint(summed)
+            known.age += 1
+            if known.reduced or known.age == MOST_GRAPHS:
+                known.nodes.clear()
+            else:
+                self._waiting.append(known)
         self._results.forget_dead()
 
     def _known(self, call: TorchCall) -> KnownBroadcast | None:
@@ -151,9 +153,10 @@ class Broadcasts:
         if not call.in_graph:
             for tensor in call.results:
                 self._results[tensor] = known
-        elif len(known.nodes) < MAX_FOLLOWED:
+        elif not known.reduced and len(known.nodes) < MAX_FOLLOWED:
             if not known.nodes:
                 self._waiting.append(known)
+                known.age = 0
             known.nodes.add(call.sequence_range[1] - 1)
 
 
