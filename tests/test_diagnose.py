@@ -13,7 +13,7 @@ from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
 from gradscope.diagnose._facts import Facts
 from gradscope.errors import ReportError
 from gradscope.model import storage
-from gradscope.model.checks import CallCheck, GradientComparison
+from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.observations import (
     Activity,
@@ -22,11 +22,14 @@ from gradscope.model.observations import (
     Carried,
     Change,
     Cut,
+    CutPart,
     EmptyStep,
     Failure,
     Finding,
     Freed,
     Intake,
+    LossTerm,
+    LostTerm,
     Mismatch,
     Observations,
     Saved,
@@ -348,6 +351,67 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",), summand=True),)},
         [("GS303", "information", 8)],
     ),
+    "a term of the loss, made of what was detached": (
+        {
+            "learners": (REACHED,),
+            "cuts": (Cut(B, "detach", "function", ("w",), summand=True),),
+            "lost_terms": (LostTerm(0, leaves=("w",)),),
+        },
+        [("GS303", "warning", 8)],
+    ),
+    "a term of the loss, detached when it was a number": (
+        {
+            "learners": (REACHED,),
+            "cuts": (Cut(B, "detach", "function", ("w",), summand=True, scalar=True),),
+            "lost_terms": (LostTerm(0, leaves=("w",)),),
+        },
+        [("GS303", "information", 8)],
+    ),
+    "a term of the loss, of gradients without a graph": (
+        {
+            "learners": (REACHED,),
+            "cuts": (Cut(B, "grad", "function", ("w",), summand=True, scalar=True),),
+            "lost_terms": (LostTerm(0, leaves=("w",)),),
+        },
+        [("GS303", "warning", 8)],
+    ),
+    "a term that the next step has nothing of": (
+        {
+            "learners": (REACHED,),
+            "cuts": (Cut(B, "detach", "function", ("w",)),),
+            "lost_terms": (LostTerm(0, C, ("w",), (LossTerm(C, ("v",)), LossTerm(A, ("w",)))),),
+        },
+        [("GS310", "warning", 8)],
+    ),
+    "the cut that a step was lost to, not the one before it": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (
+                Cut(A, "detach", "function", ("b",), feeds_graph=True),
+                Cut(B, "detach", "function", ("b",), feeds_graph=True),
+            ),
+            "lost_terms": (LostTerm(1, C, ("b",)),),
+        },
+        [("GS303", "warning", 8)],
+    ),
+    "a part of a layer": (
+        {
+            "learners": (REACHED,),
+            "cuts": (Cut(B, "mm", "no_grad", ("w",), True, parts=(CutPart("w", 2, 3),)),),
+        },
+        [("GS311", "warning", 8)],
+    ),
+    "a part of a layer that nobody trains": (
+        {
+            "learners": (REACHED, learner("v", in_optimizer=False, reached=True)),
+            "cuts": (Cut(B, "mm", "no_grad", ("v",), True, parts=(CutPart("v", 2, 3),)),),
+        },
+        [("GS307", "information", 0)],
+    ),
+    "whole numbers joined with others": (
+        {"learners": (REACHED,), "cuts": (Cut(B, "int", "function", ("w",), True, joined=True),)},
+        [("GS311", "warning", 8)],
+    ),
     "gradients that feed no loss": (
         {
             "learners": (REACHED, learner("b", used=A)),
@@ -464,8 +528,22 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
     "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
     "broadcast": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
+        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)},
         [("GS503", "warning", 3)],
+    ),
+    "a broadcast that no loss sums up": (
+        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
+        [],
+    ),
+    "two broadcasts of the same shapes": (
+        {
+            "broadcasts": (
+                Broadcast(A, "mul", ((4, 1), (4,)), (4, 4), reduced=True),
+                Broadcast(B, "mul", ((4,), (4, 1)), (4, 4), reduced=True),
+                Broadcast(C, "sub", ((5, 1), (5,)), (5, 5), reduced=True),
+            )
+        },
+        [("GS503", "warning", 7), ("GS503", "warning", 9)],
     ),
     "a missing channel": (
         {"broadcasts": (Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),)},
@@ -519,6 +597,42 @@ def test_a_cut_is_explained_by_what_it_does(functions: str, why: str) -> None:
         cuts = (Cut(B, function, "function", ("b",)),)
         (found,) = diagnose(observed(plain(), learners=(REACHED, learner("b", used=A)), cuts=cuts))
         assert why in found.why, function
+
+
+def test_a_list_of_modules_is_one_finding() -> None:
+    parts = [(f"blocks.{n}.{part}", B + n % 2) for n in range(3) for part in ("norm.w", "fc.w")]
+    used = tuple(learner(name, used=place) for name, place in parts)
+    heads = tuple(learner(f"heads['{key}'].w", in_optimizer=False, loose=True) for key in "abc")
+    heads = tuple(msgspec.structs.replace(head, reached=True) for head in heads)
+    kept = (REACHED, learner("blocks.3.norm.w", reached=True), learner("heads.w", reached=True))
+    found = diagnose(observed(plain(), learners=(*kept, *used, *heads), steps=STEPS))
+    assert [(finding.rule, finding.subject) for finding in found] == [
+        ("GS302", "blocks.0, blocks.1, blocks.2"),
+        ("GS307", "heads['a'], heads['b'], heads['c']"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cut", "remedy"),
+    [
+        (Cut(B, "normal", "no_grad", ("b",), within="Normal.sample", twin="rsample"), "rsample()"),
+        (Cut(B, "multinomial", "no_grad", ("b",), within="Categorical.sample"), "log_prob"),
+        (Cut(B, "uniform_", "no_grad", ("b",), within="_fill"), "operations that record history"),
+        (Cut(B, "linear", "no_grad", ("b",)), "`with` blocks"),
+    ],
+)
+def test_who_switched_gradients_off_is_told_what_to_do(cut: Cut, remedy: str) -> None:
+    (found,) = diagnose(observed(plain(), learners=(REACHED, learner("b", used=A)), cuts=(cut,)))
+    assert (found.rule, remedy in found.remedy) == ("GS304", True), found
+    assert ("with` blocks" in found.remedy) == (not cut.within)
+
+
+def test_a_backward_that_writes_into_its_gradient_is_told_so() -> None:
+    report = forgotten()
+    check = CallCheck((0,), "Own", "wrong", reason=WRITES_UPSTREAM)
+    (found,) = diagnose(observed(report, functions=(check,)))
+    assert found.message == "backward of Own writes into the gradient that it is given."
+    assert "clone()" in found.remedy
 
 
 MESSAGES = {
@@ -575,6 +689,28 @@ def cut_off(rule: str, code: str) -> Report:
     return observed(plain(), learners=learners, cuts=(cut,), failure=NO_HISTORY)
 
 
+def beside(rule: str, code: str) -> Report:
+    """A cut of the kind that a rule is about, of which another rule would tell as well."""
+    (cut,) = cut_off(rule, code).observations.cuts  # type: ignore[union-attr]
+    cut = msgspec.structs.replace(cut, feeds_graph=True, joined=code == "GS311")
+    lost = (LostTerm(0, A, ("b",)),) if code == "GS310" else ()
+    learners = (REACHED, learner("b", used=A))
+    return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
+
+
+def not_finite(rule: str) -> Report:
+    """A clamp that sends nothing but zeros, because what went in is NaN."""
+    program = Program()
+    ratio = program.op("DivBackward0", [(program.leaf("w"), 0.0)], (1.0,), "w / 0")
+    hinge = program.op("ClampMinBackward0", [(ratio, 0.0)], (1.0,), "clamp(w / 0, min=0)")
+    loss = program.op("MseLossBackward0", [(hinge, 1.0)], (1.0,), "mse_loss(clamp)")
+    report = program.report((loss, (1.0,)))
+    for op in ("DivBackward0", "ClampMinBackward0", "MseLossBackward0"):
+        report = spoilt(report, op, nan=1)
+    (node,) = (node.id for node in report.graph.nodes if node.op == "DivBackward0")
+    return observed(report, intakes=(Intake(node, "x", nan=1),) if rule == "GS105" else ())
+
+
 def forgotten(*others: GradientComparison) -> Report:
     """``Own(a, b)``, line 1, whose backward returns None for ``b``, as the engine notices."""
     program = Program()
@@ -613,6 +749,12 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
     ("GS205", "GS204"): silent_units(),
     ("GS406", "GS601"): forgotten(),
+    **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},
+    **{
+        (cut, code): beside(cut, code)
+        for cut in ("GS303", "GS304", "GS309")
+        for code in ("GS310", "GS311")
+    },
     **{
         (cut, code): cut_off(cut, code)
         for cut in ("GS303", "GS304", "GS309")
@@ -682,6 +824,17 @@ def test_what_has_nothing_in_common_is_told_beside_it() -> None:
     # None for one input is no reason for a wrong number for another.
     wrong = GradientComparison(0, "", "wrong", analytic=2.0, numeric=3.0)
     assert told(forgotten(wrong)) == [("GS406", "warning", 1), ("GS601", "warning", 1)]
+    # What is flat whatever goes in is so beside NaN, too.
+    program = Program()
+    w, v = program.leaf("w"), program.leaf("v")
+    flat = program.op("RoundBackward0", [(w, 0.0)], (1.0,), "round(w)")
+    program.line = 2
+    log = program.op("LogBackward0", [(v, 1.0)], (1.0,), "log(v)")
+    program.line = 3
+    loss = program.op("AddBackward0", [(flat, 1.0), (log, 1.0)], (1.0,), "round(w) + log(v)")
+    both = spoilt(program.report((loss, (1.0,))), "LogBackward0", nan=1)
+    both = spoilt(both, "AddBackward0", nan=1)
+    assert told(both) == [("GS101", "error", 2), ("GS205", "warning", 1)]
     # A term cut off is no reason for a gradient that cannot be had.
     asked = learner("x[0]", history="select", wanted=True, made=C)
     term = Cut(B, "tensor", "function", ("w",), summand=True)

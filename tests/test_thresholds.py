@@ -25,6 +25,8 @@ from gradscope.model.observations import (
     EmptyStep,
     Failure,
     Intake,
+    LossTerm,
+    LostTerm,
     Step,
 )
 from gradscope.model.report import HalfSizes, Report
@@ -193,6 +195,15 @@ def idle(count: int, *cuts: Cut) -> Report:
 def behind_a_cut(count: int) -> Report:
     """So many parameters behind one detach."""
     return idle(count, Cut(B, "detach", "function", tuple(f"w{n}" for n in range(count))))
+
+
+def losing(count: int) -> Report:
+    """A loss of so many terms, of which one is lost to the step."""
+    terms = tuple(LossTerm(A, ("v",)) for _ in range(count))
+    cuts = (Cut(B, "detach", "function", ("w",)),)
+    return observed(
+        plain(), learners=(REACHED,), cuts=cuts, lost_terms=(LostTerm(0, A, ("w",), terms),)
+    )
 
 
 def failed(length: int) -> Report:
@@ -528,6 +539,14 @@ EDGES = (
         behind_a_cut(3),
         "w0, w1, w2",
         subject,
+    ),
+    Edge(
+        "partial.MOST_TERMS",
+        losing(5),
+        "and 1 more term",
+        losing(4),
+        "`call7()` gives a gradient to v",
+        last_line,
     ),
     Edge("errors: 300", failed(301), 307, failed(299), 306, length),
     Edge(

@@ -19,7 +19,13 @@ from gradscope.derivatives.forms import FORMS
 from gradscope.derivatives.single_call import InputGradients, SingleCall
 from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own, beside_own
-from gradscope.model.checks import MEANT, CallCheck, GradientComparison, Verdict
+from gradscope.model.checks import (
+    MEANT,
+    WRITES_UPSTREAM,
+    CallCheck,
+    GradientComparison,
+    Verdict,
+)
 
 _RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
 
@@ -121,7 +127,7 @@ class CallExamination:
         inputs = tuple(compared.inputs(names))
         verdict = _worst(inputs)
         if gradients.changed_upstream:
-            return "wrong", inputs, "its backward changes the gradient it is given in place"
+            return "wrong", inputs, WRITES_UPSTREAM
         if verdict == "wrong" and call.is_torchs:
             told = _of_torch(call, gradients, compared, inputs)
             return told or self._assumed(alone, compared, inputs)

@@ -1,10 +1,11 @@
-"""Why a function of torch cuts the history, and what to do instead.
+"""Why the history is cut at a place, and what to do instead.
 
 Words only; which cuts are told of is decided by the rules.
 """
 
 from __future__ import annotations
 
+from gradscope.diagnose._facts import Facts
 from gradscope.model.observations import Cut
 
 _BY_FUNCTION: dict[str, tuple[str, str]] = {
@@ -88,6 +89,63 @@ _ANY_OTHER = (
 )
 
 
+_SWITCHED_OFF = (
+    "Under torch.no_grad, torch.inference_mode or set_grad_enabled(False) no history is recorded; "
+    "set_grad_enabled(False) stays in force until it is switched on again.",
+    "Run this part outside, and use these modes as `with` blocks around evaluation only. If it is "
+    "meant to stay frozen, leave its parameters out of the optimizer.",
+)
+_CHECKPOINT = (
+    "With use_reentrant=True no gradient flows unless some input requires grad; the parameters "
+    "inside do not count.",
+    "Pass use_reentrant=False.",
+)
+_SAMPLE = "`sample` draws without history: what it was drawn from gets no gradient through it."
+_CAN_MOVE = (
+    _SAMPLE,
+    "Draw with `rsample()`: it moves and scales noise, so that the gradient reaches the parameters "
+    "of the distribution. Where the value is only scored, learn from its `log_prob`.",
+)
+_CANNOT_MOVE = (
+    f"{_SAMPLE} This distribution has no `rsample`.",
+    "Learn from the probability of what was drawn, `-dist.log_prob(value) * reward`; or draw from "
+    "a relaxed distribution (`torch.nn.functional.gumbel_softmax`, RelaxedOneHotCategorical).",
+)
+_WITHOUT_HISTORY = (
+    "This function of torch switches gradients off for what it does itself.",
+    "Do the same with operations that record history.",
+)
+
+
 def why_and_remedy(cut: Cut) -> tuple[str, str]:
     """Why nothing of its operands is behind the result, and what to do instead."""
+    if cut.reason == "checkpoint":
+        return _CHECKPOINT
+    if cut.within.endswith(".sample"):
+        return _CAN_MOVE if cut.twin else _CANNOT_MOVE
+    if cut.reason != "function":
+        return _WITHOUT_HISTORY if cut.within else _SWITCHED_OFF
     return _BY_FUNCTION.get(cut.then or cut.function, _ANY_OTHER)
+
+
+def name_of(cut: Cut) -> str:
+    """What cuts, for a sentence."""
+    if cut.reason == "checkpoint":
+        return "a reentrant checkpoint"
+    if cut.reason != "function":
+        return cut.within or cut.reason
+    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
+
+
+def place_of(facts: Facts, cut: Cut) -> int | None:
+    """Where to look: at the line that switched gradients off, not at the code that ran there."""
+    switch = cut.switched
+    if switch is not None and "grad" in facts.graph.origins[switch].expression:
+        return switch
+    return cut.origin
+
+
+def at_place(facts: Facts, cut: Cut) -> str:
+    """The same, to begin a sentence with."""
+    place = facts.expression(place_of(facts, cut))
+    return f"At {place} " if place else "Here "

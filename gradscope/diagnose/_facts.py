@@ -22,13 +22,15 @@ class FindingDraft(Finding, frozen=True, kw_only=True):
     """A finding as a rule makes it: without the rule's code and name, and with what another finding
     must have in common with it for one to make the other superfluous.
 
-    ``nodes`` are all that it is about; ``fails``: it says why the program failed, or could have.
+    ``nodes`` are all that it is about; ``fails``: it says why the program failed, or could have;
+    ``of_values``: it holds for the numbers of this step, and for others it may not.
     """
 
     rule: str = ""
     name: str = ""
     nodes: Collection[int] = ()
     fails: bool = False
+    of_values: bool = False
 
 
 class Details(TypedDict, total=False):
@@ -42,6 +44,7 @@ class Details(TypedDict, total=False):
     step: int
     nodes: Collection[int]
     fails: bool
+    of_values: bool
 
 
 class Facts:

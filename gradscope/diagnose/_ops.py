@@ -49,6 +49,9 @@ MOVING = VIEWS | _family(
 
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
+SAMPLES = _family("Normal Bernoulli Poisson Binomial")
+"""They draw at random, and their derivative is 0 everywhere."""
+
 LIMITS = _family(
     "Clamp ClampMin ClampMax Clip Hardtanh Hardsigmoid Hardswish Threshold Relu6 Hardshrink "
     "Softshrink"
@@ -72,9 +75,7 @@ POLES = _family(
 )
 """Their derivative has poles, and an `eps` keeps it finite there, but not small."""
 
-NORMALISING = _family(
-    "NativeLayerNorm NativeGroupNorm NativeBatchNorm CudnnBatchNorm"
-)
+NORMALISING = _family("NativeLayerNorm NativeGroupNorm NativeBatchNorm CudnnBatchNorm")
 """They take the mean and the spread out of what goes in."""
 
 HALVES = frozenset(["float16", "bfloat16"])
@@ -82,6 +83,3 @@ HALVES = frozenset(["float16", "bfloat16"])
 
 PRODUCTS = _family("Mul Mm Bmm Addmm Baddbmm Mv Dot Linear")
 """Their last two operands are the factors."""
-
-REDUCING = _family("Mean Sum Neg Mul Div Pow Abs Add Sub MseLoss L1Loss SmoothL1Loss")
-"""What lies between the errors of single elements and the loss."""

@@ -6,6 +6,7 @@ Knows no messages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -86,8 +87,16 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
     cuts = facts.seen.cuts
     if failed_without_history(facts):
         return max(candidates, key=lambda index: (cuts[index].feeds_graph, index))
+    # Where a term of the loss was lost to the step of this very parameter, its cut is the one.
+    lost = {one.cut for one in facts.seen.lost_terms if learner.name in one.leaves}
     return min(
-        candidates, key=lambda index: (not cuts[index].feeds_graph, _weight(cuts[index]), index)
+        candidates,
+        key=lambda index: (
+            index not in lost,
+            not cuts[index].feeds_graph,
+            _weight(cuts[index]),
+            index,
+        ),
     )
 
 
@@ -149,6 +158,41 @@ def grouped(
         whole = [prefix for prefix in _prefixes(learner.name) if prefix not in spared]
         groups.setdefault(min(whole, key=len, default=learner.name), []).append(learner)
     return groups.items()
+
+
+def one_cause(
+    facts: Facts,
+    chosen: list[TrackedParameter],
+    among: Callable[[TrackedParameter], bool] = lambda _: True,
+    place: Callable[[TrackedParameter], int | None] = lambda _: None,
+) -> list[tuple[list[str], list[TrackedParameter]]]:
+    """Learners of the same list of modules, or with the same place, as one; with the paths of the
+    largest modules that they are all of.
+
+    Args:
+        facts, chosen, among: as for :func:`grouped`.
+        place: where a learner is made or used, if that may bring it together with others.
+    """
+    found: list[tuple[set[object], list[str], list[TrackedParameter]]] = []
+    for path, learners in grouped(facts, chosen, among):
+        keys: set[object] = {_NUMBERED.sub("*", path)}
+        keys.update(at for at in map(place, learners) if at is not None)
+        # What has something in common with several that had nothing makes one of them all.
+        same = [one for one in found if not keys.isdisjoint(one[0])]
+        found = [one for one in found if one not in same]
+        whole = (keys, [path], learners)
+        found.append(
+            (
+                keys.union(*(one[0] for one in same)),
+                [item for one in (*same, whole) for item in one[1]],
+                [item for one in (*same, whole) for item in one[2]],
+            )
+        )
+    return [(paths, learners) for _, paths, learners in found]
+
+
+_NUMBERED = re.compile(r"\[[^\]]*\]|(?<![^.])\d+(?![^.])")
+"""What tells the members of a list of modules apart: ``blocks.3``, ``heads['a']``."""
 
 
 def _prefixes(name: str) -> Iterable[str]:

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
-from gradscope.model.checks import CallCheck, GradientComparison
+from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
+
+_DIFFERS = (
+    "is not the derivative of its forward.",
+    "Differences of forward itself, in float64, give another number than its backward.",
+    "Derive backward again (product rule, transposes, the factor `grad` that comes from above), "
+    "and keep `torch.autograd.gradcheck` in your tests.",
+)
+_WRITES = (
+    "writes into the gradient that it is given.",
+    "That tensor is not its own: the other branches of a sum are sent the same one, and get what "
+    "it has become.",
+    "Leave it as it is: `grad = grad_output.clone()` first, or an operation that makes a new "
+    "tensor (`grad_output * mask`, `grad_output.masked_fill(mask, 0)`).",
+)
 
 
 def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
@@ -36,16 +50,17 @@ def _of_older_report(mismatch: Mismatch) -> CallCheck:
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
     wrong = [one for one in check.inputs if one.verdict == "wrong"]
     # A wrong number is no consequence of None for another input, and is told beside it.
-    only_none = all(one.analytic is None for one in wrong)
+    only_none = bool(wrong) and all(one.analytic is None for one in wrong)
+    writes = check.reason == WRITES_UPSTREAM
+    what, why, remedy = _WRITES if writes and not wrong else _DIFFERS
     return facts.finding(
         "warning",
-        f"backward of {name} is not the derivative of its forward.",
+        f"backward of {name} {what}",
         check.nodes[0],
         subject=name,
         evidence=tuple(filter(None, (*map(_told, wrong), check.reason))),
-        why="Differences of forward itself, in float64, give another number than its backward.",
-        remedy="Derive backward again (product rule, transposes, the factor `grad` that comes from "
-        "above), and keep `torch.autograd.gradcheck` in your tests.",
+        why=why,
+        remedy=remedy,
         nodes=check.nodes[:1] if only_none else (),
     )
 

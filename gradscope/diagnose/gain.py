@@ -93,9 +93,7 @@ def _large_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> Find
     )
 
 
-def _small_layer(
-    facts: Facts, layer: _Layer, usual: float, others: int
-) -> Iterable[FindingDraft]:
+def _small_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> Iterable[FindingDraft]:
     found = starved_leaf(facts, layer.node)
     if found is None:
         return  # a residual connection goes past it

@@ -37,6 +37,7 @@ _SCALE = "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bflo
 LIMITS = {"float16": "65,504", "bfloat16": "3.4e38"}
 """The largest number of each half precision."""
 
+
 def half_overflow(facts: Facts) -> Iterable[FindingDraft]:
     """GS103: a number too large for half precision, forward or backward."""
     forward = facts.once(ForwardSources)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose._parameters import grouped, same_line
+from gradscope.diagnose._parameters import one_cause, same_line
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count, listed
 
@@ -14,7 +14,8 @@ from gradscope.words import count, listed
 def frozen_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS305: an optimizer holds a parameter that does not require grad."""
     frozen = [item for item in facts.seen.learners if item.in_optimizer and not item.requires_grad]
-    for path, learners in grouped(facts, frozen):
+    for paths, learners in one_cause(facts, frozen):
+        path = listed(paths, 3)
         yield facts.finding(
             "information",
             f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
@@ -77,11 +78,14 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
         if _is_left_out(item) and not any(same_line(facts, item.made, one) for one in remade)
     ]
     stale = any(item.in_optimizer and not item.in_module and not item.reached for item in learners)
-    for path, group in grouped(facts, left, lambda item: item.requires_grad):
-        loose = group[0].loose
+    among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
+    for paths, group in among:
+        path, loose = listed(paths, 3), group[0].loose
         yield facts.finding(
             "warning" if loose or stale else "information",
-            f"{path} gets gradients, but no optimizer holds it, so it never changes.",
+            f"{path} gets gradients, but no optimizer holds it, so it never changes."
+            if len(paths) == 1
+            else f"{path} get gradients, but no optimizer holds them, so they never change.",
             location=facts.location(group[0].made),
             subject=path,
             evidence=(

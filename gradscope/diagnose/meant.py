@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
-from gradscope.diagnose._ops import REDUCING
 from gradscope.model.observations import Alteration, Broadcast
 from gradscope.words import count
 
@@ -23,16 +22,15 @@ _MEANT = re.compile(
 
 def loss_broadcasts(facts: Facts) -> Iterable[FindingDraft]:
     """GS503: a loss between (n, 1) and (n,), which has n·n elements."""
-    places: set[int | None] = set()
+    # Where the same two shapes meet at several places, one of them is wrong, and it is one cause.
+    places: dict[frozenset[tuple[int, ...]], dict[int | None, Broadcast]] = {}
     for entry in facts.seen.broadcasts:
-        expression = facts.expression(entry.origin)
-        is_loss = entry.function in _LOSSES
-        if entry.origin in places or not _is_mixed(entry) or _MEANT.search(expression):
-            continue
-        if not is_loss and not _feeds_loss(facts, entry.origin):
-            continue
-        places.add(entry.origin)
-        yield _broadcast(facts, entry)
+        is_summed = entry.reduced or entry.function in _LOSSES
+        if is_summed and _is_mixed(entry) and not _MEANT.search(facts.expression(entry.origin)):
+            places.setdefault(frozenset(entry.shapes), {}).setdefault(entry.origin, entry)
+    for entries in places.values():
+        first, *others = entries.values()
+        yield _broadcast(facts, first, others)
 
 
 def _is_mixed(entry: Broadcast) -> bool:
@@ -45,22 +43,7 @@ def _is_mixed(entry: Broadcast) -> bool:
     )
 
 
-def _feeds_loss(facts: Facts, origin: int | None) -> bool:
-    """Whether only elementwise operations and a reduction lie between a place and the root."""
-    pending = [root.node for root in facts.graph.roots]
-    seen = set(pending)
-    while pending:
-        node = pending.pop()
-        if facts.graph.nodes[node].origin == origin:
-            return True
-        if facts.op(node) in REDUCING:
-            fresh = [below for below in facts.below(node) if below not in seen]
-            seen.update(fresh)
-            pending.extend(fresh)
-    return False
-
-
-def _broadcast(facts: Facts, entry: Broadcast) -> FindingDraft:
+def _broadcast(facts: Facts, entry: Broadcast, others: Iterable[Broadcast]) -> FindingDraft:
     shapes = " and ".join(str(list(shape)) for shape in entry.shapes)
     result = str(list(entry.result))
     words = facts.expression(entry.origin) or entry.function
@@ -71,7 +54,10 @@ def _broadcast(facts: Facts, entry: Broadcast) -> FindingDraft:
         node,
         location=facts.location(entry.origin),
         subject=facts.variable(entry.origin),
-        evidence=(f"{shapes} make {result}",),
+        evidence=(
+            f"{shapes} make {result}",
+            *(f"so they do in {facts.expression(one.origin) or one.function}" for one in others),
+        ),
         why="Every element meets every other, not only its own partner; the mean of that has its "
         "minimum at the mean of the targets.",
         remedy="Give both the same shape: `prediction.squeeze(-1)`, or `target.unsqueeze(-1)`.",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._cuts import why_and_remedy
+from gradscope.diagnose._cuts import at_place, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import (
     failed_without_history,
@@ -14,6 +14,7 @@ from gradscope.diagnose._parameters import (
     grouped,
     has_sibling,
     is_spare_part,
+    one_cause,
 )
 from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
 from gradscope.words import count, first_line, listed
@@ -25,83 +26,54 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 def history_cut(facts: Facts) -> Iterable[FindingDraft]:
     """GS303: a call that cut the history on the way from a parameter to the loss."""
     for index, learners in _cut_off(facts, ("function",)):
-        cut = facts.seen.cuts[index]
-        why, remedy = why_and_remedy(cut)
-        yield _finding(facts, index, learners, f"{_name(cut)} cuts the gradient off", why, remedy)
-    yield from _lost_terms(facts)
+        yield _finding(facts, index, learners)
+    yield from _constant_terms(facts)
 
 
-def _lost_terms(facts: Facts) -> Iterable[FindingDraft]:
+def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are plain numbers, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
     told = {facts.seen.cuts[index].origin for index in explained}
+    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for index, cut in enumerate(facts.seen.cuts):
         if not cut.summand or not cut.leaves or cut.origin in told:
             continue
         told.add(cut.origin)
-        meant = cut.reason != "function" or cut.function in _OFTEN_MEANT
-        why, remedy = why_and_remedy(cut)
-        start = _finding(facts, index, [], "", why, remedy)
+        often = cut.reason != "function" or cut.function in _OFTEN_MEANT
+        # A single number is detached on purpose, for its value; a loss made of what was detached
+        # moves nothing, also where the step after it changes what it was computed from.
+        meant = often and (index not in starved or (cut.scalar and cut.function != "grad"))
         yield msgspec.structs.replace(
-            start,
+            _finding(facts, index, []),
             severity="information" if meant else "warning",
-            message=f"{_at(facts, cut.origin)}{_name(cut)} cuts a term of the loss off: it adds to "
+            message=f"{at_place(facts, cut)}{name_of(cut)} cuts a term of the loss off: it adds to "
             "the loss and nothing to the gradient.",
             evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
             fails=False,
         )
 
 
-def _name(cut: Cut) -> str:
-    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
-
-
 def no_grad_region(facts: Facts) -> Iterable[FindingDraft]:
     """GS304: a part of the forward pass that runs where gradients are switched off."""
     for index, learners in _cut_off(facts, ("no_grad", "inference_mode")):
-        cut = facts.seen.cuts[index]
-        found = _finding(
-            facts,
-            index,
-            learners,
-            f"gradients are switched off ({cut.reason})",
-            "Under torch.no_grad, torch.inference_mode or set_grad_enabled(False) no history is "
-            "recorded; set_grad_enabled(False) stays in force until it is switched on again.",
-            "Run this part outside, and use these modes as `with` blocks around evaluation only. "
-            "If it is meant to stay frozen, leave its parameters out of the optimizer.",
-        )
-        yield msgspec.structs.replace(found, evidence=(*found.evidence, *_first_call(facts, cut)))
+        found = _finding(facts, index, learners)
+        first = _first_call(facts, facts.seen.cuts[index])
+        yield msgspec.structs.replace(found, evidence=(*found.evidence, *first))
     yield from _inference_tensor(facts)
 
 
 def reentrant_checkpoint(facts: Facts) -> Iterable[FindingDraft]:
     """GS309: a reentrant checkpoint none of whose inputs needs a gradient."""
     for index, learners in _cut_off(facts, ("checkpoint",)):
-        yield _finding(
-            facts,
-            index,
-            learners,
-            "a reentrant checkpoint cuts the gradient off",
-            "With use_reentrant=True no gradient flows unless some input requires grad; the "
-            "parameters inside do not count.",
-            "Pass use_reentrant=False.",
-        )
+        yield _finding(facts, index, learners)
 
 
 def _first_call(facts: Facts, cut: Cut) -> Iterable[str]:
     """What ran where gradients were switched off, if another line switched them off."""
     place = facts.location(cut.origin)
-    if place is not None and _guilty(facts, cut) != cut.origin:
+    if place is not None and place_of(facts, cut) != cut.origin:
         called = facts.expression(cut.origin)
         yield f"the first call there that needed history: {called} at {place.file}:{place.line}"
-
-
-def _guilty(facts: Facts, cut: Cut) -> int | None:
-    """Where to look: at the line that switched gradients off, not at the code that ran there."""
-    switch = cut.switched
-    if switch is not None and "grad" in facts.graph.origins[switch].expression:
-        return switch
-    return cut.origin
 
 
 def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
@@ -130,22 +102,27 @@ def _cut_off(
     for index, learners in sorted(facts.once(find_missing).by_cut.items()):
         cut = facts.seen.cuts[index]
         if cut.reason in reasons:
-            places.setdefault(_guilty(facts, cut), (index, []))[1].extend(learners)
+            places.setdefault(place_of(facts, cut), (index, []))[1].extend(learners)
     return places.values()
 
 
-def _finding(
-    facts: Facts, index: int, learners: list[TrackedParameter], what: str, why: str, remedy: str
-) -> FindingDraft:
+def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> FindingDraft:
+    """The finding about a cut that these parameters, or its own leaves, are behind."""
     cut = facts.seen.cuts[index]
-    guilty = _guilty(facts, cut)
     names = [learner.name for learner in learners] or list(cut.leaves)
     many = count(len(names), "parameter")
     failed = failed_without_history(facts)
+    is_switched = cut.reason in ("no_grad", "inference_mode") and not cut.within
+    what = (
+        f"gradients are switched off ({cut.reason})"
+        if is_switched
+        else f"{name_of(cut)} cuts the gradient off"
+    )
+    why, remedy = why_and_remedy(cut)
     return facts.finding(
         "error" if failed else "warning",
-        f"{_at(facts, guilty)}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
-        location=facts.location(guilty),
+        f"{at_place(facts, cut)}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
+        location=facts.location(place_of(facts, cut)),
         subject=_subject(facts, learners, names),
         evidence=(
             f"its inputs depend on {listed(names)}; its result depends on nothing",
@@ -157,11 +134,6 @@ def _finding(
     )
 
 
-def _at(facts: Facts, origin: int | None) -> str:
-    place = facts.expression(origin)
-    return f"At {place} " if place else "Here "
-
-
 def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -> str:
     paths = [path for path, _ in grouped(facts, learners)]
     return listed(paths or names, 3)
@@ -169,10 +141,10 @@ def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -
 
 def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS301: a parameter that no operation of the forward pass takes."""
-    for path, learners in grouped(facts, facts.once(find_missing).unused):
+    for paths, learners in one_cause(facts, facts.once(find_missing).unused):
         yield _idle(
             facts,
-            (path, learners),
+            (listed(paths, 3), learners),
             learners[0].made,
             (
                 "was never used in the watched steps, so no gradient reaches it.",
@@ -181,7 +153,7 @@ def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
                 "Call it in forward, or delete it. If it is used now and then (a branch, an "
                 "expert), nothing is wrong.",
             ),
-            may_be_meant=has_sibling(facts, path),
+            may_be_meant=any(has_sibling(facts, path) for path in paths),
         )
 
 
@@ -189,12 +161,9 @@ def result_unused(facts: Facts) -> Iterable[FindingDraft]:
     """GS302: a parameter that is used, but nothing made from it reaches the loss."""
     if failed_without_history(facts):
         return
-    places: dict[int | None, list[TrackedParameter]] = {}
-    for learner in facts.once(find_missing).idle:
-        places.setdefault(learner.used, []).append(learner)
-    for used, found in places.items():
+    for _, found in one_cause(facts, facts.once(find_missing).idle, place=lambda one: one.used):
         learners = [learner for learner in found if learner.in_optimizer] or found
-        paths = [path for path, _ in grouped(facts, learners)]
+        paths, used = [path for path, _ in grouped(facts, learners)], learners[0].used
         yield _idle(
             facts,
             (listed(paths, 3), learners),

@@ -15,15 +15,17 @@ from gradscope.diagnose import (
     lost,
     meant,
     missing,
+    partial,
     sizes,
     values,
     zero,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft
 
-Agreement = Literal["node", "failure", "step before"]
-"""What two findings must have in common for one to make the other superfluous: a node; that both
-say why the program failed; or that the one was found a step earlier than the other."""
+Agreement = Literal["node", "place", "values", "failure", "step before"]
+"""What two findings must have in common for one to make the other superfluous: a node; a place in
+the source; that the other is about the numbers of this step, which the one has made worthless; that
+both say why the program failed; or that the one was found a step earlier than the other."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,30 @@ class Rule:
         match self.subsumes.get(code):
             case "node":
                 return not set(own.nodes).isdisjoint(other.nodes)
+            case "place":
+                return own.location == other.location
+            case "values":
+                return other.of_values
             case "failure":
                 return own.fails and other.fails
         return False
 
 
-_CUT: dict[str, Agreement] = {"GS306": "failure", "GS409": "failure"}
+_CUT: dict[str, Agreement] = {
+    "GS306": "failure",
+    "GS310": "place",
+    "GS311": "place",
+    "GS409": "failure",
+}
+_NOT_FINITE: dict[str, Agreement] = {"GS205": "values"}
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 _ALL = (
-    Rule("GS101", "nonfinite-forward", values.nonfinite_forward),
+    Rule("GS101", "nonfinite-forward", values.nonfinite_forward, _NOT_FINITE),
     Rule("GS102", "nonfinite-backward", values.nonfinite_backward),
     Rule("GS103", "half-overflow", half.half_overflow, {"GS101": "node", "GS102": "node"}),
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
-    Rule("GS105", "nonfinite-input", values.nonfinite_input),
+    Rule("GS105", "nonfinite-input", values.nonfinite_input, _NOT_FINITE),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),
@@ -75,6 +87,8 @@ _ALL = (
     Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
     Rule("GS308", "silent-inplace", lost.silent_inplace),
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
+    Rule("GS310", "term-without-gradient", partial.lost_term),
+    Rule("GS311", "part-cut-off", partial.part_cut_off),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed),
     Rule("GS402", "freed-graph", errors.freed_graph),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root),

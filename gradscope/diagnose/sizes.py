@@ -106,7 +106,9 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
         starved = None
         if elements(output.shape) < FEWEST_ELEMENTS:
             # So few may be sure of themselves; not those on which the learning of a leaf depends.
-            starved = starved_leaf(facts, node) if share == 1 and _gain(facts, node) < STUCK else None
+            starved = (
+                starved_leaf(facts, node) if share == 1 and _gain(facts, node) < STUCK else None
+            )
             if starved is None:
                 continue
         rows = "rows" if "Softmax" in facts.op(node) else "elements"
@@ -120,8 +122,14 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
             evidence=(
                 f"{share:.0%} of its {rows} are at the flat ends",
                 *_passed(facts, node),
-                *([f"{starved[0][0]} gets {short(starved[0][1])}, {starved[1][0]} gets "
-                   f"{short(starved[1][1])} (root mean square)"] if starved else ()),
+                *(
+                    [
+                        f"{starved[0][0]} gets {short(starved[0][1])}, {starved[1][0]} gets "
+                        f"{short(starved[1][1])} (root mean square)"
+                    ]
+                    if starved
+                    else ()
+                ),
             ),
             why="Its operand is far from 0, where the derivative is next to nothing.",
             remedy="Leave the softmax out: `cross_entropy` begins with one of its own."

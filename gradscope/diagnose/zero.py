@@ -10,6 +10,7 @@ from gradscope.diagnose._ops import (
     LIMITS,
     PRODUCTS,
     RECTIFIERS,
+    SAMPLES,
     STEPS,
 )
 from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of, zeroing
@@ -22,6 +23,8 @@ class Stop(NamedTuple):
     node: int
     why: str
     remedy: str
+    always: bool = False
+    """Whatever goes in, and not only for the numbers of this step."""
 
 
 def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
@@ -47,6 +50,7 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
             why=stop.why,
             remedy=stop.remedy,
             nodes=nodes,
+            of_values=not stop.always,
         )
 
 
@@ -103,12 +107,14 @@ def _flat(facts: Facts, node: int) -> Iterable[Stop]:
             "It is a step function: flat everywhere, so its derivative is 0 everywhere.",
             "Let the gradient through as if it were the identity (straight-through): "
             "`y = x + (torch.round(x) - x).detach()`; or use a smooth stand-in while training.",
+            always=True,
         )
     elif op in ("Softmax", "LogSoftmax") and _has_row_of_one(facts, node):
         yield Stop(
             node,
             "A softmax over a single element is always 1, whatever goes in.",
             "Check its `dim`; for a single output use a sigmoid.",
+            always=True,
         )
     elif op.startswith("GridSampler") and facts.sent(node)[-1][1].state == "zero":
         yield Stop(
@@ -116,6 +122,14 @@ def _flat(facts: Facts, node: int) -> Iterable[Stop]:
             "No gradient reaches the grid: `mode='nearest'` takes one pixel whatever the "
             "fraction, and outside the image there is nothing to follow.",
             "Sample with `mode='bilinear'` while the grid is to be learned.",
+        )
+    elif op in SAMPLES and _all_zero(facts, node):
+        yield Stop(
+            node,
+            "A sample is drawn anew each time; torch gives what it was drawn from a gradient of 0.",
+            "Move the chance out of it: `mean + std * torch.randn_like(std)`, or `rsample()` of "
+            "torch.distributions; for a choice `gumbel_softmax`, or learn from its `log_prob`.",
+            always=True,
         )
 
 

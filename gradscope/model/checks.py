@@ -44,6 +44,10 @@ class GradientComparison(Struct, frozen=True):
     element: tuple[int, ...] | None = None
 
 
+WRITES_UPSTREAM = "its backward changes the gradient it is given in place"
+"""The reason of a verdict, whatever the numbers are."""
+
+
 class CallCheck(Struct, frozen=True):
     """One torch call of the program, run again alone.
 

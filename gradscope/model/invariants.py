@@ -135,7 +135,7 @@ def _check_observations(report: Report) -> None:
         return
     tables = (
         (("node",), len(graph.nodes), "graph.nodes"),
-        (("origin", "used", "made"), len(graph.origins), "graph.origins"),
+        (("origin", "used", "made", "switched"), len(graph.origins), "graph.origins"),
         (("leaf",), len(graph.leaves), "graph.leaves"),
     )
     for name, entries in msgspec.structs.asdict(report.observations).items():
@@ -143,6 +143,12 @@ def _check_observations(report: Report) -> None:
             for fields, size, table in tables:
                 indices = [getattr(entry, field, None) for field in fields]
                 in_range(indices, size, f"observations.{name}[{position}]", table)
+    seen = report.observations
+    for position, lost in enumerate(seen.lost_terms):
+        place = f"observations.lost_terms[{position}]"
+        in_range([lost.cut], len(seen.cuts), f"{place}.cut", "observations.cuts")
+        origins = [term.origin for term in lost.terms]
+        in_range(origins, len(graph.origins), f"{place}.terms", "graph.origins")
 
 
 def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:

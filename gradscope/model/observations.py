@@ -82,6 +82,15 @@ class TrackedParameter(Struct, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
 
 
+class CutPart(Struct, frozen=True):
+    """A leaf that learns, but not all of it: ``zero`` of its ``rows`` got a gradient of nothing but
+    zeros, because what they compute goes nowhere but into a cut."""
+
+    leaf: str
+    zero: int
+    rows: int
+
+
 class Cut(Struct, frozen=True):
     """A call whose inputs carried gradient history and whose result does not.
 
@@ -89,9 +98,12 @@ class Cut(Struct, frozen=True):
     itself cuts (detach, item, argmax) or the mode it ran under.  ``feeds_graph``: its result went
     into the graph, or was the root of a backward call that failed for want of history.
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
-    ``set_grad_enabled(False)``).  ``then`` is what the same line made of the result
-    (``x.detach().numpy()``).  ``summand``: a single number made from its result is a term of a loss
-    that other terms give its history.
+    ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
+    (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
+    ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: a
+    single number made from its result is a term of a loss that other terms give its history;
+    ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
+    joined with floating-point ones (``torch.cat``).  ``parts``: see there.
     """
 
     origin: int | None
@@ -102,6 +114,35 @@ class Cut(Struct, frozen=True):
     switched: int | None = None
     then: str = ""
     summand: bool = False
+    scalar: bool = False
+    within: str = ""
+    twin: str = ""
+    joined: bool = False
+    parts: tuple[CutPart, ...] = ()
+
+
+class LossTerm(Struct, frozen=True):
+    """One term of a loss, by what made it, and the names of the leaves to which it gives a
+    gradient."""
+
+    origin: int | None
+    leaves: tuple[str, ...] = ()
+
+
+class LostTerm(Struct, frozen=True):
+    """A term of a loss that gave no gradient to anything that the next step changed, though it was
+    computed from such parameters (``leaves``), behind the cut with the number ``cut``.
+
+    ``origin`` made the term, None where it is a plain number; ``call`` is the backward call where
+    that was first seen, and ``times`` in how many it was.  ``terms`` are all terms of that loss.
+    """
+
+    cut: int
+    origin: int | None = None
+    leaves: tuple[str, ...] = ()
+    terms: tuple[LossTerm, ...] = ()
+    call: int = 0
+    times: int = 1
 
 
 class Change(Struct, frozen=True):
@@ -119,12 +160,17 @@ class Change(Struct, frozen=True):
 
 class Broadcast(Struct, frozen=True):
     """An operation between (n, 1) and (n,), or the like, whose result is larger than both
-    operands."""
+    operands.
+
+    ``reduced``: nothing but operations on single elements, and sums over them, lie between its
+    result and a loss.
+    """
 
     origin: int | None
     function: str
     shapes: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
+    reduced: bool = False
 
 
 class Activity(Struct, frozen=True):
@@ -273,6 +319,7 @@ class Observations(Struct, frozen=True):
 
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
+    lost_terms: tuple[LostTerm, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

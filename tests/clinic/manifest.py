@@ -1226,6 +1226,97 @@ CASES: tuple[Case, ...] = (
         "raw states saturate the actor, whose loss is the second of two that call backward",
         "https://github.com/ZhihanLee/DDPG_Learning/issues/2",
     ),
+    Case(
+        "detached_between_blocks",
+        "GS303",
+        "detach",
+        "a detach after every block starves them all: one finding",
+        "",
+    ),
+    Case(
+        "checkpointed_every_block",
+        "GS309",
+        "checkpoint",
+        "a reentrant checkpoint around every block of a trunk whose input is data",
+        "",
+    ),
+    Case(
+        "blocks_in_a_list",
+        "GS307",
+        "",
+        "nine blocks of three layers each in a plain list: one finding",
+        "",
+    ),
+    Case(
+        "margin_over_empty_rows",
+        "GS101",
+        "Div",
+        "0/0 behind a hinge, which passes on zeros instead of NaN",
+        "",
+    ),
+    Case(
+        "generator_term_detached",
+        "GS310",
+        "detach",
+        "the adversarial term of the generator is detached, its reconstruction is not",
+        "",
+    ),
+    Case(
+        "latent_drawn_by_sample",
+        "GS310",
+        "sample",
+        "a VAE draws with sample: the encoder learns from the KL term only",
+        "",
+    ),
+    Case(
+        "policy_noise_by_sample",
+        "GS304",
+        "sample",
+        "the action is drawn with sample, between the actor and the critic it climbs",
+        "",
+    ),
+    Case(
+        "attention_weights_without_grad",
+        "GS311",
+        "no_grad",
+        "attention weights under no_grad; queries, keys and values are one layer",
+        "",
+    ),
+    Case(
+        "skip_of_whole_numbers",
+        "GS311",
+        "int",
+        "a skip connection is cast to integers and joined with floating-point numbers",
+        "",
+    ),
+    Case(
+        "penalty_without_graph",
+        "GS303",
+        "grad",
+        "a gradient penalty without create_graph is a constant term",
+        "",
+    ),
+    Case(
+        "clipped_surrogate",
+        "GS503",
+        "Mul",
+        "ratios [n] times advantages [n, 1], behind clamp and min",
+        "",
+    ),
+    Case(
+        "bootstrapped_target",
+        "GS503",
+        "",
+        "rewards [n] plus values [n, 1] under no_grad, in the target",
+        "",
+    ),
+    Case(
+        "backward_writes_into_gradient",
+        "GS601",
+        "HardGate",
+        "backward writes into its grad_output, which another branch gets too",
+        "",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -1567,6 +1658,31 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "half_with_scaler",
         "a loss weighted down in float16, with a gradient scaler",
+    ),
+    Healthy(
+        "stop_gradients",
+        "stop-gradients of every kind that are meant",
+        information=("GS303",),
+    ),
+    Healthy(
+        "gan_seldom_critic",
+        "the critic's loss is sent back in every iteration, and used in every third",
+    ),
+    Healthy(
+        "halves_of_a_batch",
+        "a part of one batch gives labels only, behind a detach",
+    ),
+    Healthy(
+        "all_pairs",
+        "pairs of all with all: ranking, distances, a bias",
+    ),
+    Healthy(
+        "actor_critic_shared",
+        "sampled actions, detached advantages, one body for both",
+    ),
+    Healthy(
+        "corners_of_a_grid",
+        "whole numbers as indices, and the rest as weights",
     ),
 )
 

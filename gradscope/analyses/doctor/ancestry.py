@@ -1,17 +1,26 @@
-"""What lies behind a tensor: the leaves it was computed from, and the terms that it adds up.
+"""What lies behind a tensor: the leaves it was computed from, the terms that it adds up, the parts
+of larger results that it was made of.
 
 Bounded walks over live nodes, by no recursion.  Knows nothing of what is looked for, and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import leaf_of, torch_name
-from gradscope.autograd.tensors import grad_fn_of
+from gradscope.autograd.nodes import is_nested, leaf_of, outputs_of, torch_name
+from gradscope.autograd.tensors import TensorRef, grad_fn_of
+
+
+def kinds(ops: str) -> tuple[str, ...]:
+    """How torch's names for the nodes of these operations begin; it numbers their variants."""
+    return tuple(f"{op}Backward" for op in ops.split())
+
 
 MAX_BEHIND = 4_000
 """Nodes that are walked from one cut."""
@@ -19,28 +28,147 @@ MAX_BEHIND = 4_000
 MAX_TERMS = 200
 """Nodes at the top of a graph that are searched for the terms of a loss."""
 
-_LINEAR = tuple(
-    f"{op}Backward"
-    for op in ("Add", "Sub", "Mul", "Div", "Neg", "Mean", "Sum", "Stack", "ToCopy", "Squeeze")
+MAX_NEAR = 64
+"""Nodes behind a cut that are searched for the part of a result that it cuts off."""
+
+_ADDING = kinds("Add Sub Stack Cat")
+_SCALING = kinds("Mul Div Neg Mean Sum ToCopy Squeeze Unsqueeze View")
+_SPLITTING = kinds("Split SplitWithSizes UnsafeSplit Unbind")
+_TAKING = kinds("Select Slice")
+_MOVING = kinds("View UnsafeView Transpose Permute T Clone Alias Unsqueeze Squeeze ToCopy")
+_MULTIPLYING = kinds("Addmm Mm")
+_ROUNDING = kinds("Round Floor Ceil Trunc")
+
+
+_ELEMENTWISE = kinds(
+    "Add Sub Rsub Mul Div Neg Abs Pow Square Sqrt Rsqrt Reciprocal Exp Expm1 Log Sigmoid Tanh Relu "
+    "LeakyRelu Softplus Clamp Minimum Maximum Fmin Fmax Where MaskedFill MaskedSelect NanToNum "
+    "Lerp Addcmul Addcdiv Logaddexp Xlogy ToCopy Clone Alias View UnsafeView Squeeze Unsqueeze "
+    "Expand Transpose T Permute Select Slice Index Stack Cat MseLoss SmoothL1Loss HuberLoss "
+    "SoftMarginLoss BinaryCrossEntropy"
 )
+_REDUCING = kinds("Mean Sum Var Std LinalgVectorNorm Norm")
 
 
-def terms_of(roots: Iterable[Any]) -> set[int]:
-    """Sequence numbers of the nodes that only add up, or scale, the terms of a loss."""
-    # By number, as all that is remembered of nodes: they themselves would keep the graph.
+def summed_elements(roots: Iterable[Any]) -> set[int]:
+    """Sequence numbers of the nodes between which and these roots lie nothing but operations on
+    single elements and sums over them."""
     found: set[int] = set()
     stack = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
-    while stack and len(found) < MAX_TERMS:
+    while stack and len(found) < MAX_BEHIND:
         node = stack.pop()
-        if node is None or not torch_name(node).startswith(_LINEAR):
+        if node is None or leaf_of(node) is not None or node._sequence_nr() in found:
             continue
-        number = node._sequence_nr()
-        below = [target for target, _ in node.next_functions if target is not None]
-        # A product passes its terms on only where the other factor is a constant.
-        if number not in found and (len(below) == 1 or not torch_name(node).startswith("Mul")):
-            found.add(number)
-            stack.extend(below)
+        found.add(node._sequence_nr())
+        if torch_name(node).startswith((*_ELEMENTWISE, *_REDUCING)):
+            stack.extend(target for target, _ in node.next_functions)
     return found
+
+
+class Terms(NamedTuple):
+    """The terms of a loss: the top node of each, and the sequence numbers of the nodes that only
+    add them up, or scale them."""
+
+    tops: list[LiveNode]
+    adding: set[int]
+
+
+def terms_of(roots: Iterable[Any]) -> Terms:
+    """The terms that these roots add up."""
+    tops: dict[LiveNode, None] = {}
+    # By number, as all that is remembered of nodes: they themselves would keep the graph.
+    adding: set[int] = set()
+    starts = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
+    stack = [(node, node) for node in reversed(starts) if node is not None]
+    seen: set[LiveNode] = set()
+    while stack:
+        node, top = stack.pop()
+        below = [target for target, _ in node.next_functions if target is not None]
+        is_sum = torch_name(node).startswith(_ADDING)
+        # A product passes its terms on only where the other factor is a constant.
+        is_linear = is_sum or (len(below) == 1 and torch_name(node).startswith(_SCALING))
+        if not is_linear or len(seen) >= MAX_TERMS:
+            tops[top] = None
+        elif node not in seen:
+            seen.add(node)
+            adding.add(node._sequence_nr())
+            # What a sum adds to a constant is still all of that term.
+            is_split = len(below) > 1
+            stack.extend((one, one if is_split else top) for one in reversed(below))
+    return Terms(list(tops), adding)
+
+
+class ResultPart(NamedTuple):
+    """A part of a result (a chunk, a slice), by the sequence number and the output of the node that
+    takes it; its share of the elements; and the leaves of which it may take that share, each with
+    the dimension that counts the elements of the result."""
+
+    node: int
+    output: int
+    share: float
+    leaves: tuple[tuple[TensorRef, int], ...]
+
+
+def parts_behind(tensors: Iterable[torch.Tensor]) -> list[ResultPart]:
+    """The nearest parts of what a layer gives from which tensors were computed."""
+    found: dict[tuple[int, int], ResultPart] = {}
+    stack: list[tuple[Any, int]] = [(grad_fn_of(tensor), tensor.output_nr) for tensor in tensors]
+    seen: set[tuple[Any, int]] = set()
+    while stack and len(seen) < MAX_NEAR:
+        node, output = stack.pop()
+        if node is None or (node, output) in seen:
+            continue
+        seen.add((node, output))
+        share = _share(node, output)
+        if share == 1:
+            stack.extend(node.next_functions)
+        else:
+            number = node._sequence_nr()
+            found[number, output] = ResultPart(number, output, *_taken(node, share))
+    return [part for part in found.values() if part.leaves]
+
+
+def _share(node: Any, output: int) -> float:
+    """Of how much of its operand an output of a node is made."""
+    described = outputs_of(node)
+    name = torch_name(node)
+    if not name.startswith((*_SPLITTING, *_TAKING)) or any(map(is_nested, described)):
+        return 1.0
+    sizes = [math.prod(one.shape) for one in described]
+    whole = math.prod(node._saved_self_sym_sizes) if name.startswith(_TAKING) else sum(sizes)
+    return sizes[output] / whole if whole else 1.0
+
+
+def _taken(node: Any, share: float) -> tuple[float, tuple[tuple[TensorRef, int], ...]]:
+    """The share that is taken of what a layer gives, and that layer's leaves."""
+    for _ in range(MAX_NEAR):
+        node, output = node.next_functions[0] if node.next_functions else (None, 0)
+        if node is None or not torch_name(node).startswith((*_MOVING, *_SPLITTING, *_TAKING)):
+            break
+        share *= _share(node, output)
+    return share, tuple(_weights(node))
+
+
+def _weights(node: Any) -> Iterator[tuple[TensorRef, int]]:
+    """The leaves that a node takes, with the dimension of each that counts its results."""
+    if node is None:
+        return
+    if leaf_of(node) is not None:
+        yield TensorRef(node.variable), 0
+    for target, _ in node.next_functions:
+        # What is multiplied as it is has its results in columns; its transpose, and what is added,
+        # in rows.
+        is_turned = target is not None and torch_name(target).startswith("TBackward")
+        variable = leaf_of(target.next_functions[0][0] if is_turned else target)
+        if variable is not None:
+            is_columns = torch_name(node).startswith(_MULTIPLYING) and variable.dim() > 1
+            yield TensorRef(variable), 1 if is_columns and not is_turned else 0
+
+
+def is_rounded(tensor: torch.Tensor) -> bool:
+    """Whether the program has rounded this on purpose."""
+    made = grad_fn_of(tensor)
+    return made is not None and torch_name(made).startswith(_ROUNDING)
 
 
 def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -50,6 +178,10 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     stack: list[Any] = []
     for tensor in tensors:
         made = grad_fn_of(tensor)
+        if made is None and tensor._is_view() and tensor._base is not None:
+            # A view that was made under `no_grad` has lost its node, but not what it looks into.
+            tensor = tensor._base
+            made = grad_fn_of(tensor)
         if made is None:
             found[id(tensor)] = tensor
         else:

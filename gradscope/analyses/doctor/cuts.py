@@ -6,15 +6,25 @@ of the Report's graph, only of sequence numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
+from torch.distributions import Distribution
 
-from gradscope.analyses.doctor.ancestry import leaves_behind, terms_of
+from gradscope.analyses.doctor.ancestry import is_rounded, leaves_behind, parts_behind, terms_of
+from gradscope.analyses.doctor.known_cuts import (
+    MAX_FOLLOWED,
+    MOST_GRAPHS,
+    CutCall,
+    KnownCut,
+    Taken,
+)
 from gradscope.autograd.summary import is_small
 from gradscope.autograd.tensors import (
+    TensorRef,
     TensorTable,
     grad_fn_of,
     is_leaf_tensor,
@@ -22,17 +32,22 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.model.observations import CutReason
+from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
 
-MAX_FOLLOWED = 20_000
-"""Results without history that are followed on their way."""
-
 _NUMBERS = frozenset(
     ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
 )
+_CASTS = frozenset(["int", "long", "short", "char", "byte", "to", "type", "type_as"])
+_JOINING = frozenset(
+    ["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"]
+)
+_SWITCHES = frozenset(["grad_mode", "_contextlib"])
+"""Modules of torch in which the program itself switches."""
+
 _ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
 # What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
 # to come back through them.
@@ -69,29 +84,6 @@ _HARMLESS = frozenset(
 )
 
 
-@dataclass
-class KnownCut:
-    """A place that cut: which function there, why, which leaves lay behind its operands, and which
-    nodes took its result (``fed`` once one of them was in a watched graph).
-
-    ``discrete``: its result is no floating-point number.  ``added``: nodes that added a single
-    number made from its result to another (``summand`` once one of them was a term of a loss).
-    ``then`` is what the same line turned the result into: ``numpy`` in ``x.detach().numpy()``.
-    """
-
-    place: int
-    function: str
-    reason: CutReason
-    switched_at: int
-    leaves: list[torch.Tensor]
-    discrete: bool = False
-    fed: bool = False
-    summand: bool = False
-    then: str = ""
-    takers: set[int] = field(default_factory=set)
-    added: set[int] = field(default_factory=set)
-
-
 _Key = tuple[int, str, CutReason, int]
 """Place, function, reason, and where history was switched off: code may be called from several
 places where it is."""
@@ -102,14 +94,19 @@ class Cuts:
 
     def __init__(self) -> None:
         self.known: dict[_Key, KnownCut] = {}
-        self._results: TensorTable[list[KnownCut]] = TensorTable(MAX_FOLLOWED)
+        self.taken: list[Taken] = []
+        """Those whose results are in the graph that backward goes through now."""
+        self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
+        self._waiting: dict[int, CutCall] = {}
         self._switched_at = -1
+        self._switched_in = ("", "")
         self._used_inside: dict[int, torch.Tensor] = {}
 
-    def note_switch(self, enabled: object, place: int) -> None:
-        """The program has switched the recording of history on or off."""
-        if not enabled:
-            self._switched_at = place
+    def note_switch(self, call: TorchCall) -> None:
+        """The program, or torch for it, has switched the recording of history on or off."""
+        if not (call.args[0] if call.args else True):
+            self._switched_at = call.place
+            self._switched_in = _switching_function(call)
 
     def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
         """A call inside a custom Function, which always runs without history."""
@@ -123,7 +120,7 @@ class Cuts:
         inside, self._used_inside = self._used_inside, {}
         if not call.in_graph and inside and not all(map(requires_grad, call.results)):
             reason: CutReason = "checkpoint" if "Checkpoint" in call.function else "function"
-            self._add(call, reason, lambda: list(inside.values()))
+            self._add(call, reason, list(inside.values()))
 
     def note_gradients(
         self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
@@ -131,7 +128,7 @@ class Cuts:
         """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
-            self._know((place, "grad", "function", -1), tensors, lambda: leaves)
+            self._know((place, "grad", "function", -1), tensors, leaves)
 
     def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""
@@ -139,12 +136,12 @@ class Cuts:
         computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
         if computed:
             key: _Key = (call.place, "data", "function", -1)
-            self._know(key, [target], lambda: leaves_behind(computed))
+            self._know(key, [target], computed)
 
     def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
         """The program has made a Parameter of a tensor with history."""
         key: _Key = (place, "Parameter", "function", -1)
-        self._know(key, [parameter], lambda: leaves_behind([source]))
+        self._know(key, [parameter], [source])
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -154,81 +151,127 @@ class Cuts:
             return
         if call.function in _HARMLESS or not _gives_values(call):
             return
-        with_history = [tensor for tensor in call.operands if requires_grad(tensor)]
-        self._add(call, _reason(), lambda: leaves_behind(with_history))
+        self._add(call, _reason(), [tensor for tensor in call.operands if requires_grad(tensor)])
+
+    def is_followed(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor without history was computed from what has one."""
+        return tensor in self._results
 
     def feeds(self, tensors: Iterable[Any]) -> None:
         """These tensors were used where history is needed: what they come from has fed it."""
         for tensor in tensors:
-            for cut in self._cuts_of(tensor):
-                cut.fed = True
+            for call in self._calls_of(tensor):
+                call.cut.fed = True
 
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
-        waiting = [cut for cut in self.known.values() if cut.takers or cut.added]
+        waiting, self.taken = list(self._waiting.values()), []
         # This runs at every backward call, and only some programs have a cut that waits.
         walked = set(sequences) if waiting else set()
-        terms = terms_of(roots) if any(cut.added for cut in waiting) else set()
-        for cut in waiting:
-            cut.fed = cut.fed or not cut.takers.isdisjoint(walked)
-            cut.summand = cut.summand or not cut.added.isdisjoint(terms)
-            cut.takers.clear()
-            cut.added.clear()
+        adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
+        for call in waiting:
+            taken = Taken(call, call.takers & walked, call.added & adding)
+            call.cut.fed |= bool(taken.takers)
+            call.cut.summand |= bool(taken.added)
+            if taken.takers or taken.added:
+                self.taken.append(taken)
+            call.takers -= taken.takers
+            call.age += 1
+            # A graph may wait for others: the losses of two networks are often made together.
+            if call.age == MOST_GRAPHS or not call.takers:
+                del self._waiting[id(call)]
+                call.takers, call.added, call.age = set(), set(), 0
 
     def start_step(self) -> None:
         """Forget results that have died."""
         self._results.forget_dead()
 
-    def _add(
-        self,
-        call: TorchCall,
-        reason: CutReason,
-        behind: Callable[[], list[torch.Tensor]],
-    ) -> None:
+    def _add(self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]) -> None:
         switched = self._switched_at if reason == "no_grad" else -1
-        self._know((call.place, call.function, reason, switched), call.results, behind)
+        key: _Key = (call.place, call.function, reason, switched)
+        cut = self._know(key, call.results, behind)
+        if cut is not None and reason == "no_grad":
+            cut.within, cut.twin = self._switched_in
 
     def _know(
-        self,
-        key: _Key,
-        results: list[torch.Tensor],
-        behind: Callable[[], list[torch.Tensor]],
-    ) -> None:
+        self, key: _Key, results: list[torch.Tensor], behind: list[torch.Tensor]
+    ) -> KnownCut | None:
+        """A call at this place has cut what these tensors, or leaves, had behind them."""
         cut = self.known.get(key)
+        found: list[torch.Tensor] | None = None
         if cut is None:
             if len(self.known) >= MAX_CUTS:
-                return
-            discrete = not any(_is_continuous(tensor) for tensor in results)
-            cut = self.known[key] = KnownCut(*key, behind(), discrete)
-        self._remember(results, [cut])
+                return None
+            found = leaves_behind(behind)
+            cut = self.known[key] = KnownCut(*key, found)
+            cut.discrete = not any(map(_is_continuous, results))
+            cut.scalar = all(is_small(tensor, 1) for tensor in behind)
+            cut.cast = key[1] in _CASTS and not any(map(is_rounded, behind))
+        elif not cut.is_settled:
+            found = leaves_behind(behind)
+            cut.add(found)
+        if results:
+            leaves = None if found is None else list(map(TensorRef, found))
+            parts = [] if found is None else parts_behind(behind)
+            self._remember(results, [CutCall(cut, leaves, parts)])
+        return cut
 
     def _follow(self, call: TorchCall) -> None:
-        cuts = [cut for tensor in call.operands for cut in self._cuts_of(tensor)]
-        if not cuts:
+        calls = [known for tensor in call.operands for known in self._calls_of(tensor)]
+        if not calls:
             return
         if call.in_graph:
-            is_term = call.function in _ADDING and all(is_small(t, 1) for t in call.operands)
-            for cut in cuts:
-                if not cut.fed and len(cut.takers) < MAX_FOLLOWED:
-                    cut.takers.add(call.sequence_range[1] - 1)
-                if is_term and not cut.summand:
-                    cut.added.add(call.sequence_range[1] - 1)
+            self._take(call, calls)
         elif call.function == "numpy":
-            for cut in cuts:
-                cut.then = cut.then or _if_same_line(call, cut.place)
+            for known in calls:
+                known.cut.then = known.cut.then or _if_same_line(call, known.cut.place)
         elif any(_is_continuous(tensor) for tensor in call.results):
-            self._remember(call.results, cuts)
+            self._remember(call.results, calls)
         else:
             # Past a sample, an index or a comparison no gradient could have come to this cut.
-            self._remember(call.results, [cut for cut in cuts if cut.discrete])
+            self._remember(call.results, [known for known in calls if known.cut.discrete])
 
-    def _remember(self, results: Iterable[torch.Tensor], cuts: list[KnownCut]) -> None:
+    def _take(self, call: TorchCall, calls: list[CutCall]) -> None:
+        """A call that made a node has taken the results of these."""
+        node = call.sequence_range[1] - 1
+        is_term = call.function in _ADDING and all(is_small(t, 1) for t in call.operands)
+        for known in calls:
+            if len(self._waiting) < MAX_FOLLOWED:
+                self._waiting[id(known)] = known
+                known.takers.add(node)
+                if is_term:
+                    known.added.add(node)
+        if call.function in _JOINING:
+            for tensor in call.operands:
+                if not _is_continuous(tensor):
+                    for known in self._calls_of(tensor):
+                        known.cut.joined |= known.cut.cast
+
+    def _remember(self, results: Iterable[torch.Tensor], calls: list[CutCall]) -> None:
         for tensor in results:
-            # Bounded: what is computed of much without history would carry the cuts of all of it.
-            self._results[tensor] = cuts[:8]
+            # One call may cut some of its operands and take others that were cut before.  Bounded:
+            # what is computed of much without history would carry the cuts of all of it.
+            known = dict.fromkeys([*calls, *self._calls_of(tensor)])
+            self._results[tensor] = list(known)[:8]
 
-    def _cuts_of(self, tensor: Any) -> list[KnownCut]:
+    def _calls_of(self, tensor: Any) -> list[CutCall]:
         return self._results.get(tensor, [])
+
+
+def _switching_function(call: TorchCall) -> tuple[str, str]:
+    """The function of torch that switched history off by itself, and its method that does not;
+    neither where the program did."""
+    inner: FrameType | None = None
+    frame: FrameType | None = call.frame
+    while frame is not None and call.places.is_foreign(frame.f_code):
+        inner, frame = frame, frame.f_back
+    if inner is None or Path(inner.f_code.co_filename).stem in _SWITCHES:
+        return "", ""
+    owner = locals_of(inner).get("self")
+    name = inner.f_code.co_name
+    if name != "sample" or not isinstance(owner, Distribution):
+        return inner.f_code.co_qualname, ""
+    return f"{type(owner).__name__}.sample", "rsample" if owner.has_rsample else ""
 
 
 def _is_continuous(tensor: torch.Tensor) -> bool:

@@ -18,7 +18,9 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
-from gradscope.analyses.doctor.shapes import WATCHED, Broadcasts
+from gradscope.analyses.doctor.lost_terms import LostTerms
+from gradscope.analyses.doctor.partial_cuts import PartialCuts
+from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
 from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
 from gradscope.autograd.isolation import functions_off
@@ -129,10 +131,14 @@ class DoctorListener(Listener):
         self.has_news = False
         self.values_seen = NonFiniteValues()
         self.cuts = Cuts()
-        self.broadcasts = Broadcasts()
+        self.lost_terms = LostTerms(self.cuts, recorder)
+        self.partial_cuts = PartialCuts(self.cuts)
+        self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder)
+        told = (self.lost_terms.note_step, self.partial_cuts.note_step)
+        self.learners.optimizers.on_step.extend(told)
         self.reads = Reads(recorder)
         self.parameters = Parameters(self.cuts.note_rewrapped, recorder.aside)
         self.alterations = Alterations()
@@ -247,7 +253,7 @@ class DoctorListener(Listener):
         elif sort == "data":
             self.cuts.note_data_set(call)
         elif sort == "switch":
-            self.cuts.note_switch(call.args[0] if call.args else True, call.place)
+            self.cuts.note_switch(call)
         elif sort == "grad":
             self.reads.note(call)
         elif sort == "hook":
@@ -269,8 +275,7 @@ class DoctorListener(Listener):
         self.values_seen.note(call)
         if call.in_graph:
             self.carries.note(call)
-            if call.function in WATCHED:
-                self.broadcasts.note(call)
+        self.broadcasts.note(call)
         if not is_function:
             self.cuts.note(call)
             return

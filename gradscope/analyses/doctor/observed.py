@@ -13,6 +13,7 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.observed_cuts import cuts, lost_terms, used_name
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
@@ -20,7 +21,6 @@ from gradscope.model.observations import (
     Broadcast,
     Carried,
     Change,
-    Cut,
     EmptyStep,
     Failure,
     Freed,
@@ -41,7 +41,8 @@ def observations(
         learners=tuple(
             one for one in _learners(listener, case) if one.history or not case.unfinished
         ),
-        cuts=tuple(_cuts(listener, case)),
+        cuts=tuple(cuts(listener, case)),
+        lost_terms=tuple(lost_terms(listener, case)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -122,7 +123,7 @@ def _learner(
     made = made if made >= 0 else listener.parameters.made(tensor)
     event = listener.recorder.events.made(tensor) if made < 0 else None
     return TrackedParameter(
-        name=name or _used_name(listener, tensor),
+        name=name or used_name(listener, tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
         in_module=owner is not None,
@@ -138,30 +139,10 @@ def _learner(
     )
 
 
-def _cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
-    for cut in listener.cuts.known.values():
-        names = [case.names.of(leaf) or _used_name(listener, leaf) for leaf in cut.leaves]
-        yield Cut(
-            origin=case.origins.of_place(cut.place),
-            function=cut.function,
-            reason=cut.reason,
-            leaves=tuple(dict.fromkeys(name for name in names if name)),
-            feeds_graph=cut.fed,
-            switched=case.origins.of_place(cut.switched_at),
-            then=cut.then,
-            summand=cut.summand,
-        )
-
-
-def _used_name(listener: DoctorListener, leaf: torch.Tensor) -> str:
-    return next(
-        iter(listener.recorder.leaf_names.of(leaf)), ""
-    ) or listener.recorder.modules.parameter_name(leaf)
-
-
 def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcast]:
-    for place, (function, shapes, result) in listener.broadcasts.known.items():
-        yield Broadcast(origins.of_place(place), function, shapes, result)
+    for place, one in listener.broadcasts.known.items():
+        origin = origins.of_place(place)
+        yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

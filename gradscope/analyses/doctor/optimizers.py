@@ -48,13 +48,15 @@ class Optimizers:
 
     ``fresh`` are the ids of leaves that backward has brought a gradient since the last step;
     ``empty_steps`` counts, by place, the steps for which none of these held one any more;
-    ``zeroed_at`` is the last place that called ``zero_grad``.
+    ``zeroed_at`` is the last place that called ``zero_grad``; ``on_step`` are told of the
+    parameters of each that makes a step.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self.fresh: set[int] = set()
         self.empty_steps: dict[int, int] = {}
         self.zeroed_at = -1
+        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
         self._recorder = recorder
         self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
         self._sizes: dict[int, int] = {}
@@ -149,6 +151,8 @@ class Optimizers:
         if not given:
             self._note_empty(optimizer, frame)
         self.fresh.clear()
+        for told in self.on_step:
+            told(_parameters_of(optimizer))
         versions = _versions_of(optimizer)
         step = _Step(optimizer, frame, take_out(self._recorder), versions)
         self._running.append(step)

@@ -1,7 +1,19 @@
-"""Operations whose operands were broadcast against each other to something larger than both."""
+"""Operations whose operands were broadcast against each other to something larger than both, and
+whether that is what a loss then sums up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import torch
+
+from gradscope.analyses.doctor.ancestry import kinds, summed_elements
+from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, MOST_GRAPHS
+from gradscope.autograd.nodes import torch_name
+from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
@@ -38,34 +50,136 @@ _ELEMENTWISE = frozenset(
         "rpow",
         "maximum",
         "minimum",
+        "max",
+        "min",
+        "fmax",
+        "fmin",
+        "where",
+        "clamp",
+        "clip",
+        "lerp",
+        "addcmul",
+        "addcdiv",
+        "logaddexp",
+        "xlogy",
+        "atan2",
+        "hypot",
         "squared_difference",
     ]
 )
 WATCHED = LOSSES | _ELEMENTWISE
+_PASSING = _ELEMENTWISE | frozenset(
+    ["abs", "neg", "exp", "log", "sqrt", "square", "clone", "float", "to", "detach", "relu"]
+)
+"""What also gives an element for each element, of operands that need no broadcasting."""
+
+_INSERTED = kinds("Unsqueeze")
 
 Shape = tuple[int, ...]
 
 
-class Broadcasts:
-    """Places where two shapes grew into a third."""
+@dataclass(eq=False)
+class KnownBroadcast:
+    """A place where shapes grew: the two that did, the result, and whether a loss sums it up; the
+    nodes that take that, and how many backward calls they have waited for theirs."""
 
-    def __init__(self) -> None:
-        self.known: dict[int, tuple[str, tuple[Shape, Shape], Shape]] = {}
+    function: str
+    shapes: tuple[Shape, Shape]
+    result: Shape
+    reduced: bool = False
+    nodes: set[int] = field(default_factory=set)
+    age: int = 0
+
+
+class Broadcasts:
+    """Places where two shapes grew into a third.
+
+    Args:
+        is_derived: whether a tensor without history was computed from what has one: a target, an
+            advantage.  What only data goes into is left alone.
+    """
+
+    def __init__(self, is_derived: Callable[[torch.Tensor], bool]) -> None:
+        self.known: dict[int, KnownBroadcast] = {}
+        self._is_derived = is_derived
+        self._results: TensorTable[KnownBroadcast] = TensorTable(MAX_FOLLOWED)
+        self._waiting: list[KnownBroadcast] = []
 
     def note(self, call: TorchCall) -> None:
-        """Look at one call that made a node, of a function in :data:`WATCHED`."""
-        if len(call.operands) < 2:
+        """Look at one call."""
+        if self._results:
+            self._follow(call)
+        if call.function not in WATCHED or len(call.operands) < 2:
             return
-        first, second = call.operands[0].shape, call.operands[1].shape
+        if not call.in_graph and not any(map(self._is_derived, call.operands)):
+            return
+        known = self._known(call)
+        if known is not None:
+            self._pass_on(call, known)
+
+    def mark(self, roots: Iterable[Any]) -> None:
+        """Backward is about to walk a graph from these roots."""
+        waiting, self._waiting = self._waiting, []
+        # This runs at every look, and only few programs have something that waits.
+        summed: Collection[int] = summed_elements(roots) if waiting else ()
+        for known in waiting:
+            known.reduced |= not known.nodes.isdisjoint(summed)
+            known.age += 1
+            if known.reduced or known.age == MOST_GRAPHS:
+                known.nodes.clear()
+            else:
+                self._waiting.append(known)
+        self._results.forget_dead()
+
+    def _known(self, call: TorchCall) -> KnownBroadcast | None:
+        """What is known of this place, if the operands grow here."""
+        grown = _grown(call.operands)
+        if grown is None:
+            return None
+        known = self.known.get(call.place)
+        if known is None and len(self.known) < MAX_PLACES:
+            known = self.known[call.place] = KnownBroadcast(call.function, *grown)
+        return known
+
+    def _follow(self, call: TorchCall) -> None:
+        if call.function not in _PASSING:
+            return
+        for tensor in call.operands:
+            known = self._results.get(tensor)
+            if known is not None:
+                self._pass_on(call, known)
+
+    def _pass_on(self, call: TorchCall, known: KnownBroadcast) -> None:
+        if not call.in_graph:
+            for tensor in call.results:
+                self._results[tensor] = known
+        elif not known.reduced and len(known.nodes) < MAX_FOLLOWED:
+            if not known.nodes:
+                self._waiting.append(known)
+                known.age = 0
+            known.nodes.add(call.sequence_range[1] - 1)
+
+
+def _grown(operands: list[torch.Tensor]) -> tuple[tuple[Shape, Shape], Shape] | None:
+    """Two operands of which each grows, and what to."""
+    for first, second in combinations(operands[:3], 2):
+        one, other = tuple(first.shape), tuple(second.shape)
         # A scalar is there to be broadcast.
-        if first == second or not first or not second:
-            return
-        result = _broadcast(first, second)
-        # Where only one of them grows, as a bias does, it is meant as a rule.
-        if result in (first, second) or call.place in self.known or len(self.known) >= MAX_PLACES:
-            return
-        shapes = (tuple(first), tuple(second))
-        self.known[call.place] = (call.function, shapes, tuple(result))
+        if one == other or not one or not other:
+            continue
+        result = _broadcast(one, other)
+        # Where only one of them grows, as a bias does, it is meant as a rule; so it is where the
+        # dimension was just put in.
+        longer = first if len(one) > len(other) else second
+        if result not in (one, other) and (len(one) == len(other) or not _is_inserted(longer)):
+            return (one, other), result
+    return None
+
+
+def _is_inserted(tensor: torch.Tensor) -> bool:
+    """Whether a dimension of length 1 was given to this very tensor on purpose."""
+    made = grad_fn_of(tensor)
+    return made is not None and torch_name(made).startswith(_INSERTED)
 
 
 def _broadcast(first: Shape, second: Shape) -> Shape:

@@ -74,6 +74,7 @@ class StepTracker:
         """A call is about to be made."""
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
+        listener.lost_terms.begin(call.accumulates)
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
@@ -155,6 +156,7 @@ class StepTracker:
 
     def finish(self) -> None:
         """The program has ended."""
+        self._listener.lost_terms.settle()
         self._finish_last(self._edited())
 
     def _edited(self) -> set[int]:

@@ -1,0 +1,110 @@
+"""What is remembered of a place that cuts history, and of one call there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+
+from gradscope.analyses.doctor.ancestry import ResultPart
+from gradscope.autograd.tensors import TensorRef, TensorTable
+from gradscope.model.observations import CutReason
+
+MAX_FOLLOWED = 20_000
+"""Results without history that are followed on their way."""
+
+MOST_GRAPHS = 4
+"""Backward calls after which a node is no longer expected in the graph of the next one."""
+
+MOST_VAIN = 3
+"""Calls in a row at one place behind which nothing new lies; what lies behind later ones is not
+searched any more."""
+
+
+class KnownPart(NamedTuple):
+    """A leaf that learns but for ``zero`` of its ``rows``, whose gradient is all zeros."""
+
+    leaf: TensorRef
+    zero: int
+    rows: int
+
+
+@dataclass(eq=False)
+class KnownCut:
+    """A place that cut: which function there, why, which leaves lay behind its operands (those of
+    the first call, and ``more``), and whether its result went into a watched graph (``fed``).
+
+    ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
+    method that does not.  ``discrete``: the result is no floating-point number; ``scalar``: what
+    was cut is a single number; ``cast``: numbers were made whole, and not rounded before.
+    ``summand``: a single number made from the result is a term of a loss; ``joined``: whole numbers
+    were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
+    learns, and ``shared`` says that one was not, at some time.  ``then`` is what the same line
+    turned the result into: ``numpy`` in ``x.detach().numpy()``.
+    """
+
+    place: int
+    function: str
+    reason: CutReason
+    switched_at: int
+    leaves: list[torch.Tensor]
+    discrete: bool = False
+    scalar: bool = False
+    cast: bool = False
+    fed: bool = False
+    summand: bool = False
+    joined: bool = False
+    within: str = ""
+    twin: str = ""
+    then: str = ""
+    shared: bool = False
+    parts: dict[int, KnownPart] = field(default_factory=dict)
+    more: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
+    _vain: int = 0
+
+    def behind(self) -> list[torch.Tensor]:
+        """The leaves that lay behind any of its calls."""
+        return [*self.leaves, *(leaf for leaf, _ in self.more.living())]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its last calls had nothing new behind them."""
+        return self._vain >= MOST_VAIN
+
+    def add(self, leaves: Iterable[torch.Tensor]) -> None:
+        """These lay behind one more call, as in a loop over the blocks of a network."""
+        known = set(map(id, self.behind()))
+        fresh = [leaf for leaf in leaves if id(leaf) not in known]
+        self._vain = 0 if fresh else self._vain + 1
+        for leaf in fresh:
+            self.more[leaf] = True
+
+
+@dataclass(eq=False)
+class CutCall:
+    """One call at such a place: the leaves behind it, where somebody has looked, the parts of
+    results that it was made of, and the nodes that took its result, or ``added`` to another a
+    single number made from it; ``age`` counts the backward calls since."""
+
+    cut: KnownCut
+    leaves: list[TensorRef] | None
+    parts: list[ResultPart]
+    takers: set[int] = field(default_factory=set)
+    added: set[int] = field(default_factory=set)
+    age: int = 0
+
+    def behind(self) -> list[torch.Tensor]:
+        """The leaves that lay behind it, as far as that is known."""
+        if self.leaves is None:
+            return self.cut.behind()
+        return [leaf for leaf in (one() for one in self.leaves) if leaf is not None]
+
+
+class Taken(NamedTuple):
+    """A call that cut, with the nodes of the current graph that took its result, or added it."""
+
+    call: CutCall
+    takers: set[int]
+    added: set[int]

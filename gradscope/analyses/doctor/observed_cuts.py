@@ -1,0 +1,72 @@
+"""From what is remembered of cuts, and of the terms of losses, to plain data; and a leaf's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import torch
+
+from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.known_cuts import KnownCut
+from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.lost_terms import living
+from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm
+
+
+def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
+    """All places that cut, in the order in which the program came to them."""
+    for cut in listener.cuts.known.values():
+        yield Cut(
+            origin=case.origins.of_place(cut.place),
+            function=cut.function,
+            reason=cut.reason,
+            leaves=_names(listener, case, cut.behind()),
+            feeds_graph=cut.fed,
+            switched=case.origins.of_place(cut.switched_at),
+            then=cut.then,
+            summand=cut.summand,
+            scalar=cut.scalar,
+            within=cut.within,
+            twin=cut.twin,
+            joined=cut.joined,
+            parts=tuple(_parts(listener, case, cut)),
+        )
+
+
+def _parts(listener: DoctorListener, case: CapturedCall, cut: KnownCut) -> Iterator[CutPart]:
+    for part in () if cut.shared else cut.parts.values():
+        for name in _names(listener, case, living([part.leaf])):
+            yield CutPart(name, part.zero, part.rows)
+
+
+def lost_terms(listener: DoctorListener, case: CapturedCall) -> Iterator[LostTerm]:
+    """The terms that were lost to the step after them."""
+    numbers = {id(cut): number for number, cut in enumerate(listener.cuts.known.values())}
+    for known in listener.lost_terms.known:
+        terms = (
+            LossTerm(case.origins.of_place(term.place), _names(listener, case, living(term.leaves)))
+            for term in known.terms
+        )
+        yield LostTerm(
+            cut=numbers[id(known.cut)],
+            origin=case.origins.of_place(known.place),
+            leaves=_names(listener, case, living(known.leaves)),
+            terms=tuple(terms),
+            call=known.number,
+            times=known.times,
+        )
+
+
+def _names(
+    listener: DoctorListener, case: CapturedCall, leaves: Iterable[torch.Tensor]
+) -> tuple[str, ...]:
+    """What the program calls these leaves, each name once; those without one are left out."""
+    names = (case.names.of(leaf) or used_name(listener, leaf) for leaf in leaves)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def used_name(listener: DoctorListener, leaf: torch.Tensor) -> str:
+    """The name under which a leaf was used, or ""."""
+    return next(
+        iter(listener.recorder.leaf_names.of(leaf)), ""
+    ) or listener.recorder.modules.parameter_name(leaf)

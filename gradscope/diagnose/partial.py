@@ -1,0 +1,113 @@
+"""Rules about cuts that take a part of what learns: a term of the loss, a part of a layer.
+
+No parameter is without a gradient there, and yet some of it does not learn what it is there for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.diagnose._cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._parameters import grouped
+from gradscope.model.observations import Cut, LostTerm
+from gradscope.words import count, listed
+
+MOST_TERMS = 4
+"""Terms of a loss that are listed."""
+
+
+def lost_term(facts: Facts) -> Iterable[FindingDraft]:
+    """GS310: a term of the loss that gives no gradient to anything that the step after it
+    changes, though it was computed from such parameters."""
+    places: dict[int | None, list[LostTerm]] = {}
+    for lost in facts.seen.lost_terms:
+        # What adds a plain number to the loss is GS303.
+        if lost.origin is not None:
+            places.setdefault(place_of(facts, facts.seen.cuts[lost.cut]), []).append(lost)
+    for place, found in places.items():
+        lost, cut = found[0], facts.seen.cuts[found[0].cut]
+        why, remedy = why_and_remedy(cut)
+        yield facts.finding(
+            "warning",
+            f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out of "
+            "the gradient: "
+            + (
+                "what it was drawn from learns nothing from this term of the loss."
+                if cut.twin
+                else "this term of the loss moves nothing that the next step changes."
+            ),
+            location=facts.location(place),
+            subject=listed(_modules(facts, lost.leaves), 3),
+            evidence=(
+                f"the next step changes {listed(lost.leaves)}: the term was computed from them, "
+                "and gives them no gradient",
+                *_terms(facts, lost),
+            ),
+            why=why,
+            remedy=remedy,
+            step=lost.call,
+        )
+
+
+def _terms(facts: Facts, lost: LostTerm) -> Iterable[str]:
+    """What each term of the loss gives a gradient."""
+    for term in lost.terms[:MOST_TERMS]:
+        reached = listed(_modules(facts, term.leaves), 3) or "nothing"
+        yield f"{facts.expression(term.origin) or 'a term'} gives a gradient to {reached}"
+    if len(lost.terms) > MOST_TERMS:
+        yield f"and {count(len(lost.terms) - MOST_TERMS, 'more term')}"
+
+
+def _modules(facts: Facts, names: Iterable[str]) -> list[str]:
+    """The largest modules that these leaves are all of, and the leaves of none."""
+    wanted = set(names)
+    chosen = [learner for learner in facts.seen.learners if learner.name in wanted]
+    known = {learner.name for learner in chosen}
+    return [
+        *(path for path, _ in grouped(facts, chosen)),
+        *(name for name in names if name not in known),
+    ]
+
+
+def part_cut_off(facts: Facts) -> Iterable[FindingDraft]:
+    """GS311: a part of what a layer gives that reaches the loss only through a cut."""
+    places: dict[int | None, list[Cut]] = {}
+    for cut in facts.seen.cuts:
+        if cut.feeds_graph and _is_partial(facts, cut):
+            places.setdefault(place_of(facts, cut), []).append(cut)
+    for place, cuts in places.items():
+        yield _finding(facts, place, cuts)
+
+
+def _is_partial(facts: Facts, cut: Cut) -> bool:
+    """Whether it takes a part of something that an optimizer is to change."""
+    spared = {item.name for item in facts.seen.learners if item.in_optimizer is False}
+    taken = [part.leaf for part in cut.parts] or (cut.leaves if cut.joined else ())
+    return not spared.issuperset(taken)
+
+
+def _finding(facts: Facts, place: int | None, cuts: list[Cut]) -> FindingDraft:
+    cut = cuts[0]
+    parts = {part.leaf: part for each in cuts for part in each.parts}
+    leaves = list(parts) or [name for each in cuts for name in each.leaves]
+    why, remedy = why_and_remedy(cut)
+    modules = listed(_modules(facts, list(dict.fromkeys(leaves))), 3)
+    return facts.finding(
+        "warning",
+        f"{at_place(facts, cut)}{name_of(cut)} cuts a part of {modules} off: "
+        + (
+            "it reaches the loss only through here, and does not learn."
+            if parts
+            else "its result, whole numbers, is joined with what does learn."
+        ),
+        location=facts.location(place),
+        subject=modules,
+        evidence=tuple(
+            f"{part.leaf}: the gradient of {part.zero:,} of {part.rows:,} rows is nothing but zeros"
+            for part in list(parts.values())[:MOST_TERMS]
+        )
+        or (f"its inputs depend on {listed(leaves)}; its result depends on nothing",),
+        why=why,
+        remedy=remedy,
+    )

@@ -1,0 +1,194 @@
+"""Cuts that take a part: a term of the loss, a part of a layer, every block of a loop; what is told
+of them, at which line, and what is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import Session
+
+HEAD = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, other, last = nn.Linear(4, 12), nn.Linear(4, 4), nn.Linear(4, 1)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+mine = torch.optim.SGD([*net.parameters(), *last.parameters()], lr=0.01)
+theirs = torch.optim.SGD(other.parameters(), lr=0.01)
+both = torch.optim.SGD([*net.parameters(), *other.parameters(), *last.parameters()], lr=0.01)
+def fit(loss, *optimizers):
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+for _ in range(4):
+{body}
+"""
+
+TOLD: dict[str, list[tuple[str, str]]] = {
+    # A term of the loss, and the step after it.
+    "h = net(x)[:, :4]; fit(other(h.detach()).mean() + last(h).mean(), mine)": [
+        ("GS310", "h.detach()")
+    ],
+    "h = net(x)[:, :4]; fit(other(h.detach()).mean() + last(h).mean(), mine, theirs)": [],
+    "h = net(x)[:, :4]; fit(last(h).square().mean() - 0.1 * other(h.data).mean(), mine)": [
+        ("GS310", "h.data")
+    ],
+    # The gradients of one step may be gathered by several calls.
+    "h = net(x)[:, :4]; other(h.detach()).mean().backward(); fit(last(h).mean(), mine)": [],
+    # What is not changed by the step may be cut.
+    "h = other(x); fit(last(h.detach()).mean() + net(x).square().mean(), mine)": [],
+    # A sample is to bring what it was drawn from the gradient of this very term.
+    "d = torch.distributions.Normal(net(x)[:, :4], 1.0); "
+    "fit(last(d.sample()).square().mean() + d.loc.square().mean(), mine)": [
+        ("GS310", "d.sample()")
+    ],
+    "d = torch.distributions.Normal(net(x)[:, :4], 1.0); "
+    "fit(last(d.rsample()).square().mean() + d.loc.square().mean(), mine)": [],
+    "d = torch.distributions.Normal(net(x)[:, :4], 1.0); a = d.sample(); "
+    "fit(last(net(x)[:, :4]).mean() - (d.log_prob(a).sum(1) * a.sum(1)).mean(), mine)": [],
+    # A term that is a plain number.
+    "h = net(x); fit(last(h[:, :4]).mean() + h.detach().square().mean(), mine)": [
+        ("GS303", "h.detach()")
+    ],
+    "loss = last(net(x)[:, :4]).square().mean(); fit(loss + (2 - loss).detach(), mine)": [],
+    "z = x.clone().requires_grad_(); "
+    "g, = torch.autograd.grad(last(z).sum(), z, retain_graph=True); "
+    "fit(last(net(z)[:, :4]).mean() + (g.norm(dim=1) - 1).square().mean(), mine)": [
+        ("GS303", "torch.autograd.grad(last(z).sum(), z, retain_graph=True)")
+    ],
+    # A part of a layer.
+    "q, k, v = net(x).chunk(3, -1); "
+    "fit(last(torch.softmax(q @ k.T, -1).detach() @ v).mean(), mine)": [
+        ("GS311", "torch.softmax(q @ k.T, -1).detach()")
+    ],
+    "q, k, v = net(x).view(16, 3, 4).unbind(1); fit(last((q > 0) * k + v).square().mean(), mine)": [
+        ("GS311", "q > 0")
+    ],
+    "h = net(x); fit(last(h[:, :4] * h[:, 4:8].detach()).square().mean(), mine)": [
+        ("GS311", "h[:, 4:8].detach()")
+    ],
+    "q, k, v = net(x).chunk(3, -1); w = torch.softmax(q @ k.T, -1).detach(); "
+    "fit(last(w @ v + 0.1 * (q + k)).mean(), mine)": [],
+    "w, s = net(x).chunk(2); "
+    "fit((w - s.detach()).square().mean() + last(w[:, :4]).mean(), mine)": [],
+    "h = net(x); last(h[:, :4] * h[:, 4:8].detach()).mean().backward(retain_graph=True); "
+    "h[:, 4:].square().mean().backward(); mine.step(); mine.zero_grad()": [],
+    "h = net(x); fit(last((h / h.norm().detach())[:, :4]).square().mean(), mine)": [],
+    # Whole numbers among others.
+    "h = net(x)[:, :2]; fit(last(torch.cat([h, h.int()], 1)).square().mean(), mine)": [
+        ("GS311", "h.int()")
+    ],
+    "h = net(x)[:, :2]; fit(last(torch.cat([h, h.round().int()], 1)).mean(), mine)": [],
+    "h = net(x)[:, :4]; fit(last(h - h.long()).square().mean(), mine)": [],
+}
+
+
+@pytest.mark.parametrize("body", TOLD)
+def test_what_a_part_is_cut_off_from(body: str, session: Session) -> None:
+    lines = "".join(f"    {line.strip()}\n" for line in body.split("; "))
+    report = session.look(HEAD.format(body=lines), "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.severity != "information"]
+    told = [(one.rule, one.location.expression if one.location else "") for one in found]
+    assert told == TOLD[body]
+
+
+BLOCKS = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.inner = nn.LayerNorm(4), nn.Linear(4, 4)
+    def forward(self, x):
+        return x + torch.tanh(self.inner(self.norm(x)))
+blocks, last = nn.ModuleList(Block() for _ in range(4)), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*blocks.parameters(), *last.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.randn(8, 4)
+    for block in {blocks}:
+        {line}
+    optimizer.zero_grad()
+    last(x).square().mean().backward()
+    optimizer.step()
+"""
+
+STARVED = {
+    "x = block(x).detach()": "GS303",
+    "x = torch.tensor(block(x).tolist())": "GS303",
+    "x = block(x).data": "GS303",
+    "x = checkpoint(block, x, use_reentrant=True)": "GS309",
+    "x = torch.no_grad()(block)(x)": "GS304",
+}
+
+
+@pytest.mark.parametrize("line", STARVED)
+def test_a_cut_in_a_loop_is_one_finding_for_all_blocks(line: str, session: Session) -> None:
+    text = BLOCKS.format(line=line, blocks="blocks")
+    report = session.look(text, "-q", "--steps", "all", command="doctor")
+    (found,) = report.findings
+    assert (found.rule, found.subject) == (STARVED[line], "blocks")
+    assert found.location is not None
+    assert found.location.line == text[: text.index(line)].count("\n")
+    assert "16 parameters" in found.message
+
+
+@pytest.mark.parametrize(("repeated", "more"), [(3, "blocks.0, blocks.1"), (4, "blocks.0")])
+def test_a_place_that_brings_nothing_new_is_not_searched_for_ever(
+    repeated: int, more: str, session: Session
+) -> None:
+    order = ", ".join(["blocks[0]"] * repeated + ["blocks[1]"])
+    line = "x = block(x).detach()"
+    text = BLOCKS.format(line=line, blocks=f"[{order}]").replace("[*blocks.", "[*blocks[:2].")
+    report = session.look(text, "-q", "--steps", "all", command="doctor")
+    seen = report.observations
+    assert seen is not None
+    (cut,) = (cut for cut in seen.cuts if cut.function == "detach")
+    held = {".".join(name.split(".")[:2]) for name in cut.leaves}
+    assert ", ".join(sorted(held)) == more
+
+
+GROWING = {
+    "(ratio * column).mean()": "ratio * column",
+    "-torch.min(ratio * column, ratio.clamp(0.8, 1.2) * column).mean()": "ratio * column",
+    "torch.min(ratio, column).sum()": "torch.min(ratio, column)",
+    "torch.where(ratio > 1, ratio, column).mean()": "torch.where(ratio > 1, ratio, column)",
+    "(ratio - column).clamp(max=1).norm()": "ratio - column",
+    "F.softplus(-ratio * column).mean().log()": "-ratio * column",
+    "(ratio - (target + values.detach())).square().mean()": "target + values.detach()",
+    "torch.distributions.Normal(values, 1.0).log_prob(target).mean()": (
+        "torch.distributions.Normal(values, 1.0).log_prob(target)"
+    ),
+    # On purpose, or not summed up as it is.
+    "(ratio - above).square().mean()": "",
+    "(ratio[:, None] - ratio).square().mean()": "",
+    "torch.softmax(ratio - column, -1).diag().sum()": "",
+    "(ratio * (gap - steps).exp().sum(1)).mean()": "",
+    "(ratio * column.squeeze(1)).mean()": "",
+}
+
+
+@pytest.mark.parametrize("loss", GROWING)
+def test_a_column_against_a_row_on_the_way_to_the_loss(loss: str, session: Session) -> None:
+    text = f"""
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+x, target, column, steps = torch.randn(6, 3), torch.randn(6), torch.rand(6, 1), torch.arange(6.0)
+gap = steps.view(6, 1)
+values = net(x)
+ratio = values.squeeze(1).exp()
+above = ratio.unsqueeze(1)
+({loss}).backward()
+"""
+    report = session.look(text, "-q", command="doctor")
+    found = [one for one in report.findings if one.severity != "information"]
+    told = [one.location.expression for one in found if one.location and one.rule == "GS503"]
+    assert told == [loss_of for loss_of in [GROWING[loss]] if loss_of]
+    assert len(found) == len(told)
