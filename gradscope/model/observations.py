@@ -255,6 +255,14 @@ class Failure(Struct, frozen=True):
     in_backward: bool = False
 
 
+class Stopped(Struct, frozen=True):
+    """Why the doctor ended a program that had not ended by itself: something serious was found, or
+    as many backward calls had been watched, or for as many ``seconds``, as was asked."""
+
+    by: Literal["finding", "steps", "time"]
+    seconds: float | None = None
+
+
 class Observations(Struct, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
@@ -263,7 +271,7 @@ class Observations(Struct, frozen=True):
     ``functions`` are the calls of custom Functions that were compared with finite differences, one
     a place.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that
     could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for such
-    faults.
+    faults.  ``stopped``: the program did not end by itself.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -286,6 +294,7 @@ class Observations(Struct, frozen=True):
     glanced: int = 0
     unseen: int = 0
     faults: tuple[str, ...] = ()
+    stopped: Stopped | None = None
 
     @property
     def calls(self) -> int:

@@ -16,7 +16,7 @@ from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, meta
-from gradscope.model.observations import Failure, Step
+from gradscope.model.observations import Failure, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.source import Site
 
@@ -32,6 +32,7 @@ class StepLog:
         self.backwards = 0
         self.glanced = 0
         self.batched = 0
+        self.stopped: Stopped | None = None
         self._first: list[tuple[Step, Site | None]] = []
         self._last: deque[tuple[Step, Site | None]] = deque(maxlen=HALF)
 
@@ -135,6 +136,7 @@ class ReportBuilder:
             unseen=len(self.unseen),
             faults=tuple(self._told_faults()),
             glanced=log.glanced,
+            stopped=log.stopped,
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         notes = (*case.notes, *log.notes(error), *_unread(case), *self._faults())
