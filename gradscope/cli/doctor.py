@@ -61,7 +61,9 @@ def parse_duration(text: str) -> float:
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if 0 < seconds < math.inf:
         return seconds
-    raise TargetError(f"--for {text} is no length of time", "write --for 90s, --for 10m or --for 1h")
+    raise TargetError(
+        f"--for {text} is no length of time", "write --for 90s, --for 10m or --for 1h"
+    )
 
 
 def how_long(options: DoctorOptions) -> dict[str, Any]:

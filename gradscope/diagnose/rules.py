@@ -14,15 +14,17 @@ from gradscope.diagnose import (
     lost,
     meant,
     missing,
+    raised,
     sizes,
     values,
     zero,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft
 
-Agreement = Literal["node", "failure", "step before"]
-"""What two findings must have in common for one to make the other superfluous: a node; that both
-say why the program failed; or that the one was found a step earlier than the other."""
+Agreement = Literal["node", "call", "failure", "step before"]
+"""What two findings must have in common for one to make the other superfluous: a node; that they
+are of one backward call; that both say why the program failed; or that the one was found a step
+earlier than the other."""
 
 
 @dataclass(frozen=True)
@@ -45,43 +47,54 @@ class Rule:
         match self.subsumes.get(code):
             case "node":
                 return not set(own.nodes).isdisjoint(other.nodes)
+            case "call":
+                return own.step == other.step
             case "failure":
                 return own.fails and other.fails
         return False
 
 
-_CUT: dict[str, Agreement] = {"GS306": "failure", "GS409": "failure"}
+_RAISED: dict[str, Agreement] = {"GS410": "failure"}
+_CUT: dict[str, Agreement] = {"GS306": "failure", "GS409": "failure", **_RAISED}
+# Whoever looks for NaN in backward, anomaly mode or a hook, raises because of it.
+_NONFINITE: dict[str, Agreement] = {"GS410": "call"}
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 _ALL = (
-    Rule("GS101", "nonfinite-forward", values.nonfinite_forward),
-    Rule("GS102", "nonfinite-backward", values.nonfinite_backward),
-    Rule("GS103", "half-overflow", half.half_overflow, {"GS101": "node", "GS102": "node"}),
+    Rule("GS101", "nonfinite-forward", values.nonfinite_forward, _NONFINITE),
+    Rule("GS102", "nonfinite-backward", values.nonfinite_backward, _NONFINITE),
+    Rule(
+        "GS103",
+        "half-overflow",
+        half.half_overflow,
+        {"GS101": "node", "GS102": "node", **_NONFINITE},
+    ),
     Rule("GS104", "half-underflow", zero.half_underflow, {"GS205": "node"}),
-    Rule("GS105", "nonfinite-input", values.nonfinite_input),
+    Rule("GS105", "nonfinite-input", values.nonfinite_input, _NONFINITE),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),
     Rule("GS204", "dead-units", sizes.dead_units),
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
-    Rule("GS301", "unused-parameter", missing.unused_parameter),
-    Rule("GS302", "result-unused", missing.result_unused),
+    Rule("GS301", "unused-parameter", missing.unused_parameter, _RAISED),
+    Rule("GS302", "result-unused", missing.result_unused, _RAISED),
     Rule("GS303", "history-cut", missing.history_cut, _CUT),
     Rule("GS304", "no-grad-region", missing.no_grad_region, _CUT),
     Rule("GS305", "frozen-parameter", lost.frozen_parameter),
-    Rule("GS306", "non-leaf-parameter", lost.non_leaf_parameter),
+    Rule("GS306", "non-leaf-parameter", lost.non_leaf_parameter, _RAISED),
     Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
     Rule("GS308", "silent-inplace", lost.silent_inplace),
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
-    Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed),
-    Rule("GS402", "freed-graph", errors.freed_graph),
-    Rule("GS403", "nonscalar-root", errors.nonscalar_root),
-    Rule("GS404", "gradient-shape", errors.gradient_shape),
-    Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view),
-    Rule("GS406", "function-returns-wrong", errors.function_returns_wrong),
-    Rule("GS407", "not-twice-differentiable", errors.not_twice_differentiable),
-    Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong),
-    Rule("GS409", "no-history", errors.no_history),
+    Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
+    Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
+    Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),
+    Rule("GS404", "gradient-shape", errors.gradient_shape, _RAISED),
+    Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view, _RAISED),
+    Rule("GS406", "function-returns-wrong", errors.function_returns_wrong, _RAISED),
+    Rule("GS407", "not-twice-differentiable", errors.not_twice_differentiable, _RAISED),
+    Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong, _RAISED),
+    Rule("GS409", "no-history", errors.no_history, _RAISED),
+    Rule("GS410", "backward-raises", raised.backward_raises),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),

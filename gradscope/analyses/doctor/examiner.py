@@ -20,6 +20,7 @@ from gradscope.analyses.doctor.call_selector import Before, CallSelector, final_
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
@@ -215,7 +216,8 @@ class Examiner:
         made.measured()
         step, collapsed = self._tracker.end(made, full=before is not None)
         if made.failure is not None:
-            self._builder.failed(made.failure, made.call.frame)
+            raiser = raiser_of(made.failure, made, listener)
+            self._builder.failed(made.failure, made.call.frame, raiser)
         place = listener.recorder.places.number(made.call.frame)
         odd = self._policy.note(place, step, full=before is not None, new=listener.has_news)
         if collapsed and before is None:
@@ -252,7 +254,7 @@ class Examiner:
                 # Again, for those that were made since and have never stepped.
                 listener.learners.optimizers.find()
                 self._tracker.finish()
-                case = self._selector.case
+                case = self._selector.chosen(error)
                 if case is None:
                     if error is not None:
                         scopes = Scopes.of_frames(frames)

@@ -12,6 +12,7 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
@@ -25,6 +26,7 @@ from gradscope.model.observations import (
     Freed,
     Intake,
     Observations,
+    Raiser,
     Step,
     TrackedParameter,
 )
@@ -258,6 +260,20 @@ def module_hooks(listener: DoctorListener, origins: Origins) -> Iterator[Alterat
     """Hooks that the program has hung on modules, to be named when one of them made a call fail."""
     for place, function in listener.alterations.module_hooks.items():
         yield Alteration(origins.of_place(place), function)
+
+
+def raiser(known: KnownRaiser | None, origins: Origins, is_shown: bool) -> Raiser | None:
+    """Who raised in a call that failed; ``is_shown``: its graph is that of the report."""
+    if known is None:
+        return None
+    return Raiser(
+        known.kind,
+        known.name,
+        known.node if is_shown else None,
+        origins.of_site(known.made),
+        origins.of_site(known.registered),
+        origins.of_site(known.raised),
+    )
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:
