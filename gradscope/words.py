@@ -41,7 +41,7 @@ def count(amount: int, noun: str) -> str:
 
 def duration(seconds: float) -> str:
     """``0.5 s``, ``90 s``, ``10 min``, ``1.5 h``: in the unit in which it is written shortest."""
-    ways = [f"{seconds / size:g} {unit}" for size, unit in ((1, "s"), (60, "min"), (3600, "h"))]
+    ways = [f"{seconds / size:.3g} {unit}" for size, unit in ((1, "s"), (60, "min"), (3600, "h"))]
     return min(ways, key=len)
 
 

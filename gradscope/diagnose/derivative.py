@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.checks import CallCheck, GradientComparison
@@ -10,14 +11,38 @@ from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
 
 
+class _Words(NamedTuple):
+    """What is said of a derivative that is wrong."""
+
+    message: str
+    why: str
+    remedy: str
+
+
+_ONCE = _Words(
+    "backward of {name} is not the derivative of its forward.",
+    "Differences of forward itself, in float64, give another number than its backward.",
+    "Derive backward again (product rule, transposes, the factor `grad` that comes from above), "
+    "and keep `torch.autograd.gradcheck` in your tests.",
+)
+_TWICE = _Words(
+    "double backward of {name} is not the derivative of its backward.",
+    "The gradient is itself differentiated (create_graph=True). Differences of backward, in "
+    "float64, give another number than torch derives from the operations in it.",
+    "Compute backward with differentiable operations, from tensors kept by "
+    "`ctx.save_for_backward`: what is detached, or an attribute of ctx, counts as a constant. Keep "
+    "`torch.autograd.gradgradcheck` in your tests.",
+)
+
+
 def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
     """GS601: a custom backward that disagrees with finite differences."""
-    told: set[str] = set()
+    told: set[tuple[str, int]] = set()
     seen = facts.seen
     for check in (*seen.functions, *map(_of_older_report, seen.mismatches)):
         op = facts.op(check.nodes[0])
-        if op not in told and check.verdict == "wrong":
-            told.add(op)
+        if (op, check.order) not in told and check.verdict == "wrong":
+            told.add((op, check.order))
             yield _finding(facts, check, op.removesuffix("Backward"))
 
 
@@ -35,22 +60,23 @@ def _of_older_report(mismatch: Mismatch) -> CallCheck:
 
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
     wrong = [_told(one) for one in check.inputs if one.verdict == "wrong"]
+    words = _TWICE if check.order == 2 else _ONCE
     return facts.finding(
         "warning",
-        f"backward of {name} is not the derivative of its forward.",
+        words.message.format(name=name),
         check.nodes[0],
         subject=name,
         evidence=tuple(filter(None, (*wrong, check.reason))),
-        why="Differences of forward itself, in float64, give another number than its backward.",
-        remedy="Derive backward again (product rule, transposes, the factor `grad` that comes from "
-        "above), and keep `torch.autograd.gradcheck` in your tests.",
+        why=words.why,
+        remedy=words.remedy,
     )
 
 
 def _told(one: GradientComparison) -> str:
     element = f" at element {list(one.element)}" if one.element else ""
     analytic, numeric = _apart(one.analytic, one.numeric)
-    return f"input {one.input}{element}: backward says {analytic}, finite differences say {numeric}"
+    what = one.name or f"input {one.input}"
+    return f"{what}{element}: backward says {analytic}, finite differences say {numeric}"
 
 
 def _apart(analytic: Number | None, numeric: Number | None) -> tuple[str, str]:

@@ -205,7 +205,9 @@ class Examiner:
         return Before(
             changed=listener.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
-            functions=listener.derivatives.checks(watch.walked, watch.sequences),
+            functions=listener.derivatives.checks(
+                watch.walked, watch.sequences, watch.call.create_graph
+            ),
         )
 
     # ------------------------------------------------------------------ after a call

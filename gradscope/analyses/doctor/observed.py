@@ -32,6 +32,7 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.words import listed
 
 
 def observations(
@@ -274,6 +275,17 @@ def raiser(known: KnownRaiser | None, origins: Origins, is_shown: bool) -> Raise
         origins.of_site(known.registered),
         origins.of_site(known.raised),
     )
+
+
+def uncompared(listener: DoctorListener, origins: Origins) -> Iterator[str]:
+    """The custom Functions whose backward was not compared with finite differences, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for (name, place, order), reason in listener.derivatives.uncompared.items():
+        line = origins.line(place)
+        what = f"double backward of {name}" if order == 2 else name
+        by_reason.setdefault(reason, []).append(f"{what} ({line})" if line else what)
+    for reason, names in by_reason.items():
+        yield f"not compared with finite differences: {listed(names)}, because {reason}"
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:

@@ -154,7 +154,8 @@ class ReportBuilder:
             stopped=log.stopped,
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        notes = (*case.notes, *log.notes(error), *_unread(case), *self._faults())
+        uncompared = observed.uncompared(self._listener, case.origins)
+        notes = (*case.notes, *log.notes(error), *_unread(case), *uncompared, *self._faults())
         return checked(Report(graph, meta(), case.passes, notes, seen))
 
     def _faults(self) -> Iterator[str]:
