@@ -39,6 +39,12 @@ def count(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}"
 
 
+def duration(seconds: float) -> str:
+    """``0.5 s``, ``90 s``, ``10 min``, ``1.5 h``: in the unit in which it is written shortest."""
+    ways = [f"{seconds / size:.3g} {unit}" for size, unit in ((1, "s"), (60, "min"), (3600, "h"))]
+    return min(ways, key=len)
+
+
 def listed(names: Iterable[str], most: int = 4) -> str:
     """``a, b and 5 more``: every name once, and so many of them."""
     every = list(dict.fromkeys(name or "(no name)" for name in names))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gradscope import render
-from gradscope.analyses.doctor.request import Examination
+from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import terminal
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
@@ -43,6 +45,39 @@ def parse_steps(text: str) -> int | None:
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise TargetError(f"--steps {text} is no number from 1", "write --steps 5, or --steps all")
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([smh]?)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds, of ``90``, ``90s``, ``1.5m`` or ``1h``.
+
+    Raises:
+        TargetError: it is none of these, or 0.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if 0 < seconds < math.inf:
+        return seconds
+    raise TargetError(
+        f"--for {text} is no length of time", "write --for 90s, --for 10m or --for 1h"
+    )
+
+
+def how_long(options: DoctorOptions) -> dict[str, Any]:
+    """The limits of an :class:`Examination`, as the options say.
+
+    Raises:
+        TargetError: one of them is written wrongly.
+    """
+    if options.steps is None and options.duration is None:
+        return {"seconds": WHILE, "least": HANDFUL}
+    return {
+        "steps": None if options.steps is None else parse_steps(options.steps),
+        "seconds": None if options.duration is None else parse_duration(options.duration),
+    }
 
 
 @dataclass(frozen=True)
@@ -85,7 +120,7 @@ class Verdict:
         told = diagnosis.FORMATS[form](report, drawing)
         render.output.write(STDOUT, told)
         if form == "github":  # the other formats tell them with the findings
-            for note in report.notes:
+            for note in (*report.notes, *diagnosis.left_out(report)):
                 self.remark(note)
         if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
@@ -110,7 +145,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         GradscopeError: before the program ran.
     """
     verdict = Verdict.of(options)
-    steps = parse_steps(options.steps)
+    limits = how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
         return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
@@ -118,7 +153,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         target = remembered_target(named.arguments)
         verdict.remark(f"running {target.describe()} again")
     examination = Examination(
-        steps=steps,
+        **limits,
         keep_going=options.keep_going,
         check_all=options.check,
         thorough=options.thorough,

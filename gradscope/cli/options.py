@@ -172,12 +172,17 @@ explain_options = all_of(
 
 doctor_options = all_of(
     click.option(
+        "--for",
+        "duration",
+        metavar="TIME",
+        help="Watch for so long from the first backward call on, then stop the program: 90, 90s, "
+        "10m, 1h.  [default: 60s, and five calls in any case]",
+    ),
+    click.option(
         "--steps",
         metavar="N|all",
-        default="5",
-        show_default=True,
         help="Watch this many calls of backward (of torch.autograd.grad ten times as many), then "
-        "stop the program; all: let it run to its end.",
+        "stop the program; all: let it run to its end. With --for, whichever comes first.",
     ),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(
@@ -255,7 +260,8 @@ class TargetOptions:
 class DoctorOptions:
     """How to examine a run, and what becomes of the findings."""
 
-    steps: str
+    duration: str | None
+    steps: str | None
     keep_going: bool
     thorough: bool
     check: bool

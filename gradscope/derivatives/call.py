@@ -22,6 +22,10 @@ HOOKED = torch.nn.modules._functions.BackwardHookFunction
 """The identity that torch puts around a module with backward hooks."""
 
 
+HIDDEN = "is torch's own and hides what it runs"
+"""Why some of torch's Functions cannot be made again."""
+
+
 @dataclass(eq=False)
 class Call:
     """One call that made history, as it was made.
@@ -112,7 +116,7 @@ def problem_of(func: Any, leaves: list[Any]) -> str:
     owner = getattr(func, "__self__", None)
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
         if owner is not HOOKED and not codes_of(owner):
-            return f"{owner.__name__} is torch's own and hides what it runs"
+            return f"{owner.__name__} {HIDDEN}"
         if owner is not HOOKED and not is_restorable(owner):
             return "its code changes variables around it"
     if any(is_tensor(one) and not is_usable(one) for one in leaves):

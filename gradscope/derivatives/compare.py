@@ -7,10 +7,12 @@ are part of.  Where such a direction disagrees the element is found by halving.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 
 import torch
 
+from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import (
     ELEMENTS,
     STEP,
@@ -21,7 +23,7 @@ from gradscope.derivatives.finite_differences import (
 )
 from gradscope.derivatives.forms import Form, Part, part_of
 from gradscope.derivatives.judging import Agreement, Judgement, judge
-from gradscope.derivatives.single_call import InputGradients, SingleCall, real
+from gradscope.derivatives.single_call import DIRECTIONS, InputGradients, SingleCall, real
 from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 
@@ -31,6 +33,14 @@ TOLERANCE = 1e-4
 FEW = 4_096
 """Elements of all inputs up to which single elements are moved too."""
 
+CLEAR = 0.25
+"""The share of the terms of a directional derivative that their sum is to have."""
+
+TOO_LONG = "to compare it takes too long"
+
+Found = tuple[Judgement, tuple[int, ...] | None]
+"""How the two compare, and at which element; None for all together."""
+
 
 class Compared:
     """One call, its gradients and its differences.
@@ -38,13 +48,17 @@ class Compared:
     Args:
         alone: the call.
         gradients: what backward gave.
+        until: the time, by ``time.monotonic``, by which all is to be done.
 
     ``is_flat``: so far no difference was other than 0.
     """
 
-    def __init__(self, alone: SingleCall, gradients: InputGradients) -> None:
+    def __init__(
+        self, alone: SingleCall, gradients: InputGradients, until: float = math.inf
+    ) -> None:
         self._alone = alone
         self._gradients = gradients
+        self._until = until
         self._here = alone.value()
         self._noise = alone.noise
         self.is_flat = True
@@ -53,11 +67,23 @@ class Compared:
         """For every input the place where the two differ most."""
         for position, name in enumerate(names):
             found = list(self._input(position))
-            # Where a flat function jumps it has a kink.
-            sure = [judged for judged, _ in found if judged.verdict != "kink"]
-            self.is_flat &= all(judged.numeric == 0 for judged in sure)
+            self.is_flat &= all(judged.numeric == 0 for judged in self._sure(found))
             if found:
                 yield self._plain(position, name, *max(found, key=_badness))
+
+    def _sure(self, found: list[Found]) -> Iterator[Judgement]:
+        """The differences that tell whether a function is flat."""
+        for judged, element in found:
+            # Where a flat function jumps it has a kink; and a direction of a large tensor, in which
+            # some element jumps however small the step, tells nothing where it is not right.
+            is_jump = element is None and not self._is_small and judged.verdict != "right"
+            if judged.verdict != "kink" and not is_jump:
+                yield judged
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether single elements are moved in any case."""
+        return self._alone.elements <= FEW
 
     def within(self, form: Form, one: GradientComparison) -> GradientComparison | None:
         """How the two compare for steps of an input that keep a form; None where they differ."""
@@ -71,30 +97,39 @@ class Compared:
         tensor, gradient = self._alone.inputs[position], self._gradients.of_inputs[position]
         return real(torch.zeros_like(tensor) if gradient is None else gradient.to(tensor.dtype))
 
-    def _input(self, position: int) -> Iterator[tuple[Judgement, tuple[int, ...] | None]]:
+    def _input(self, position: int) -> Iterator[Found]:
         tensor, slopes = real(self._alone.inputs[position]), self._slopes(position)
         sizes = _Sizes(tensor, slopes)
-        count = tensor.numel()
-        few = count <= ELEMENTS or self._alone.elements <= FEW
-        for index in spread(count) if few else ():
-            element = element_of(index, tensor.shape)
-            # Moving what is infinite moves nothing.
-            if bool(tensor[element].isfinite()):
-                yield self._element(tensor, slopes, element, sizes)
-        if count <= ELEMENTS:
+        is_few = tensor.numel() <= ELEMENTS or self._is_small
+        if is_few:
+            yield from self._elements(tensor, slopes, sizes)
+        if tensor.numel() <= ELEMENTS:
             return
         broken = self._broken(tensor, slopes)
         if broken is not None:
             yield self._element(tensor, slopes, broken, sizes)
-        judged = self._direction(position)
-        if judged.verdict == "wrong":
+        judged, alone = self._direction(position), list[Found]()
+        if judged.verdict != "right" and not is_few:
+            # A kink at one element hides the others from a direction; and where the two differ,
+            # only single elements tell whether forward is flat.
+            alone = list(self._elements(tensor, slopes, sizes))
+            yield from alone
+        if judged.verdict != "wrong":
+            yield judged, None
+        elif all(one.verdict != "wrong" for one, _ in alone):
             yield self._found(position) or (judged, None)
-            return
-        yield judged, None
-        if judged.verdict != "right" and not few:
-            # A kink at one element hides the others from a direction.
-            for index in spread(count, 4):
-                yield self._element(tensor, slopes, element_of(index, tensor.shape), sizes)
+
+    def _elements(
+        self, tensor: torch.Tensor, slopes: torch.Tensor, sizes: _Sizes
+    ) -> Iterator[Found]:
+        """Some elements of an input, each alone."""
+        for index in spread(tensor.numel()):
+            if time.monotonic() > self._until:
+                raise Unrepeatable(TOO_LONG)
+            element = element_of(index, tensor.shape)
+            # Moving what is infinite moves nothing.
+            if bool(tensor[element].isfinite()):
+                yield self._element(tensor, slopes, element, sizes)
 
     def _broken(self, tensor: torch.Tensor, slopes: torch.Tensor) -> tuple[int, ...] | None:
         """The first element at which results that are not finite leave no gradient."""
@@ -122,27 +157,35 @@ class Compared:
         operand, slopes = self._alone.inputs[position], self._slopes(position)
         tensor = real(operand)
         sizes = _Sizes(tensor, slopes)
-        direction = self._alone.direction(position, among)
-        if part is not None:
-            direction = part_of(direction, part, operand)
-        direction[~tensor.isfinite()] = 0
+        fixed = ~tensor.isfinite()
         if not self._alone.is_finite:
             # Results that are not finite leave no gradient; see _broken.
-            direction[~slopes.isfinite()] = 0
-        terms = along(slopes, direction)
-        # As large as the sum is when its terms have random signs.
-        scale = float(torch.linalg.vector_norm(terms))
+            fixed |= ~slopes.isfinite()
+        for choice in range(DIRECTIONS):
+            direction = self._alone.direction(position, among, choice)
+            if part is not None:
+                direction = part_of(direction, part, operand)
+            direction[fixed] = 0
+            terms = along(slopes, direction)
+            # As large as the sum is when its terms have random signs.
+            scale = float(torch.linalg.vector_norm(terms))
+            # Where they cancel by chance, an error that all of them share would not show.
+            if not abs(float(terms.sum())) < CLEAR * scale:
+                break
         ruler = Agreement(TOLERANCE, max(scale, sizes.floor), self._noise)
         step = STEP * sizes.typical
         at = self._alone.along(position, direction)
         # The smaller step comes by fewer of the kinks that a large tensor is full of.
         return judge(float(terms.sum()), at, self._here, [step, step / 100], ruler)
 
-    def _found(self, position: int) -> tuple[Judgement, tuple[int, ...]] | None:
-        """The element behind a direction that disagrees, by halving."""
+    def _found(self, position: int) -> Found | None:
+        """The element behind a direction that disagrees, by halving; None where it is not found in
+        time."""
         tensor, slopes = real(self._alone.inputs[position]), self._slopes(position)
         part = range(tensor.numel())
         while len(part) > 1:
+            if time.monotonic() > self._until:
+                return None
             middle = (part.start + part.stop) // 2
             halves = range(part.start, middle), range(middle, part.stop)
             wrong = (
@@ -192,7 +235,7 @@ class _Sizes:
 _RANKS = {"right": 0, "unresolved": 1, "kink": 1, "wrong": 2}
 
 
-def _badness(found: tuple[Judgement, tuple[int, ...] | None]) -> tuple[int, float]:
+def _badness(found: Found) -> tuple[int, float]:
     judged = found[0]
     difference = abs(judged.analytic - judged.numeric)
     return _RANKS[judged.verdict], difference if math.isfinite(difference) else math.inf

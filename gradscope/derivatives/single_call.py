@@ -32,7 +32,13 @@ ELSEWHERE = 1e4
 """How far off a second point is taken, to see whether forward is the identity there too."""
 
 ROUNDING = 1e-15
-"""What float64 loses of a sum, relative to its terms."""
+"""What float64 loses of a number, relative to it."""
+
+NEARBY = 4
+"""So many times that much, for a function seldom computes in one step."""
+
+DIRECTIONS = 4
+"""Random directions among which one is chosen."""
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
@@ -76,6 +82,7 @@ class SingleCall:
         self.slots = [slot for slot in call.inputs if is_wide(taken[slot])]
         if not self.slots:
             raise Unrepeatable("none of its operands carries a gradient")
+        self._prepare()
         self.first = self._outputs()
         self.draws = has_drawn(call)
         if not self.first:
@@ -93,12 +100,14 @@ class SingleCall:
 
     @property
     def noise(self) -> float:
-        """How far rounding moves :meth:`value`."""
+        """How far rounding moves :meth:`value`: each element by itself, so that the squares add
+        up."""
         terms = zip(self.first, self._weights, self._finite, strict=True)
-        return ROUNDING * sum(
-            float((real(one)[finite] * real(weight)[finite]).abs().sum())
+        squares = sum(
+            float((real(one)[finite] * real(weight)[finite]).square().sum())
             for one, weight, finite in terms
         )
+        return float(NEARBY * ROUNDING * squares**0.5)
 
     @cached_property
     def is_finite(self) -> bool:
@@ -110,9 +119,18 @@ class SingleCall:
         """Elements of all inputs."""
         return sum(one.numel() for one in self.inputs)
 
+    def _prepare(self) -> None:
+        """Whatever has to be known before it is made first."""
+
+    def _copies(self) -> dict[TapeSlot, torch.Tensor]:
+        return {slot: value.clone() for slot, value in self._taken.items()}
+
     def _outputs(self) -> Tensors:
         """The results that carry a gradient, for the operands as they are now."""
-        copies = {slot: value.clone() for slot, value in self._taken.items()}
+        return self._made(self._copies())
+
+    def _made(self, copies: dict[TapeSlot, torch.Tensor]) -> Tensors:
+        """The same for these operands, which it may change."""
         out = make_again(self._call, copies.__getitem__)
         found = [
             value
@@ -130,21 +148,20 @@ class SingleCall:
         return not all(_same(a, b) for a, b in zip(self.first, second, strict=True))
 
     def value(self) -> float:
-        """One number for all results: their sum, weighted."""
+        """One number for all results: how far they have moved from the first ones, weighted and
+        summed.  Differences that are summed keep the digits that a difference of sums loses."""
         with torch.no_grad():
-            terms = zip(self._outputs(), self._weights, self._finite, strict=True)
+            terms = zip(self._outputs(), self.first, self._weights, self._finite, strict=True)
+            moved = ((real(one) - real(first), real(w), fine) for one, first, w, fine in terms)
             if self.is_finite:  # picking elements would take longer than many a call
-                return sum(float((real(one) * real(weight)).sum()) for one, weight, _ in terms)
-            return sum(
-                float((real(one)[finite] * real(weight)[finite]).sum())
-                for one, weight, finite in terms
-            )
+                return sum(float((move * weight).sum()) for move, weight, _ in moved)
+            return sum(float((move[fine] * weight[fine]).sum()) for move, weight, fine in moved)
 
-    def direction(self, number: int, among: range | None = None) -> torch.Tensor:
-        """The same random direction for an input each time, in real numbers; 0 for elements that
-        are not in a range."""
+    def direction(self, number: int, among: range | None = None, choice: int = 0) -> torch.Tensor:
+        """A random direction for an input, in real numbers; the same each time for one ``choice``;
+        0 for elements that are not in a range."""
         tensor = real(self.inputs[number])
-        own = torch.Generator().manual_seed(SEED)
+        own = torch.Generator().manual_seed(SEED + choice)
         whole = torch.randn(tensor.numel(), generator=own, dtype=torch.float64)
         if among is not None:
             whole[: among.start] = 0
@@ -198,10 +215,14 @@ class SingleCall:
         except Exception as error:
             raise Unrepeatable(f"backward raised {described(error)}") from None
         finally:
-            for slot in self.slots:
-                self._taken[slot] = self._taken[slot].detach()
+            self._settle()
         changed = not all(_same(a, b) for a, b in zip(upstream, self._weights, strict=True))
         return InputGradients([None if one is None else dense_of(one) for one in found], changed)
+
+    def _settle(self) -> None:
+        """Take the history off the inputs again."""
+        for slot in self.slots:
+            self._taken[slot] = self._taken[slot].detach()
 
     def is_identity(self, number: int) -> bool:
         """Whether one of the results equals this input, also far away: a limit is the identity too,

@@ -7,13 +7,15 @@ Knows nothing of the rest of the program, nor of which calls are worth a look.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.compare import Compared
+from gradscope.derivatives.double_backward import UPSTREAM, BackwardAlone
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.forms import FORMS
 from gradscope.derivatives.single_call import InputGradients, SingleCall
@@ -26,12 +28,19 @@ from gradscope.model.checks import (
     GradientComparison,
     Verdict,
 )
+from gradscope.words import duration
 
 _RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
+
+Alone = TypeVar("Alone", bound=SingleCall)
 
 Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 """The verdict on a call, its inputs, and the reason."""
 
+ONCE = "once_differentiable"
+"""What torch says where the author of a Function has ruled double backward out."""
+
+RANDOM = "two runs with the same random state give different results"
 LEFT = "right when run alone: in the program it used what another call had left"
 FLAT = "its forward is flat here, so that backward stands in for a derivative"
 SAMPLE = (
@@ -48,17 +57,29 @@ OF_TORCH = (
 )
 
 
+RUNS, RUNS_AN_INPUT = 4, 4
+"""How often a call is made again at least, and more often for each input."""
+
+
 class Limit(NamedTuple):
-    """How many elements the operands of a call may have, and the option that takes more."""
+    """How many elements the operands of a call may have, how many ``seconds`` it may take to
+    compare it, and the option that takes more."""
 
     elements: float
     option: str
+    seconds: float = math.inf
 
     def problem(self, elements: int) -> str:
         """Why a call with so many is not checked; "" when it is."""
         if elements <= self.elements:
             return ""
-        return f"its operands have {elements:,} elements; {self.option} takes it too"
+        return f"it computes with {elements:,} elements; {self.option} takes it too"
+
+    def slowness(self, once: float, inputs: int) -> str:
+        """Why a call that takes so many seconds once is not checked; "" when it is."""
+        if once * (RUNS + RUNS_AN_INPUT * inputs) <= self.seconds:
+            return ""
+        return f"one run of it in float64 takes {duration(once)}; {self.option} takes it too"
 
 
 UNLIMITED = Limit(math.inf, "")
@@ -72,7 +93,7 @@ class CallExamination:
         operands: what it takes, in double precision.
         name_of: what the program calls an operand.
         own: of a custom Function the gradients that the program's own node gives, if known.
-        limit: how large its operands may be.
+        limit: how large its operands may be, and how long it may take.
 
     ``reads_half``: it was seen to read one triangle only of an operand.
     """
@@ -86,6 +107,7 @@ class CallExamination:
         limit: Limit = UNLIMITED,
     ) -> None:
         self.reads_half = False
+        self._until = math.inf
         self._call = call
         self._operands = operands
         self._name_of = name_of
@@ -100,18 +122,52 @@ class CallExamination:
             verdict, inputs, reason = "not checked", (), error.what
         return CallCheck(nodes, self._call.name, verdict, inputs, reason)
 
-    def _told(self) -> Told:
+    def check_twice(self, nodes: tuple[int, ...]) -> CallCheck | None:
+        """The same for double backward of a custom Function: its backward, as a function of its
+        own, beside differences of it; None where it cannot be differentiated, and says so."""
+        try:
+            verdict, inputs, reason = self._told_twice()
+        except Unrepeatable as error:
+            if ONCE in error.what:
+                return None
+            verdict, inputs, reason = "not checked", (), error.what
+        return CallCheck(nodes, self._call.name, verdict, inputs, reason, order=2)
+
+    def _told_twice(self) -> Told:
+        alone = self._repeated(BackwardAlone)
+        if alone.is_random():
+            return "random", (), RANDOM
+        names = [self._name_of(slot) for slot in alone.slots]
+        names += [UPSTREAM] * (len(alone.inputs) - len(names))
+        inputs = tuple(Compared(alone, alone.gradients(), self._until).inputs(names))
+        return _worst(inputs), inputs, ""
+
+    def _repeated(self, kind: type[Alone]) -> Alone:
+        """The call, made again once.
+
+        Raises:
+            Unrepeatable: it cannot be made, or not in the time there is.
+        """
         call = self._call
-        if call.is_backward:
-            raise Unrepeatable("a backward pass made it; only the whole program covers it")
         if call.problem:
             raise Unrepeatable(call.problem)
         elements = sum(self._operands(slot).numel() for slot in call.inputs)
         if too_large := self._limit.problem(elements):
             raise Unrepeatable(too_large)
-        alone = SingleCall(call, self._operands)
+        began = time.monotonic()
+        alone = kind(call, self._operands)
+        if too_slow := self._limit.slowness(time.monotonic() - began, len(alone.inputs)):
+            raise Unrepeatable(too_slow)
+        self._until = began + self._limit.seconds
+        return alone
+
+    def _told(self) -> Told:
+        call = self._call
+        if call.is_backward:
+            raise Unrepeatable("a backward pass made it; only the whole program covers it")
+        alone = self._repeated(SingleCall)
         if alone.is_random():
-            return "random", (), "two runs with the same random state give different results"
+            return "random", (), RANDOM
         try:
             return self._compared(alone)
         except Unrepeatable:
@@ -122,7 +178,7 @@ class CallExamination:
     def _compared(self, alone: SingleCall) -> Told:
         call = self._call
         gradients = alone.gradients()
-        compared = Compared(alone, gradients)
+        compared = Compared(alone, gradients, self._until)
         names = [self._name_of(slot) for slot in alone.slots]
         inputs = tuple(compared.inputs(names))
         verdict = _worst(inputs)

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
 
-_DIFFERS = (
-    "is not the derivative of its forward.",
+
+class _Words(NamedTuple):
+    """What is said of a derivative that is wrong."""
+
+    message: str
+    why: str
+    remedy: str
+
+
+_ONCE = _Words(
+    "backward of {name} is not the derivative of its forward.",
     "Differences of forward itself, in float64, give another number than its backward.",
     "Derive backward again (product rule, transposes, the factor `grad` that comes from above), "
     "and keep `torch.autograd.gradcheck` in your tests.",
 )
-_WRITES = (
-    "writes into the gradient that it is given.",
+_TWICE = _Words(
+    "double backward of {name} is not the derivative of its backward.",
+    "The gradient is itself differentiated (create_graph=True). Differences of backward, in "
+    "float64, give another number than torch derives from the operations in it.",
+    "Compute backward with differentiable operations, from tensors kept by "
+    "`ctx.save_for_backward`: what is detached, or an attribute of ctx, counts as a constant. Keep "
+    "`torch.autograd.gradgradcheck` in your tests.",
+)
+_WRITES = _Words(
+    "backward of {name} writes into the gradient that it is given.",
     "That tensor is not its own: the other branches of a sum are sent the same one, and get what "
     "it has become.",
     "Leave it as it is: `grad = grad_output.clone()` first, or an operation that makes a new "
@@ -26,12 +44,12 @@ _WRITES = (
 
 def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
     """GS601: a custom backward that disagrees with finite differences."""
-    told: set[str] = set()
+    told: set[tuple[str, int]] = set()
     seen = facts.seen
     for check in (*seen.functions, *map(_of_older_report, seen.mismatches)):
         op = facts.op(check.nodes[0])
-        if op not in told and check.verdict == "wrong":
-            told.add(op)
+        if (op, check.order) not in told and check.verdict == "wrong":
+            told.add((op, check.order))
             yield _finding(facts, check, op.removesuffix("Backward"))
 
 
@@ -48,19 +66,21 @@ def _of_older_report(mismatch: Mismatch) -> CallCheck:
 
 
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
+    if check.reason == WRITES_UPSTREAM and not any(one.verdict == "wrong" for one in check.inputs):
+        words = _WRITES
+    else:
+        words = _TWICE if check.order == 2 else _ONCE
     wrong = [one for one in check.inputs if one.verdict == "wrong"]
     # A wrong number is no consequence of None for another input, and is told beside it.
     only_none = bool(wrong) and all(one.analytic is None for one in wrong)
-    writes = check.reason == WRITES_UPSTREAM
-    what, why, remedy = _WRITES if writes and not wrong else _DIFFERS
     return facts.finding(
         "warning",
-        f"backward of {name} {what}",
+        words.message.format(name=name),
         check.nodes[0],
         subject=name,
         evidence=tuple(filter(None, (*map(_told, wrong), check.reason))),
-        why=why,
-        remedy=remedy,
+        why=words.why,
+        remedy=words.remedy,
         nodes=check.nodes[:1] if only_none else (),
     )
 
@@ -68,7 +88,8 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
 def _told(one: GradientComparison) -> str:
     element = f" at element {list(one.element)}" if one.element else ""
     analytic, numeric = _apart(one.analytic, one.numeric)
-    return f"input {one.input}{element}: backward says {analytic}, finite differences say {numeric}"
+    what = one.name or f"input {one.input}"
+    return f"{what}{element}: backward says {analytic}, finite differences say {numeric}"
 
 
 def _apart(analytic: Number | None, numeric: Number | None) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from gradscope.diagnose._readings import (
     TWICE,
     ErrorReading,
 )
-from gradscope.model.observations import Change, Failure
+from gradscope.model.observations import Change, Failure, Raiser
 from gradscope.words import count, first_line, listed
 
 _FREED = "backward through the graph a second time"
@@ -95,6 +95,7 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
             f"{facts.op(first.node)} saved it as {first.slot}" + (f" at {saved}" if saved else ""),
             f"changed by {first.function}",
         ),
+        fails=True,
         why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
         "with another.",
         remedy="Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
@@ -214,16 +215,21 @@ def _missing_gradients(facts: Facts) -> Iterable[FindingDraft]:
 def not_twice_differentiable(facts: Facts) -> Iterable[FindingDraft]:
     """GS407: a second derivative that does not exist."""
     for failure, finding in _read(facts, TWICE):
+        raiser = failure.raiser
+        if raiser is not None and raiser.kind == "Function":
+            yield _marked_once(facts, raiser, finding)
+            continue
+        node = None if raiser is None or raiser.node is None else facts.graph.nodes[raiser.node]
+        if node is not None and not node.backward_made:
+            return  # not even its first derivative is implemented
         named = re.search(
             r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not", failure.message
         )
         wanted = named[1].replace("_", "").lower() if named else ""
-        custom = "once_differentiable" in failure.message
         guilty = [
             node
             for node in facts.graph.nodes
-            if (custom and node.kind == "custom")
-            or (wanted and facts.op(node.id).lower().startswith(wanted[:8]))
+            if wanted and facts.op(node.id).lower().startswith(wanted[:8])
         ]
         if guilty:
             # Cdist, not the CdistBackward that the first derivative left in the graph.
@@ -234,6 +240,18 @@ def not_twice_differentiable(facts: Facts) -> Iterable[FindingDraft]:
                 node=facts.reference(node.id),
             )
         yield finding
+
+
+def _marked_once(facts: Facts, raiser: Raiser, finding: FindingDraft) -> FindingDraft:
+    """The finding at the forward call of the Function that is marked ``once_differentiable``."""
+    return msgspec.structs.replace(
+        finding,
+        message=f"{raiser.name} is differentiated twice, and its backward is marked "
+        "once_differentiable.",
+        location=facts.location(raiser.made) or finding.location,
+        node=None if raiser.node is None else facts.reference(raiser.node),
+        subject=raiser.name,
+    )
 
 
 def hook_returns_wrong(facts: Facts) -> Iterable[FindingDraft]:

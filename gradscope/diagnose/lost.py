@@ -13,7 +13,12 @@ from gradscope.words import count, listed
 
 def frozen_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS305: an optimizer holds a parameter that does not require grad."""
-    frozen = [item for item in facts.seen.learners if item.in_optimizer and not item.requires_grad]
+    # One that is frozen now and then, as that of a network in the other one's turn, does learn.
+    frozen = [
+        item
+        for item in facts.seen.learners
+        if item.in_optimizer and not item.requires_grad and not item.reached
+    ]
     for paths, learners in one_cause(facts, frozen):
         path = listed(paths, 3)
         yield facts.finding(

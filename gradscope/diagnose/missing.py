@@ -91,6 +91,7 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
         evidence=(first_line(failure.message),),
         why="Such tensors can never take part in a gradient.",
         remedy="Make it under torch.no_grad instead, or clone it before it is used.",
+        fails=True,
     )
 
 
@@ -207,4 +208,5 @@ def _idle(
         ),
         why=why,
         remedy=remedy,
+        fails=learners[0].wanted,
     )

@@ -16,16 +16,18 @@ from gradscope.diagnose import (
     meant,
     missing,
     partial,
+    raised,
     sizes,
     values,
     zero,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft
 
-Agreement = Literal["node", "place", "values", "failure", "step before"]
+Agreement = Literal["node", "place", "values", "call", "failure", "step before"]
 """What two findings must have in common for one to make the other superfluous: a node; a place in
 the source; that the other is about the numbers of this step, which the one has made worthless; that
-both say why the program failed; or that the one was found a step earlier than the other."""
+they are of one backward call; that both say why the program failed; or that the one was found a
+step earlier than the other."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +54,35 @@ class Rule:
                 return own.location == other.location
             case "values":
                 return other.of_values
+            case "call":
+                return own.step == other.step
             case "failure":
                 return own.fails and other.fails
         return False
 
 
+_RAISED: dict[str, Agreement] = {"GS410": "failure"}
 _CUT: dict[str, Agreement] = {
     "GS306": "failure",
     "GS310": "place",
     "GS311": "place",
     "GS409": "failure",
+    **_RAISED,
 }
-_NOT_FINITE: dict[str, Agreement] = {"GS205": "values"}
+# Whoever looks for NaN in backward, anomaly mode or a hook, raises because of it.
+_FOUND_NAN: dict[str, Agreement] = {"GS410": "call"}
+_NOT_FINITE: dict[str, Agreement] = {"GS205": "values", **_FOUND_NAN}
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 _ALL = (
     Rule("GS101", "nonfinite-forward", values.nonfinite_forward, _NOT_FINITE),
-    Rule("GS102", "nonfinite-backward", values.nonfinite_backward),
-    Rule("GS103", "half-overflow", half.half_overflow, {"GS101": "node", "GS102": "node"}),
+    Rule("GS102", "nonfinite-backward", values.nonfinite_backward, _FOUND_NAN),
+    Rule(
+        "GS103",
+        "half-overflow",
+        half.half_overflow,
+        {"GS101": "node", "GS102": "node", **_FOUND_NAN},
+    ),
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
     Rule("GS105", "nonfinite-input", values.nonfinite_input, _NOT_FINITE),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
@@ -78,26 +91,32 @@ _ALL = (
     Rule("GS204", "dead-units", sizes.dead_units),
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
     Rule("GS206", "outlier-gain", gain.outlier_gain),
-    Rule("GS301", "unused-parameter", missing.unused_parameter),
-    Rule("GS302", "result-unused", missing.result_unused),
+    Rule("GS301", "unused-parameter", missing.unused_parameter, _RAISED),
+    Rule("GS302", "result-unused", missing.result_unused, _RAISED),
     Rule("GS303", "history-cut", missing.history_cut, _CUT),
     Rule("GS304", "no-grad-region", missing.no_grad_region, _CUT),
     Rule("GS305", "frozen-parameter", lost.frozen_parameter),
-    Rule("GS306", "non-leaf-parameter", lost.non_leaf_parameter),
+    Rule("GS306", "non-leaf-parameter", lost.non_leaf_parameter, _RAISED),
     Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
     Rule("GS308", "silent-inplace", lost.silent_inplace),
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
     Rule("GS310", "term-without-gradient", partial.lost_term),
     Rule("GS311", "part-cut-off", partial.part_cut_off),
-    Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed),
-    Rule("GS402", "freed-graph", errors.freed_graph),
-    Rule("GS403", "nonscalar-root", errors.nonscalar_root),
-    Rule("GS404", "gradient-shape", errors.gradient_shape),
-    Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view),
-    Rule("GS406", "function-returns-wrong", errors.function_returns_wrong, {"GS601": "node"}),
-    Rule("GS407", "not-twice-differentiable", errors.not_twice_differentiable),
-    Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong),
-    Rule("GS409", "no-history", errors.no_history),
+    Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
+    Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
+    Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),
+    Rule("GS404", "gradient-shape", errors.gradient_shape, _RAISED),
+    Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view, _RAISED),
+    Rule(
+        "GS406",
+        "function-returns-wrong",
+        errors.function_returns_wrong,
+        {"GS601": "node", **_RAISED},
+    ),
+    Rule("GS407", "not-twice-differentiable", errors.not_twice_differentiable, _RAISED),
+    Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong, _RAISED),
+    Rule("GS409", "no-history", errors.no_history, _RAISED),
+    Rule("GS410", "backward-raises", raised.backward_raises),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),

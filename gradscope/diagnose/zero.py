@@ -123,7 +123,7 @@ def _flat(facts: Facts, node: int) -> Iterable[Stop]:
             "fraction, and outside the image there is nothing to follow.",
             "Sample with `mode='bilinear'` while the grid is to be learned.",
         )
-    elif op in SAMPLES and _all_zero(facts, node):
+    elif op in SAMPLES and all_zero(facts, node):
         yield Stop(
             node,
             "A sample is drawn anew each time; torch gives what it was drawn from a gradient of 0.",

@@ -15,6 +15,7 @@ from functools import partial
 import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf, outputs_of
@@ -67,7 +68,9 @@ class EdgeGradients:
         outputs: how many outputs each node has, where that is known; to ask torch takes as long as
             the rest.
 
-    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the table.
+    After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the table.  ``latest`` is
+    the node that was looked at last; after a pass that failed ``turn`` is the one whose turn it
+    was.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class EdgeGradients:
         self.table = table
         self.edges = [NOT_REACHED] * len(walked.edges)
         self.walked = walked
+        self.latest: int | None = None
+        self.turn: int | None = None
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
         if outputs is None:
             outputs = (len(outputs_of(node)) for node in walked.nodes)
@@ -123,6 +128,9 @@ class EdgeGradients:
     def fail(self) -> set[int]:
         """The pass failed: what was sent to a node has arrived there, also where the node, or a
         hook before it, then raised, or had not run yet; returns those nodes."""
+        self.turn = max(
+            self._ready(), key=lambda number: _order(self.walked.nodes[number]), default=None
+        )
         waiting = set()
         for place in self._places:
             for output, arriving in enumerate(place.arriving):
@@ -132,9 +140,21 @@ class EdgeGradients:
                     waiting.add(place.number)
         return waiting
 
+    def _ready(self) -> Iterator[int]:
+        """The nodes that have received all they were to receive, and did not run."""
+        for place in self._places:
+            has_run = any(self.edges[edge] != NOT_REACHED for _, edge in place.leaving)
+            # A leaf shows what it received just before it runs.
+            has_run |= not place.leaving and place.upstream[0] != NOT_REACHED
+            reached = [self.edges[edge] != NOT_REACHED for row in place.arriving for edge in row]
+            if not has_run and all(reached) and (reached or place.seeded):
+                yield place.number
+
     # What runs inside the program's backward must not fail because of us.
 
     def _before(self, place: NodeEdges, received: Gradients) -> None:
+        if not place.leaving:
+            self.latest = place.number
         try:
             with functions_off():
                 self._note(place, received)
@@ -142,6 +162,7 @@ class EdgeGradients:
             self.table.note_fault(error)
 
     def _after(self, place: NodeEdges, sent: Gradients, received: Gradients) -> None:
+        self.latest = place.number
         try:
             with functions_off():
                 # What a pre-hook has read is not read again: the function may have overwritten it
@@ -193,6 +214,11 @@ class EdgeGradients:
         except RuntimeError:  # an inference tensor has none
             version = -1
         return MeasuredTensor(weakref.ref(gradient), version, self.table.add_unseen(gradient))
+
+
+def _order(node: LiveNode) -> int:
+    """Of the nodes that are ready, torch's engine takes the one with the highest number."""
+    return node._sequence_nr()
 
 
 def _place(number: int, outputs: int) -> NodeEdges:

@@ -52,7 +52,8 @@ class CallCheck(Struct, frozen=True):
     """One torch call of the program, run again alone.
 
     ``nodes`` are those that it made in the graph, the one of its result first.  ``reason`` says why
-    where the verdict does not.
+    where the verdict does not.  ``order`` 1 is its backward beside differences of its forward, 2
+    its double backward beside differences of its backward.
     """
 
     nodes: tuple[int, ...]
@@ -60,6 +61,7 @@ class CallCheck(Struct, frozen=True):
     verdict: Verdict
     inputs: tuple[GradientComparison, ...] = ()
     reason: str = ""
+    order: int = 1
 
 
 class LeafCheck(Struct, frozen=True):

@@ -296,14 +296,48 @@ class Mismatch(Struct, frozen=True):
     element: tuple[int, ...] = ()
 
 
+RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
+"""A custom Function; a hook of the program; what unpacks a saved tensor, a checkpoint's too; an
+operation of torch."""
+
+
+class Raiser(Struct, frozen=True):
+    """What was running inside a backward call when it raised.
+
+    ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
+    the one shown; ``made`` is the forward line of that node.  ``registered`` is where the program
+    registered the hook, ``raised`` the innermost line of the program that was running.
+    """
+
+    kind: RaiserKind
+    name: str
+    node: int | None = None
+    made: int | None = None
+    registered: int | None = None
+    raised: int | None = None
+
+
 class Failure(Struct, frozen=True):
-    """The exception that ended the program, or that a backward call raised and the program
-    caught."""
+    """The exception that ended the program, or that a backward call raised and the program caught.
+
+    ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
+    way.
+    """
 
     type: str
     message: str
     origin: int | None = None
     in_backward: bool = False
+    ended: bool = False
+    raiser: Raiser | None = None
+
+
+class Stopped(Struct, frozen=True):
+    """Why the doctor ended a program that had not ended by itself: something serious was found, or
+    as many backward calls had been watched, or for as many ``seconds``, as was asked."""
+
+    by: Literal["finding", "steps", "time"]
+    seconds: float | None = None
 
 
 class Observations(Struct, frozen=True):
@@ -314,7 +348,7 @@ class Observations(Struct, frozen=True):
     ``functions`` are the calls of custom Functions that were compared with finite differences, one
     a place.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that
     could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for such
-    faults.
+    faults.  ``stopped``: the program did not end by itself.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -338,6 +372,7 @@ class Observations(Struct, frozen=True):
     glanced: int = 0
     unseen: int = 0
     faults: tuple[str, ...] = ()
+    stopped: Stopped | None = None
 
     @property
     def calls(self) -> int:

@@ -252,7 +252,8 @@ class Recorder(Recording, TorchFunctionMode):
         if call is None or os.getpid() != self._process:
             return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
-            return self._on_backward(call)
+            # What a custom Function does in its forward is a part of what it computes.
+            return self.let_run(call) if self.functions else self._on_backward(call)
 
     def let_run(
         self,

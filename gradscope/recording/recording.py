@@ -7,17 +7,18 @@ how a call is seen, or of the Report.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import Aside, fault_of
-from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.nodes import is_leaf, op_name
 from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
 from gradscope.errors import Fault
@@ -33,12 +34,31 @@ from gradscope.recording.torch_call import TorchCall
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
 
+MOST_UNDIFFERENTIABLE = 1_000
+"""Nodes whose backward cannot be differentiated that are remembered."""
+
+
+class Undifferentiable(NamedTuple):
+    """A node whose backward is marked ``once_differentiable`` and has run under ``create_graph``.
+
+    ``number`` is its sequence number, ``name`` what its class is called.  In the graph that was
+    left there stands a node of torch's own, which leads nowhere and takes these ``shapes``.
+    """
+
+    number: int
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+
+
 sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
 @contextmanager
-def watched_nodes(roots: Sequence[Any], note: Note) -> Iterator[None]:
-    """While the block runs, tell which sequence numbers each node below these roots used up.
+def watched_nodes(
+    roots: Sequence[Any], note: Note, note_once: Callable[[Undifferentiable], None]
+) -> Iterator[None]:
+    """While the block runs, tell which sequence numbers each node below these roots used up, and
+    which of them cannot be differentiated again.
 
     Nodes that run in another thread, as those of an accelerator do, count for themselves there and
     are not told of.
@@ -53,8 +73,12 @@ def watched_nodes(roots: Sequence[Any], note: Note) -> Iterator[None]:
     def before(number: int, _received: Any) -> None:
         started[number] = sequence_number()
 
-    def after(number: int, forward: int, _sent: Any, _received: Any) -> None:
+    def after(number: int, forward: int, sent: Any, _received: Any) -> None:
         first, end = started.pop(number, None), sequence_number()
+        barred = [one for one in sent if type(getattr(one, "grad_fn", None)).__name__ == "Error"]
+        if barred:
+            shapes = tuple(tuple(one.shape) for one in barred)
+            note_once(Undifferentiable(forward, op_name(walked.nodes[number]), shapes))
         if first is not None and first < end and threading.get_ident() == home:
             note(first, end, forward)
 
@@ -86,6 +110,7 @@ class Recording:
         self.events = Events()
         self.places = Places()
         self.freed = FreedGraphs()
+        self.undifferentiable: deque[Undifferentiable] = deque(maxlen=MOST_UNDIFFERENTIABLE)
         self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.spans = Spans()
@@ -146,7 +171,8 @@ class Recording:
             start = max(start, end)
 
         try:
-            with watched_nodes(roots, note) if create_graph else nullcontext():
+            once = self.undifferentiable.append
+            with watched_nodes(roots, note, once) if create_graph else nullcontext():
                 yield
         finally:
             # After the last node the engine may still add up gradients, and a pass that failed has

@@ -31,7 +31,7 @@ class SequenceSpan(msgspec.Struct, frozen=True, gc=False):
 
 
 class Spans:
-    """The calls of one thread, in the order in which they ended."""
+    """The calls of one thread, in the order of the nodes that they made."""
 
     def __init__(self) -> None:
         # Arrays, because eight bytes a number are what makes two million calls bearable.
@@ -48,18 +48,30 @@ class Spans:
         the call was a backward pass that ran with ``create_graph``, or the part of it that the
         node ``forward`` made.
         """
-        # A call ends after those it made, so inner ones come first and order is kept this way.
-        if self._ends:
-            first = max(first, self._ends[-1])
-        if first >= end:
-            return
-        self._firsts.append(first)
-        self._ends.append(end)
-        self._places.append(place)
-        if is_backward:
-            self._backward[first] = forward
+        # A call ends after those it made, so inner ones are known, and the last ones: nearly always
+        # there is none.
+        position = len(self._firsts)
+        while position and self._ends[position - 1] > first:
+            # The node of a custom Function is made before what its forward calls, and so is older.
+            inner = self._ends[position - 1]
+            position -= 1
+            self._insert(position + 1, (inner, end), place, is_backward, forward)
+            end = min(end, self._firsts[position])
+        self._insert(position, (first, end), place, is_backward, forward)
         if len(self._firsts) > MAX_SPANS:
             self._forget(MAX_SPANS // 2)
+
+    def _insert(
+        self, position: int, span: tuple[int, int], place: int, is_backward: bool, forward: int
+    ) -> None:
+        first, end = span
+        if first >= end:
+            return
+        self._firsts.insert(position, first)
+        self._ends.insert(position, end)
+        self._places.insert(position, place)
+        if is_backward:
+            self._backward[first] = forward
 
     @property
     def is_empty(self) -> bool:

@@ -5,7 +5,7 @@ Knows nothing of the whole program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -72,9 +72,10 @@ class CallChecks:
         own: of custom Functions the gradients that the program's own node gives, if known.
         name_of: what the program calls an operand.
         selection: says what is too large.
+        differentiated: custom Functions whose gradient the program differentiates.
 
-    ``found`` is what came of each call; ``half_readers`` are the functions that were seen to read
-    one triangle only of an operand.
+    ``found`` is what came of each call, ``found_twice`` of double backward; ``half_readers`` are
+    the functions that were seen to read one triangle only of an operand.
     """
 
     def __init__(
@@ -83,8 +84,11 @@ class CallChecks:
         own: Mapping[Call, Own | None],
         name_of: Callable[[TapeSlot], str],
         selection: Selection,
+        differentiated: Collection[Call] = (),
     ) -> None:
         self.found: dict[Call, CallCheck] = {}
+        self.found_twice: list[CallCheck] = []
+        self._differentiated = differentiated
         self.half_readers: set[str] = set()
         self._selected = selected
         self._own = own
@@ -98,6 +102,10 @@ class CallChecks:
             return
         own, limit = self._own.get(call), self._selection.limit(call)
         one = CallExamination(call, operands, self._name_of, own, limit)
-        self.found[call] = one.check(nodes)
+        first = self.found[call] = one.check(nodes)
+        twice = call in self._differentiated and first.verdict in ("right", "kink")
+        second = one.check_twice(nodes) if twice else None
+        if second is not None:
+            self.found_twice.append(second)
         if one.reads_half:
             self.half_readers.add(call.name)

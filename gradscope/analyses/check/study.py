@@ -68,7 +68,8 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
         gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
     except Unrepeatable as error:
         reason = error.what
-    examined = CallChecks(selected, own, placed.name_of, selection)
+    again = _differentiated(placed, selected)
+    examined = CallChecks(selected, own, placed.name_of, selection, again)
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
     unseen = tuple(_unseen(placed, asked.node))
@@ -80,9 +81,15 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
             compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
             compared = ((), error.what)
-    calls = tuple(_settled(placed, examined.found, compared[0]))
+    calls = (*_settled(placed, examined.found, compared[0]), *examined.found_twice)
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
     return Checks((*calls, *unseen), compared[0], selection.repeats, covered, compared[1])
+
+
+def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:
+    """The custom Functions before a backward pass that left a graph, which leads to the root."""
+    last = max((call.first for call in placed.calls if call.is_backward), default=-1)
+    return {call for call in calls if call.custom is not None and call.first < last}
 
 
 def _half_read(placed: TapedGraph, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:

@@ -109,6 +109,7 @@ class CallSelector:
     ) -> None:
         self.case: CapturedCall | None = None
         self.is_final = False
+        self._failed: CapturedCall | None = None
         self._accumulates = False
         self._places: set[int] = set()
         self._listener = listener
@@ -129,6 +130,7 @@ class CallSelector:
         Returns:
             Whether it is no use to go on.
         """
+        self._failed = None
         # A call of `backward` tells more than one of `grad`, which mostly is a part of a step.
         first = self.case is None or (made.call.accumulates and not self._accumulates)
         # Asked in any case, so that the line counts as known from now on.
@@ -138,9 +140,19 @@ class CallSelector:
         watch = made.in_full() if isinstance(made, BriefCapture) else made
         case = watched_case(self._listener, watch, before or Before())
         self.is_final = trouble and self._is_serious(case)
+        self._failed = case if made.failure is not None else None
         if first or self._is_graver(case):
             self.case, self._accumulates = case, made.call.accumulates
         return self.is_final and not self._examination.keep_going
+
+    def chosen(self, error: BaseException | None) -> CapturedCall | None:
+        """The case of a program that has ended, by an exception or not: where it ended by its last
+        call, that may be the one that matters."""
+        judge, failed = self._examination.graver, self._failed
+        if error is None or failed is None or self.case is None or self.is_final or judge is None:
+            return self.case
+        last, kept = (self._builder.report(one, error) for one in (failed, self.case))
+        return failed if judge(last, kept) else self.case
 
     def _is_new(self, made: FullCapture | BriefCapture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""

@@ -49,6 +49,14 @@ class Origins:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
 
+    def line(self, place: int) -> str:
+        """File and line of a place for a sentence; "" where it is not known."""
+        site = self._places.site(place)
+        if site is None:
+            return ""
+        origin = self._sources.origin(site)
+        return f"{origin.file}:{origin.line}"
+
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""
         return tuple(self._numbers)

@@ -1,36 +1,50 @@
 """Whether the backward of a custom Function agrees with its forward, as ``check`` answers it.
 
-The operands of a call are copied when it is made; before the next backward it is examined, by the
-same engine.  What the Function is given here is what it has left: an operand that it changes in
-place is examined at its new value.
+The operands of a call are kept when it is made, small ones as copies; before the next backward it
+is examined, by the same engine.  What the Function is given here is what it has left: an operand
+that it changes in place is examined at its new value.
 """
 
 from __future__ import annotations
 
+import math
+import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import Walked
-from gradscope.derivatives.call import Call, is_tensor, problem_of
+from gradscope.derivatives.call import HIDDEN, Call, is_tensor, problem_of
 from gradscope.derivatives.double_precision import value_of
 from gradscope.derivatives.rerun import unnoticed
-from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable, version_of
+from gradscope.derivatives.slots import (
+    COPIED,
+    OutsideValue,
+    TapeSlot,
+    is_usable,
+    version_of,
+)
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
 from gradscope.model.checks import CallCheck
 from gradscope.recording.torch_call import TorchCall
+from gradscope.words import duration
 
-SMALL_INPUTS = Limit(4_096, "--check")
-"""How large the operands of Functions that are checked unasked may be."""
+UNASKED = Limit(10_000_000, "--check", 10.0)
+"""How large Functions that are checked unasked may be, operands and results together, for some 100
+bytes an element are needed; and how many seconds each may take."""
 
-LARGE_INPUTS = Limit(1_000_000, "gradscope check")
+ALL = Limit(math.inf, "gradscope check")
 """And where all are to be checked."""
+
+MOST_SECONDS = 30.0
+"""What a run may spend on all of them, unasked."""
 
 MAX_CALLS = 50
 """Functions that are checked between two backward calls, each once a place."""
@@ -38,53 +52,120 @@ MAX_CALLS = 50
 MAX_NAMESAKES = 8
 """Functions of one name that are checked at one place."""
 
+_Key = tuple[str, str, int]
+"""Module, name and place of a Function."""
+
 
 class Derivatives:
-    """The custom Functions of a run, each checked once a place."""
+    """The custom Functions of a run, each checked once a place.
+
+    Args:
+        check_all: whatever their size, and however long it takes.
+    """
 
     def __init__(self, check_all: bool) -> None:
-        self._limit = LARGE_INPUTS if check_all else SMALL_INPUTS
-        self._met: dict[tuple[str, str, int], list[weakref.ref[Any]]] = {}
-        self._waiting: list[Call] = []
+        self._limit, self._left = (ALL, math.inf) if check_all else (UNASKED, MOST_SECONDS)
+        self._met: dict[_Key, list[weakref.ref[Any]]] = {}
+        self._waiting: list[tuple[_Key, Call]] = []
+        self._checked: list[tuple[range, CallCheck]] = []
+        self.uncompared: dict[tuple[str, int, int], str] = {}
+        """Why a Function was not compared, by its name and place, and the order of the
+        derivative."""
 
     def note(self, seen: TorchCall) -> None:
         """A custom Function has made a node."""
         function = seen.func.__self__
         # Several of one name, as a function makes them; but a program may make one in each step.
-        known = self._met.setdefault((function.__module__, function.__qualname__, seen.place), [])
-        is_known = any(one() is function for one in known)
-        if is_known or len(known) >= MAX_NAMESAKES or len(self._waiting) >= MAX_CALLS:
+        key = (function.__module__, function.__qualname__, seen.place)
+        known = self._met.setdefault(key, [])
+        if any(one() is function for one in known):
+            return
+        if len(known) >= MAX_NAMESAKES or len(self._waiting) >= MAX_CALLS:
+            self._note_uncompared(function.__name__, seen.place, 1, "there are too many of them")
             return
         if torch._C._functorch.peek_interpreter_stack() is not None:
+            self._note_uncompared(function.__name__, seen.place, 1, "a transform runs it")
             return
         known.append(weakref.ref(function))
-        self._waiting.append(_kept(seen, self._limit))
+        self._waiting.append((key, _kept(seen, self._limit)))
 
-    def start_step(self) -> None:
-        """What was called before the last backward call is let go of, looked at or not."""
+    def end_step(self) -> None:
+        """A backward call has been made: what was called before it, and is in no graph that was
+        looked at, is let go of, and met again where the program makes it again."""
+        for key, call in self._waiting:
+            self._met[key] = [one for one in self._met[key] if one() is not call.custom]
         self._waiting.clear()
+        self._checked.clear()
 
-    def checks(self, walked: Walked, positions: Mapping[int, int]) -> list[CallCheck]:
-        """Check what has been met since the last time and is in this graph, whose nodes are known
-        by their sequence numbers."""
-        waiting, self._waiting = self._waiting, []
-        placed = [(call, nodes) for call in waiting if (nodes := call.nodes(positions))]
-        if not placed:
-            return []
-        customs = {call.custom for call, _ in placed if not call.problem}
-        with unnoticed(customs):
-            # Asked before anything is run again, while the program's own state is as it left it.
-            own = [own_gradients(call, [walked.nodes[n] for n in nodes]) for call, nodes in placed]
-            return [_checked(*one, given) for one, given in zip(placed, own, strict=True)]
+    def checks(
+        self, walked: Walked, positions: Mapping[int, int], is_differentiated: bool
+    ) -> list[CallCheck]:
+        """What comes of the Functions in a graph, whose nodes are known by their sequence numbers.
+
+        Args:
+            walked: the graph.
+            positions: the position of a node in it, by its sequence number.
+            is_differentiated: the gradient is about to be made with a graph of its own.
+        """
+        placed = [(key, call, call.nodes(positions)) for key, call in self._waiting]
+        self._waiting = [(key, call) for key, call, nodes in placed if not nodes]
+        found = list(self._known(positions))
+        calls = [(call, nodes) for _, call, nodes in placed if nodes]
+        if calls:
+            customs = {call.custom for call, _ in calls if not call.problem}
+            with unnoticed(customs):
+                found += self._compared(calls, walked, is_differentiated)
+        return found
+
+    def _compared(
+        self, calls: list[tuple[Call, tuple[int, ...]]], walked: Walked, is_differentiated: bool
+    ) -> Iterator[CallCheck]:
+        # Asked before anything is run again, while the program's own state is as it left it.
+        own = [own_gradients(call, [walked.nodes[n] for n in nodes]) for call, nodes in calls]
+        for (call, nodes), given in zip(calls, own, strict=True):
+            for check in self._checks_of(call, nodes, given, is_differentiated):
+                if check.verdict == "not checked":
+                    self._note_uncompared(check.function, call.place, check.order, check.reason)
+                self._checked.append((range(call.first, call.end), check))
+                yield check
+
+    def _checks_of(
+        self, call: Call, nodes: tuple[int, ...], own: Own | None, is_differentiated: bool
+    ) -> Iterator[CallCheck]:
+        began = time.monotonic()
+        if self._left <= 0 and not call.problem:
+            call.problem = f"{duration(MOST_SECONDS)} were spent on others; --check takes it too"
+        examined = CallExamination(call, _value_of, lambda _: "", own, self._limit)
+        try:
+            first = examined.check(nodes)
+            twice = is_differentiated and first.verdict in ("right", "kink")
+            second = examined.check_twice(nodes) if twice else None
+            yield from (first,) if second is None else (first, second)
+        except Exception as error:  # whatever the Function's own code has led to
+            yield CallCheck(nodes, call.name, "not checked", (), f"it raised {described(error)}")
+        self._left -= time.monotonic() - began
+
+    def _known(self, positions: Mapping[int, int]) -> Iterator[CallCheck]:
+        """What was found of Functions in an earlier graph of the same step, and that are in this
+        one, too."""
+        for made, check in self._checked:
+            nodes = tuple(sorted(positions[one] for one in made if one in positions))
+            if nodes:
+                yield msgspec.structs.replace(check, nodes=nodes)
+
+    def _note_uncompared(self, name: str, place: int, order: int, reason: str) -> None:
+        # What is torch's own is taken for right.
+        if not reason.endswith(HIDDEN):
+            self.uncompared.setdefault((name, place, order), reason)
 
 
 def _kept(seen: TorchCall, limit: Limit) -> Call:
-    """A call with copies of its operands."""
+    """A call with its operands, small ones copied."""
     leaves, spec = pytree.tree_flatten((seen.args, seen.kwargs))
     tensors = {id(one): one for one in leaves if is_tensor(one)}
-    elements = sum(one.numel() for one in tensors.values() if requires_grad(one))
+    elements = sum(one.numel() for one in (*tensors.values(), *seen.results))
     problem = problem_of(seen.func, leaves) or limit.problem(elements)
-    slots = {} if problem else {key: _copied(one) for key, one in tensors.items()}
+    slots = {} if problem else {key: _slot(one) for key, one in tensors.items()}
     call = Call(
         seen.func,
         [] if problem else [slots.get(id(one), one) for one in leaves],
@@ -101,21 +182,18 @@ def _kept(seen: TorchCall, limit: Limit) -> Call:
     return call
 
 
-def _copied(tensor: torch.Tensor) -> TapeSlot:
-    value = tensor.detach().clone()
+def _slot(tensor: torch.Tensor) -> TapeSlot:
+    # Without what else `OutsideValue.of` would know: a reference to the tensor itself forbids the
+    # program to swap it.
+    value = tensor.detach()
+    if value.numel() <= COPIED:
+        value = value.clone()
     given = OutsideValue(value, version_of(value), requires_grad(tensor))
     return TapeSlot(given, carries=given.requires_grad)
 
 
 def _result(one: Any) -> TapeSlot | None:
     return TapeSlot() if is_tensor(one) and requires_grad(one) and is_usable(one) else None
-
-
-def _checked(call: Call, nodes: tuple[int, ...], own: Own | None) -> CallCheck:
-    try:
-        return CallExamination(call, _value_of, lambda _: "", own).check(nodes)
-    except Exception as error:  # whatever the Function's own code has led to
-        return CallCheck(nodes, call.name, "not checked", (), f"it raised {described(error)}")
 
 
 def _value_of(slot: TapeSlot) -> torch.Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ from gradscope.analyses.doctor.call_selector import Before, CallSelector, final_
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
@@ -29,6 +31,7 @@ from gradscope.autograd.isolation import unseen
 from gradscope.autograd.summary import is_small
 from gradscope.errors import Fault, GradscopeError
 from gradscope.garbage import collector_paused
+from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
 from gradscope.recording.names import Scopes
@@ -92,6 +95,7 @@ class Examiner:
         self._tracker = StepTracker(self._listener, self._log)
         self._policy = SamplingPolicy(examination.is_close)
         self._stopper = Stopper()
+        self._began: float | None = None
 
     @property
     def fault(self) -> Fault | None:
@@ -103,8 +107,9 @@ class Examiner:
     def _on_backward(self, call: BackwardCall) -> Any:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
-        if self._stopper.may_stop and self._is_enough():
-            self._stopper.stop()
+        if (why := self._enough()) is not None:
+            self._stop(why)
+        self._log.stopped = None
         self._log.calls += 1
         self._log.backwards += call.accumulates
         with collector_paused():
@@ -112,9 +117,15 @@ class Examiner:
         if made is None:
             return self.recorder.let_run(call)
         # A call that failed is the program's own to handle.
-        if serious and made.failure is None and self._stopper.may_stop:
-            self._stopper.stop()
+        if serious and made.failure is None:
+            self._stop(Stopped("finding"))
         return made.conclude()
+
+    def _stop(self, why: Stopped) -> None:
+        """End the program, unless that has been tried too often."""
+        if self._stopper.may_stop:
+            self._log.stopped = why
+            self._stopper.stop()
 
     def _watch(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture | None, bool]:
         """Make a call and look at it; None when it was not made, and whether to stop."""
@@ -139,11 +150,22 @@ class Examiner:
             self._builder.note_unseen(error)
             return made, False
 
-    def _is_enough(self) -> bool:
-        steps, log = self._examination.steps, self._log
+    def _enough(self) -> Stopped | None:
+        """Why no call more is to be watched, if so."""
+        asked, seconds = self._examination, self._examination.seconds
+        if self._selector.is_final and not asked.keep_going:
+            return Stopped("finding")
+        if asked.steps is not None and self._has_made(asked.steps):
+            return Stopped("steps")
+        now = time.monotonic()
+        # From the first call on, for a program may read its data for minutes before.
+        self._began = now if self._began is None else self._began
+        is_over = seconds is not None and now - self._began >= seconds
+        return Stopped("time", seconds) if is_over and self._has_made(asked.least) else None
+
+    def _has_made(self, steps: int) -> bool:
         # Calls of torch.autograd.grad are mostly a part of a step.
-        over = steps is not None and (log.backwards >= steps or log.calls >= GRADS_A_STEP * steps)
-        return over or (self._selector.is_final and not self._examination.keep_going)
+        return self._log.backwards >= steps or self._log.calls >= GRADS_A_STEP * steps
 
     # ------------------------------------------------------------------ before a call
 
@@ -187,7 +209,9 @@ class Examiner:
         return Before(
             changed=listener.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
-            functions=listener.derivatives.checks(watch.walked, watch.sequences),
+            functions=listener.derivatives.checks(
+                watch.walked, watch.sequences, watch.call.create_graph
+            ),
         )
 
     # ------------------------------------------------------------------ after a call
@@ -198,7 +222,8 @@ class Examiner:
         made.measured()
         step, collapsed = self._tracker.end(made, full=before is not None)
         if made.failure is not None:
-            self._builder.failed(made.failure, made.call.frame)
+            raiser = raiser_of(made.failure, made, listener)
+            self._builder.failed(made.failure, made.call.frame, raiser)
         place = listener.recorder.places.number(made.call.frame)
         odd = self._policy.note(place, step, full=before is not None, new=listener.has_news)
         if collapsed and before is None:
@@ -235,7 +260,7 @@ class Examiner:
                 # Again, for those that were made since and have never stepped.
                 listener.learners.optimizers.find()
                 self._tracker.finish()
-                case = self._selector.case
+                case = self._selector.chosen(error)
                 if case is None:
                     if error is not None:
                         scopes = Scopes.of_frames(frames)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradscope.analyses.doctor.hook_codes import HookCodes
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.summary import is_small, shape_of
 from gradscope.autograd.tensors import (
@@ -51,6 +52,7 @@ class Alterations:
     def __init__(self) -> None:
         self.clips: dict[int, KnownClip] = {}
         self.module_hooks: dict[int, str] = {}
+        self.codes = HookCodes()
         self._originals: dict[str, Any] = {}
         self._on_nodes: dict[int, tuple[str, int]] = {}
         self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_KNOWN)
@@ -73,6 +75,7 @@ class Alterations:
             user = places.user_frame(sys._getframe(1))
             if user is not None and len(self.module_hooks) < MAX_KNOWN:
                 self.module_hooks.setdefault(places.number(user), name)
+                self.codes.note((*args[1:], *kwargs.values()), name, places.number(user))
             return original(*args, **kwargs)
 
         return register
@@ -81,6 +84,7 @@ class Alterations:
         """The program hangs a hook on a tensor."""
         if not call.operands or len(self._on_nodes) >= MAX_KNOWN:
             return
+        self.codes.note((*call.args[1:], *call.kwargs.values()), call.function, call.place)
         tensor = call.operands[0]
         node = grad_fn_of(tensor)
         if node is not None:

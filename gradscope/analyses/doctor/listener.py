@@ -227,6 +227,8 @@ class DoctorListener(Listener):
             if not self._is_inside(call):
                 self.values_seen.note(call)
             return
+        if self._is_inside(call):
+            self.learners.note_made_inside(call)
         if kind.sort != "event":
             self._show(call, kind.sort)
         kind.places.add(call.place)

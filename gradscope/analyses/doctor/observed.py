@@ -14,6 +14,7 @@ from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import cuts, lost_terms, used_name
+from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
@@ -26,11 +27,13 @@ from gradscope.model.observations import (
     Freed,
     Intake,
     Observations,
+    Raiser,
     Step,
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.words import listed
 
 
 def observations(
@@ -245,6 +248,31 @@ def module_hooks(listener: DoctorListener, origins: Origins) -> Iterator[Alterat
     """Hooks that the program has hung on modules, to be named when one of them made a call fail."""
     for place, function in listener.alterations.module_hooks.items():
         yield Alteration(origins.of_place(place), function)
+
+
+def raiser(known: KnownRaiser | None, origins: Origins, is_shown: bool) -> Raiser | None:
+    """Who raised in a call that failed; ``is_shown``: its graph is that of the report."""
+    if known is None:
+        return None
+    return Raiser(
+        known.kind,
+        known.name,
+        known.node if is_shown else None,
+        origins.of_site(known.made),
+        origins.of_site(known.registered),
+        origins.of_site(known.raised),
+    )
+
+
+def uncompared(listener: DoctorListener, origins: Origins) -> Iterator[str]:
+    """The custom Functions whose backward was not compared with finite differences, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for (name, place, order), reason in listener.derivatives.uncompared.items():
+        line = origins.line(place)
+        what = f"double backward of {name}" if order == 2 else name
+        by_reason.setdefault(reason, []).append(f"{what} ({line})" if line else what)
+    for reason, names in by_reason.items():
+        yield f"not compared with finite differences: {listed(names)}, because {reason}"
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, meta
-from gradscope.model.observations import Failure, Step
+from gradscope.model.observations import Failure, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.source import Site
 
@@ -32,6 +33,7 @@ class StepLog:
         self.backwards = 0
         self.glanced = 0
         self.batched = 0
+        self.stopped: Stopped | None = None
         self._first: list[tuple[Step, Site | None]] = []
         self._last: deque[tuple[Step, Site | None]] = deque(maxlen=HALF)
 
@@ -73,6 +75,17 @@ class StepLog:
             )
 
 
+class _KnownFailure(NamedTuple):
+    """A backward call that raised: the exception's id and words, where the call was made, its
+    number, and who raised."""
+
+    identity: int
+    told: Failure
+    site: Site | None
+    call: int
+    raiser: KnownRaiser | None
+
+
 class ReportBuilder:
     """Makes the report of a case, as of now.
 
@@ -85,7 +98,7 @@ class ReportBuilder:
         self.unseen: list[int] = []
         self._listener = listener
         self._log = log
-        self._failure: tuple[int, Failure, Site | None] | None = None
+        self._failure: _KnownFailure | None = None
 
     def note_unseen(self, error: Exception | None = None) -> None:
         """The call under way cannot be looked at, for a fault of our own."""
@@ -101,15 +114,18 @@ class ReportBuilder:
         if not self._is_known(error):
             self.failed(error, frame)
 
-    def failed(self, error: BaseException, frame: FrameType) -> None:
+    def failed(
+        self, error: BaseException, frame: FrameType, raiser: KnownRaiser | None = None
+    ) -> None:
         """A backward call that was looked at raised."""
         told = Failure(type(error).__name__, message(error), in_backward=True)
-        self._failure = (id(error), told, self._listener.recorder.places.site_of(frame))
+        site = self._listener.recorder.places.site_of(frame)
+        self._failure = _KnownFailure(id(error), told, site, self._log.calls, raiser)
 
     def _is_known(self, error: BaseException) -> bool:
         # The exception itself is not kept: its frames hold tensors of the program.
         known = self._failure
-        return known is not None and (known[0], known[1].type, known[1].message) == (
+        return known is not None and (known.identity, known.told.type, known.told.message) == (
             id(error),
             type(error).__name__,
             message(error),
@@ -135,9 +151,11 @@ class ReportBuilder:
             unseen=len(self.unseen),
             faults=tuple(self._told_faults()),
             glanced=log.glanced,
+            stopped=log.stopped,
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        notes = (*case.notes, *log.notes(error), *_unread(case), *self._faults())
+        uncompared = observed.uncompared(self._listener, case.origins)
+        notes = (*case.notes, *log.notes(error), *_unread(case), *uncompared, *self._faults())
         return checked(Report(graph, meta(), case.passes, notes, seen))
 
     def _faults(self) -> Iterator[str]:
@@ -163,14 +181,20 @@ class ReportBuilder:
         # Who interrupts a training has seen enough; nothing of it has failed.
         if isinstance(error, KeyboardInterrupt):
             return None
+        known = self._failure
         if error is not None and not self._is_known(error):
             site = self._listener.recorder.places.site_of_error(error)
-            told = Failure(type(error).__name__, message(error))
-        elif self._failure is not None:
-            _, told, site = self._failure
-        else:
+            told = Failure(type(error).__name__, message(error), ended=True)
+            return msgspec.structs.replace(told, origin=case.origins.of_site(site))
+        if known is None:
             return None
-        return msgspec.structs.replace(told, origin=case.origins.of_site(site))
+        is_shown = any(one.number == known.call for one in case.passes)
+        return msgspec.structs.replace(
+            known.told,
+            origin=case.origins.of_site(known.site),
+            ended=error is not None,
+            raiser=observed.raiser(known.raiser, case.origins, is_shown),
+        )
 
 
 def _unread(case: CapturedCall) -> Iterator[str]:

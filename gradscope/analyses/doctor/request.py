@@ -9,15 +9,19 @@ from gradscope.model.observations import Step
 from gradscope.model.report import Report
 
 HANDFUL = 5
-"""Backward calls that are watched where nothing else is asked for."""
+"""Backward calls that are watched, however long they take, where nothing else is asked for."""
+
+WHILE = 60.0
+"""Seconds for which a program is watched then, if it has not ended before."""
 
 
 @dataclass(frozen=True)
 class Examination:
     """How to examine a run.
 
-    ``steps`` backward calls are watched, then the program is stopped; None watches all of them and
-    lets the program end by itself.  A program is also stopped where something serious turned up,
+    ``steps`` backward calls are watched, or those of so many ``seconds`` from the first one on, but
+    ``least`` of them; at the next one the program is stopped.  None is no limit, and where neither
+    is one the program ends by itself.  It is also stopped where something serious turned up,
     unless ``keep_going``.  ``thorough`` looks at every call in full, not only at the first ones and
     where something turned up.  ``serious`` judges the report of a step in which gradients are not
     finite; without it every such report is serious.  ``graver`` judges whether the report of a
@@ -26,7 +30,9 @@ class Examination:
     ``on_step`` hears of each watched call.
     """
 
-    steps: int | None = HANDFUL
+    steps: int | None = None
+    seconds: float | None = None
+    least: int = 1
     keep_going: bool = False
     check_all: bool = False
     thorough: bool = False

@@ -15,8 +15,8 @@ from gradscope.analyses.doctor.request import HANDFUL
 from gradscope.model.observations import Step
 
 FIRST = HANDFUL + 1
-"""The first calls of a line, which are all looked at in full: one more than are made unasked, so
-that such a run is followed to its end."""
+"""The first calls of a line, which are all looked at in full: one more than are watched in any
+case, so that what follows the last of those is seen as closely as the rest."""
 
 NEXT = 10
 """The next one after those; then the 20th, the 40th and so on."""

@@ -142,10 +142,12 @@ class StepTracker:
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
         listener.cuts.start_step()
-        listener.derivatives.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
         accumulates = made.call.accumulates
+        if accumulates:
+            # What torch.autograd.grad has passed by may be in the graph of a later call.
+            listener.derivatives.end_step()
         if accumulates and backwards == 1:
             # What torch.autograd.grad did before was a part of a step.
             listener.carries.known.clear()

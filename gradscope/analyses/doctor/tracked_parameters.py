@@ -16,7 +16,13 @@ from torch.nn.modules import module as module_hooks
 
 from gradscope.analyses.doctor.optimizers import Optimizers
 from gradscope.autograd.isolation import Aside
-from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_leaf_tensor, requires_grad
+from gradscope.autograd.tensors import (
+    TensorTable,
+    grad_fn_of,
+    is_leaf_tensor,
+    is_learned_leaf,
+    requires_grad,
+)
 from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
@@ -37,6 +43,7 @@ class TrackedParameters:
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._inner: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._handles: list[Any] = []
 
     # ------------------------------------------------------------------ on and off
@@ -61,8 +68,20 @@ class TrackedParameters:
         for tensor in call.operands:
             # A Parameter that was frozen is told of, too.
             is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
-            if is_learned and is_leaf_tensor(tensor) and used.get(tensor, -1) < 0:
+            if not is_learned or not is_leaf_tensor(tensor) or tensor in self._inner:
+                continue
+            if used.get(tensor, -1) < 0:
                 used[tensor] = call.place
+
+    def note_made_inside(self, call: TorchCall) -> None:
+        """A custom Function has made a call: a leaf that this made is a detail of the Function,
+        which sends a gradient to it in its own backward, or to nobody."""
+        # A setter returns nothing: what it has made a leaf is its operand.
+        for tensor in call.results or call.operands[:1]:
+            if type(tensor) is torch.Tensor and is_learned_leaf(tensor):
+                made = self._recorder.events.leaf_site(tensor)
+                if made is not None and made == call.places.site(call.place):
+                    self._inner[tensor] = True
 
     # ------------------------------------------------------------------ what is known
 

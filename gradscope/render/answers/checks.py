@@ -162,7 +162,8 @@ class _CheckWriter(Writer):
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]
         more = f" +{len(call.nodes) - 1}" if len(call.nodes) > 1 else ""
-        return f"#{node.id} {visible(node.short_op)}{more}"
+        twice = " twice" if call.order == 2 else ""
+        return f"#{node.id} {visible(node.short_op)}{twice}{more}"
 
     def _expression(self, call: CallCheck) -> str:
         return visible(one_line(label_of(self.graph, self.graph.nodes[call.nodes[0]])))
@@ -220,6 +221,8 @@ class _CheckWriter(Writer):
         met = {one.verdict for one in checks.calls} | {one.verdict for one in checks.leaves}
         met |= {one.verdict for call in checks.calls for one in call.inputs}
         remarks = [f"{verdict}: {text}" for verdict, text in LEGEND.items() if verdict in met]
+        if any(call.order == 2 for call in checks.calls):
+            remarks.append("twice: double backward, beside differences of backward")
         if checks.repeats:
             many = count(checks.repeats, "more call")
             remarks.append(f"{many} at lines that were checked once: --all")

@@ -21,7 +21,7 @@ from gradscope.model.report import Report
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render.words.writer import Writer
-from gradscope.words import count, one_line
+from gradscope.words import count, duration, one_line
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
@@ -57,6 +57,7 @@ def json(report: Report, _options: Options) -> str:
             "notes": list(report.notes),
             "nodes": len(report.graph.nodes),
             "steps": list(steps),
+            "stopped": report.observations.stopped if report.observations else None,
         },
     }
     return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
@@ -89,6 +90,7 @@ def _last_line(report: Report) -> str:
         words.append(f"{count(watched, 'backward call')} watched{briefly}")
         if seen.unseen:
             words.append(f"{seen.unseen:,} not looked at because of an internal error")
+        words += left_out(report)
         step = report.passes[0].number if report.passes else 0
         if report.findings and step > 1:
             words.append(f"these were seen in call {step:,}")
@@ -98,6 +100,17 @@ def _last_line(report: Report) -> str:
         codes = sorted({finding.rule for finding in report.findings})
         words.append(f"more: gradscope rule {codes[0]}")
     return " · ".join(words)
+
+
+def left_out(report: Report) -> list[str]:
+    """That the program was stopped, where what it would have done may be a part of the answer.
+
+    Who reads of a serious finding knows why the program went no further."""
+    stopped = report.observations.stopped if report.observations else None
+    if stopped is None or stopped.by == "finding":
+        return []
+    when = "as asked" if stopped.seconds is None else f"after {duration(stopped.seconds)}"
+    return [f"stopped {when}; the program had not ended"]
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -1,0 +1,240 @@
+"""Who raised inside a backward call: a custom Function, a hook of the program, or an operation.
+
+The traceback tells the code that ran, and the nodes that had run tell whose turn it was.  Places
+are still live; nothing of the exception is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node as LiveNode
+
+from gradscope.analyses.doctor.brief_capture import BriefCapture
+from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.hook_codes import KnownHook
+from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.autograd import saved
+from gradscope.autograd.nodes import is_leaf, leaf_of, op_name, torch_name
+from gradscope.autograd.walk import Walked, make_release_safe, walk
+from gradscope.escaping import message
+from gradscope.model.observations import RaiserKind
+from gradscope.recording.places import Places
+from gradscope.recording.source import Site
+
+_ENGINE: CodeType = torch.autograd.graph._engine_run_backward.__code__
+_APPLY: CodeType = BackwardCFunction.apply.__code__
+
+_CHECKED = re.compile(r"Function '?(\w+)'? returned")
+"""Torch's words where it has looked at what a node sent: that node has run."""
+
+_ONCE = "marked with @once_differentiable"
+
+_AFTER = "appears to not have been used in the graph"
+"""Torch's words where all nodes have run, and a gradient that was asked for has not come up."""
+
+
+@dataclass(frozen=True)
+class KnownRaiser:
+    """What was running when a backward call raised.
+
+    ``node`` is its position in the graph of that call, ``made`` where the forward pass made it;
+    ``registered`` is where the program registered the hook, ``raised`` the innermost line of the
+    program that was running.
+    """
+
+    kind: RaiserKind
+    name: str
+    node: int | None = None
+    made: Site | None = None
+    registered: Site | None = None
+    raised: Site | None = None
+
+
+class _Step(NamedTuple):
+    """One frame of a traceback: its code, where it stood, and what ``self`` was there."""
+
+    code: CodeType
+    lasti: int
+    own: Any
+
+
+def raiser_of(
+    error: BaseException, made: FullCapture | BriefCapture, listener: DoctorListener
+) -> KnownRaiser | None:
+    """Who raised an error that ended a call; None where it was torch itself, before the first node
+    or after the last."""
+    steps = list(_inside(error))
+    if not steps or _AFTER in message(error):
+        return None
+    search = _Search(error, made, listener, steps[1:])
+    return search.found()
+
+
+def _inside(error: BaseException) -> Iterator[_Step]:
+    """The frames of the traceback from the engine inwards."""
+    step, is_inside = error.__traceback__, False
+    while step is not None:
+        frame = step.tb_frame
+        is_inside |= frame.f_code is _ENGINE
+        if is_inside:
+            own = frame.f_locals.get("self") if frame.f_code is _APPLY else None
+            yield _Step(frame.f_code, step.tb_lasti, own)
+        step = step.tb_next
+
+
+class _Search:
+    """Looks for the raiser in one failed call.
+
+    Args:
+        error, made, listener: as for :func:`raiser_of`.
+        steps: the frames inside of the engine, outermost first.
+    """
+
+    def __init__(
+        self,
+        error: BaseException,
+        made: FullCapture | BriefCapture,
+        listener: DoctorListener,
+        steps: list[_Step],
+    ) -> None:
+        self._text = message(error)
+        self._made = made
+        self._listener = listener
+        self._recorder = listener.recorder
+        self._steps = steps
+        self._walked = _walked(made)
+
+    def found(self) -> KnownRaiser:
+        """The raiser."""
+        own = [step for step in self._steps if not self._places.is_foreign(step.code)]
+        raised = Site(own[-1].code, own[-1].lasti) if own else None
+        first = self._steps[0] if self._steps else None
+        if _ONCE in self._text:
+            return self._marked_once() or self._told("operation", self._turn(), None, raised)
+        if first is None:
+            return self._told("operation", self._turn(), None, raised)
+        if first.code is _APPLY:
+            return self._told("Function", self._walked.index.get(first.own), None, raised, first)
+        unpacking = self._unpacking(first)
+        if unpacking is not None:
+            return self._told("saved tensor", unpacking, None, raised)
+        return self._of_hook([step.code for step in own], raised)
+
+    @property
+    def _places(self) -> Places:
+        return self._recorder.places
+
+    def _told(
+        self,
+        kind: RaiserKind,
+        node: int | None,
+        hook: KnownHook | None,
+        raised: Site | None,
+        step: _Step | None = None,
+        name: str = "",
+    ) -> KnownRaiser:
+        live = self._walked.nodes[node] if node is not None else None
+        owner = live if live is not None or step is None else step.own
+        return KnownRaiser(
+            kind,
+            name or ("" if owner is None else op_name(owner)),
+            node,
+            None if owner is None or is_leaf(owner) else self._recorder.site_of(_number(owner)),
+            None if hook is None else self._places.site(hook.place),
+            raised,
+        )
+
+    # ------------------------------------------------------------------ hooks
+
+    def _of_hook(self, codes: list[CodeType], raised: Site | None) -> KnownRaiser:
+        """A hook raised: on which node, and where was it registered?"""
+        hooks = self._listener.alterations
+        known = next(filter(None, map(hooks.codes.of, codes)), None)
+        node = self._turn()
+        # The last leaf has its gradient by the time such a hook runs.
+        if known is not None and known.function == "register_post_accumulate_grad_hook":
+            node = self._latest()
+        if node is not None:
+            live = self._walked.nodes[node]
+            # One function may hang on many tensors: this very one was registered where?
+            function, place = hooks.hook_on(_number(live), leaf_of(live))
+            is_it = place >= 0 and (known is None or known.function == function)
+            known = KnownHook(function, place) if is_it else known
+        name = _written(codes[0]) if codes else ""
+        return self._told("hook", node, known, raised, name=name)
+
+    def _unpacking(self, first: _Step) -> int | None:
+        """The node whose saved tensor was being unpacked by this frame, if that is so."""
+        position = self._turn()
+        candidates = range(len(self._walked.nodes)) if position is None else (position,)
+        for number in candidates:
+            for slot in saved.slots(self._walked.nodes[number]):
+                if getattr(slot.hook, "__code__", None) is first.code:
+                    return number
+        return None
+
+    # ------------------------------------------------------------------ nodes
+
+    def _latest(self) -> int | None:
+        return self._made.flow.latest if isinstance(self._made, FullCapture) else None
+
+    def _turn(self) -> int | None:
+        """The node that was running, or about to, when the call failed."""
+        checked, latest = _CHECKED.match(self._text), self._latest()
+        if checked and latest is not None and self._is_named(latest, checked[1]):
+            return latest
+        if isinstance(self._made, FullCapture):
+            return self._made.flow.turn
+        # Nobody followed the call from node to node; what has run has dropped what it had saved.
+        if self._made.call.retain_graph:
+            return None
+        slots = ((n, list(saved.slots(node))) for n, node in enumerate(self._walked.nodes))
+        return next((n for n, kept in slots if kept and not all(s.freed for s in kept)), None)
+
+    def _is_named(self, node: int, name: str) -> bool:
+        return torch_name(self._walked.nodes[node]) == name
+
+    def _marked_once(self) -> KnownRaiser | None:
+        """The Function whose backward is marked ``once_differentiable``.
+
+        Torch puts a node of its own where that backward cannot be differentiated, and that node
+        leads nowhere; only its shapes tell whose it is.
+        """
+        nodes = self._walked.nodes
+        shapes = {_shapes(node) for node in nodes if type(node).__name__ == "Error"}
+        known = list(self._recorder.undifferentiable)
+        known = [one for one in known if one.shapes in shapes] or known
+        if not known:
+            return None
+        found = known[-1]
+        own = next((n for n, node in enumerate(nodes) if _number(node) == found.number), None)
+        return KnownRaiser("Function", found.name, own, self._recorder.site_of(found.number))
+
+
+def _walked(made: FullCapture | BriefCapture) -> Walked:
+    if isinstance(made, FullCapture):
+        return made.walked
+    walked = walk(node for node, _ in made.ends)
+    make_release_safe(walked)
+    return walked
+
+
+def _number(node: LiveNode) -> int:
+    return node._sequence_nr()
+
+
+def _shapes(node: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(one.shape) for one in node._input_metadata)
+
+
+def _written(code: CodeType) -> str:
+    """What its author calls a function."""
+    name = code.co_qualname.rpartition("<locals>.")[2]
+    return "a lambda" if name == "<lambda>" else name
