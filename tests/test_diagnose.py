@@ -15,6 +15,7 @@ from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.invariants import check
+from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -140,6 +141,25 @@ def test_an_operand_that_was_bad_before() -> None:
     node = next(node.id for node in report.graph.nodes if node.op == "LogBackward0")
     intake = Intake(node, "data", nan=1, count=4, made=origin)
     assert told(observed(report, intakes=(intake,))) == [("GS105", "error", 9)]
+
+
+def summed(op: str, **known: Any) -> Report:
+    """Gradients of two backward calls at line 7 for a step at line 8, whose losses are of this op."""
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    report = placed(program.report((program.op(op, [(w, 0.5)], (1.5,), "loss"), (1.0,))), 7, 8, 9)
+    last = len(report.graph.origins)
+    entry = SummedGradients(last - 3, last - 2, 2, 2, 2)
+    if known.pop("clips", False):
+        known["clipped"] = last - 1
+    return observed(report, accumulations=(msgspec.structs.replace(entry, **known),))
+
+
+def test_sums_of_means_that_nothing_divides() -> None:
+    assert told(summed("MeanBackward0")) == [("GS510", "information", 7)]
+    assert told(summed("MeanBackward0", clips=True)) == [("GS510", "information", 7)]
+    assert told(summed("NllLossBackward0", clips=True, same_loop=True)) == [("GS510", "warning", 7)]
+    assert told(summed("DivBackward0", clips=True, same_loop=True)) == []
 
 
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
@@ -462,6 +482,74 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "a step without gradients": ({"empty_steps": (EmptyStep(C, 2),)}, [("GS505", "warning", 9)]),
     "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
+    "some without gradients": (
+        {"empty_steps": (EmptyStep(C, 2, zeroed=A, parameters=3, in_part=True),)},
+        [("GS505", "warning", 7)],
+    ),
+    "ended without a step": (
+        {"learners": (REACHED,), "steps": (Step(1), Step(2, origin=A)), "never_stepped": True},
+        [("GS505", "warning", 7)],
+    ),
+    "ended without a step, outside of every optimizer": (
+        {
+            "learners": (learner("x", leaf=0, in_module=False, in_optimizer=False),),
+            "steps": (Step(1), Step(2, origin=A)),
+            "never_stepped": True,
+        },
+        [],
+    ),
+    "clipped at the wrong time": (
+        {"disorders": (Disorder("clip unused", A, B, 2),)},
+        [("GS506", "warning", 7)],
+    ),
+    "clipped at the right time, too": (
+        {"disorders": (Disorder("clip unused", A, B, 9, fine=1),)},
+        [],
+    ),
+    "clipped while scaled": (
+        {"disorders": (Disorder("clip scaled", A, B),)},
+        [("GS507", "warning", 7)],
+    ),
+    "a graph from before the step": (
+        {"disorders": (Disorder("stale graph", B, A, 2, parameters=3),)},
+        [("GS508", "warning", 8)],
+    ),
+    "steps and no backward": (
+        {"disorders": (Disorder("step alone", B, None, 2),), "steps": ()},
+        [("GS509", "warning", 8)],
+    ),
+    "steps before the first backward": (
+        {"disorders": (Disorder("step alone", B, None, 2),), "steps": STEPS},
+        [],
+    ),
+    "a scheduler between backward and step": (
+        {"disorders": (Disorder("scheduler first", B, A, 2),)},
+        [("GS511", "warning", 8)],
+    ),
+    "a scheduler before and after": (
+        {"disorders": (Disorder("scheduler first", B, A, 2, fine=1),)},
+        [],
+    ),
+    "a scheduler that begins too early": (
+        {"disorders": (Disorder("scheduler early", B, A, 1, fine=1),)},
+        [("GS511", "warning", 8)],
+    ),
+    "a training that is resumed": (
+        {"disorders": (Disorder("scheduler early", B, A, 9),)},
+        [],
+    ),
+    "a gradient's graph is lost": (
+        {"wasted_graphs": (WastedGraph(B, "data", A),)},
+        [("GS303", "warning", 8)],
+    ),
+    "a gradient's graph is lost where a cut is told": (
+        {
+            "wasted_graphs": (WastedGraph(B, "data", A),),
+            "learners": (learner("b", used=A),),
+            "cuts": (Cut(B, "data", "function", ("b",)),),
+        },
+        [("GS303", "warning", 8)],
+    ),
     "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
     "broadcast": (
         {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},

@@ -17,6 +17,7 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.diagnose import diagnose
+from gradscope.model.loop_observations import Disorder, OrderKind
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -30,7 +31,7 @@ from gradscope.model.observations import (
 from gradscope.model.report import Report
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
-from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt
+from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt, summed
 
 
 def codes(report: Report) -> object:
@@ -166,6 +167,17 @@ def clipped(after: float) -> Report:
 def stepped(*steps: Step) -> Report:
     """A parameter that is learned, in these steps."""
     return observed(plain(), learners=(REACHED,), steps=steps)
+
+
+def unstepped(count: int) -> Report:
+    """So many backward calls of a program that ends without a step."""
+    steps = tuple(Step(n) for n in range(count))
+    return observed(plain(), learners=(REACHED,), steps=steps, never_stepped=True)
+
+
+def out_of_order(kind: OrderKind, times: int) -> Report:
+    """A call of the loop that was so often out of order."""
+    return observed(plain(), disorders=(Disorder(kind, A, B, times),))
 
 
 def growing(count: int) -> Report:
@@ -361,6 +373,37 @@ EDGES = (
         observed(plain(), empty_steps=(EmptyStep(A, 2),)),
         ("GS505",),
         observed(plain(), empty_steps=(EmptyStep(A, 1),)),
+    ),
+    Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
+    Edge(
+        "order.FEWEST_CLIPS",
+        out_of_order("clip unused", 2),
+        ("GS506",),
+        out_of_order("clip unused", 1),
+    ),
+    Edge(
+        "order.FEWEST_STALE",
+        out_of_order("stale graph", 2),
+        ("GS508",),
+        out_of_order("stale graph", 1),
+    ),
+    Edge(
+        "order.FEWEST_ALONE",
+        out_of_order("step alone", 2),
+        ("GS509",),
+        out_of_order("step alone", 1),
+    ),
+    Edge(
+        "order.FEWEST_SCHEDULED",
+        out_of_order("scheduler first", 2),
+        ("GS511",),
+        out_of_order("scheduler first", 1),
+    ),
+    Edge(
+        "order.FEWEST_WINDOWS",
+        summed("MeanBackward0"),
+        ("GS510",),
+        summed("MeanBackward0", steps=1),
     ),
     Edge("loop.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
     Edge(

@@ -14,6 +14,7 @@ from gradscope.diagnose._parameters import (
     has_sibling,
     is_spare_part,
 )
+from gradscope.diagnose._second_order import wasted_graphs
 from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
 from gradscope.words import count, first_line, listed
 
@@ -36,6 +37,11 @@ CUTS: dict[str, tuple[str, str]] = {
             "It copies the numbers into a new tensor, which has no history.",
             "Use `torch.stack` or `torch.cat` on the tensors; torch.tensor is for plain data.",
         ),
+    ),
+    "deepcopy": (
+        "A copy is a new leaf: the gradient stays in the copy, and the original gets none.",
+        "Make the inner steps out of place and call the model with the new tensors "
+        "(torch.func.functional_call); or hand the copy's gradients back, `p.grad = q.grad`.",
     ),
     "Parameter": (
         "A Parameter is a new leaf: it has the numbers of what it is made of, not the history.",
@@ -80,6 +86,7 @@ def history_cut(facts: Facts) -> Iterable[FindingDraft]:
         why, remedy = CUTS.get(cut.then or cut.function, COMPARISON)
         yield _finding(facts, index, learners, f"{_name(cut)} cuts the gradient off", why, remedy)
     yield from _lost_terms(facts)
+    yield from wasted_graphs(facts, facts.once(find_missing).by_cut)
 
 
 def _lost_terms(facts: Facts) -> Iterable[FindingDraft]:

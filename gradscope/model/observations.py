@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.checks import CallCheck
+from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
 from gradscope.model.plain import Number, Struct, TensorInfo
 
 Severity = Literal["error", "warning", "information"]
@@ -227,10 +228,14 @@ class Step(Struct, frozen=True):
 
 class EmptyStep(Struct, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
-    backward had brought them one since the step before; how often."""
+    backward had brought them one since the step before; how often.  ``zeroed`` is where it was
+    dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it."""
 
     origin: int | None
     times: int
+    zeroed: int | None = None
+    parameters: int = 0
+    in_part: bool = False
 
 
 class Mismatch(Struct, frozen=True):
@@ -261,13 +266,15 @@ class Observations(Struct, frozen=True):
     Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
     calls that were looked at, ``glanced`` those of them that were looked at only briefly.
     ``functions`` are the calls of custom Functions that were compared with finite differences, one
-    a place.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that
-    could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for such
-    faults.
+    a place.  ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
+    looked at one.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls
+    that could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for
+    such faults.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
+    wasted_graphs: tuple[WastedGraph, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
@@ -278,6 +285,9 @@ class Observations(Struct, frozen=True):
     alterations: tuple[Alteration, ...] = ()
     steps: tuple[Step, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
+    disorders: tuple[Disorder, ...] = ()
+    accumulations: tuple[SummedGradients, ...] = ()
+    never_stepped: bool = False
     mismatches: tuple[Mismatch, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None

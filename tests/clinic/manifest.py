@@ -1039,6 +1039,55 @@ CASES: tuple[Case, ...] = (
         "https://github.com/sacmehta/EdgeNets/issues/14",
     ),
     Case(
+        "clipped_before_backward",
+        "GS506",
+        "clip_grad_norm_",
+        "gradients are clipped before backward has brought them",
+        "",
+    ),
+    Case(
+        "clipped_while_scaled",
+        "GS507",
+        "clip_grad_norm_",
+        "a GradScaler has not yet divided the gradients that are clipped",
+        "",
+    ),
+    Case(
+        "step_before_backward",
+        "GS508",
+        "step",
+        "the step comes between the forward pass and its backward",
+        "",
+    ),
+    Case(
+        "backward_forgotten",
+        "GS509",
+        "backward",
+        "the loss is computed and printed, and backward never called",
+        "",
+    ),
+    Case(
+        "summed_micro_batches",
+        "GS510",
+        "backward",
+        "micro-batches are added up, not averaged, and the sum is clipped",
+        "",
+    ),
+    Case(
+        "scheduler_too_early",
+        "GS511",
+        "scheduler.step",
+        "the scheduler is called before the first step of each epoch",
+        "",
+    ),
+    Case(
+        "shared_trunk_zeroed",
+        "GS505",
+        "zero_grad",
+        "the second optimizer zeroes the trunk that the first has still to step",
+        "",
+    ),
+    Case(
         "aux_head_dropped",
         "GS302",
         "fc",
@@ -1156,6 +1205,20 @@ CASES: tuple[Case, ...] = (
         "no_grad",
         "the same network runs in two regions without gradients; the loss comes of the second",
         "https://github.com/dragen1860/MAML-Pytorch/issues/40",
+    ),
+    Case(
+        "copied_learner",
+        "GS303",
+        "deepcopy",
+        "each task trains a deep copy, so the meta-parameters get no gradient",
+        "",
+    ),
+    Case(
+        "inner_step_through_data",
+        "GS303",
+        "create_graph",
+        "the inner step is written through .data, so its graph is lost",
+        "",
     ),
     Case(
         "ddpg_driver",
@@ -1481,6 +1544,19 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "fomaml_many_inner",
         "inner steps by autograd.grad, a copied learner",
+    ),
+    Healthy(
+        "gradients_handed_back",
+        "first-order MAML: the gradients of deep copies are handed to the originals",
+        information=("GS307",),
+    ),
+    Healthy(
+        "step_inside_backward",
+        "every parameter has an optimizer that steps in a hook, while backward runs",
+    ),
+    Healthy(
+        "scaler_and_clipping",
+        "scaled, unscaled, clipped and stepped in the right order; the first step is left out",
     ),
     Healthy(
         "force_field",

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
@@ -20,7 +21,6 @@ from gradscope.model.observations import (
     Carried,
     Change,
     Cut,
-    EmptyStep,
     Failure,
     Freed,
     Intake,
@@ -40,7 +40,15 @@ def observations(
         learners=tuple(
             one for one in _learners(listener, case) if one.history or not case.unfinished
         ),
-        cuts=tuple(_cuts(listener, case)),
+        cuts=(
+            *_cuts(listener, case),
+            *observed_loop.copies(
+                listener,
+                case.origins,
+                lambda leaf: case.names.of(leaf) or _used_name(listener, leaf),
+            ),
+        ),
+        wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -50,12 +58,12 @@ def observations(
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
-        empty_steps=tuple(
-            EmptyStep(case.origins.of_place(place), times)
-            for place, times in listener.learners.optimizers.empty_steps.items()
-        ),
+        empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
+        disorders=tuple(observed_loop.disorders(listener, case.origins)),
+        accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
+        never_stepped=listener.never_stepped,
         functions=case.functions,
-        zeroed=case.origins.of_place(listener.learners.optimizers.zeroed_at),
+        zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
     )
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
+from gradscope.analyses.doctor.copies import DEEPCOPY, copied_by
 from gradscope.analyses.doctor.optimizers import Optimizers
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_leaf_tensor, requires_grad
@@ -32,7 +34,7 @@ class TrackedParameters:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.optimizers = Optimizers(recorder)
+        self.optimizers = Optimizers(recorder, self.note_reached)
         self._recorder = recorder
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
@@ -100,7 +102,6 @@ class TrackedParameters:
             times = reached.get(leaf, 0)
             if times < OFTEN:
                 reached[leaf] = times + 1
-            self.optimizers.fresh.add(id(leaf))
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -139,8 +140,8 @@ def _caller() -> Any:
 MAX_KNOWN = 200_000
 """Parameters that are remembered."""
 
-OnRewrapped = Callable[[int, torch.Tensor, torch.Tensor], None]
-"""Told of a parameter made of a tensor with history: place, parameter, that tensor."""
+OnMade = Callable[[int, torch.Tensor, torch.Tensor], None]
+"""Told of a parameter made of another tensor: place, parameter, that tensor."""
 
 
 class Parameters:
@@ -150,11 +151,13 @@ class Parameters:
 
     Args:
         on_rewrapped: told of each that was made of a tensor with history.
+        on_copied: told of each that is a copy.
         aside: goes around what is done in the middle of the program.
     """
 
-    def __init__(self, on_rewrapped: OnRewrapped, aside: Callable[[], Aside]) -> None:
+    def __init__(self, on_rewrapped: OnMade, on_copied: OnMade, aside: Callable[[], Aside]) -> None:
         self._on_rewrapped = on_rewrapped
+        self._on_copied = on_copied
         self._aside = aside
         self._made: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._original: Any = None
@@ -168,7 +171,10 @@ class Parameters:
         def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
             parameter = make(cls, *args, **kwargs)
             frame = sys._getframe(1)
-            if not places.is_foreign(frame.f_code) and frame.f_code.co_filename != _COPY:
+            if frame.f_code is DEEPCOPY:
+                with self._aside():
+                    self._note_copy(parameter, frame, places)
+            elif not places.is_foreign(frame.f_code):
                 with self._aside():
                     self._note(parameter, places.number(frame), (*args, *kwargs.values()))
             return parameter
@@ -193,5 +199,7 @@ class Parameters:
         if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
             self._on_rewrapped(place, parameter, data)
 
-
-_COPY = str(sys.modules["copy"].__file__)
+    def _note_copy(self, parameter: Any, frame: FrameType, places: Places) -> None:
+        original, user = copied_by(frame), places.user_frame(frame)
+        if original is not None and user is not None and isinstance(parameter, torch.Tensor):
+            self._on_copied(places.number(user), parameter, original)
