@@ -144,7 +144,7 @@ def test_an_operand_that_was_bad_before() -> None:
 
 
 def summed(op: str, **known: Any) -> Report:
-    """Gradients of two backward calls at line 7 for a step at line 8, whose losses are of this op."""
+    """Two backward calls at line 7 for each step at line 8; the loss is made by this op."""
     program = Program()
     w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
     report = placed(program.report((program.op(op, [(w, 0.5)], (1.5,), "loss"), (1.0,))), 7, 8, 9)
@@ -307,6 +307,11 @@ def learner(name: str, **more: Any) -> TrackedParameter:
     return TrackedParameter(name, SCALAR, **given)
 
 
+def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
+    """A parameter that learns, and the optimizers that hold it."""
+    return learner(name, reached=True, held_by=by)
+
+
 REACHED = learner("w", leaf=0, reached=True)
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
@@ -406,6 +411,81 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             )
         },
         [("GS307", "warning", 7)],
+    ),
+    "in no optimizer, and switched on later": (
+        {
+            "learners": (
+                REACHED,
+                learner(
+                    "body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C
+                ),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "in no optimizer, and two hold the same": (
+        {
+            "learners": (
+                held("G.w", (0, 1)),
+                learner("D.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B, C),
+        },
+        [("GS307", "warning", 9)],
+    ),
+    "in no optimizer, and one place makes two that hold the same": (
+        {
+            "learners": (
+                held("G.w", (0, 1)),
+                learner("D.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B, B),
+        },
+        [("GS307", "information", 7)],
+    ),
+    "in no optimizer, later in a list": (
+        {
+            "learners": (
+                held("blocks.0.w", (0,)),
+                learner("blocks.1.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "in no optimizer, earlier in a list": (
+        {
+            "learners": (
+                held("blocks.2.w", (0,)),
+                learner("blocks.1.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "information", 7)],
+    ),
+    "in no optimizer, in a module of which the rest is": (
+        {
+            "learners": (
+                *(held(f"{name}.{one}", (0,)) for name in "ab" for one in ("w", "b")),
+                held("c.w", (0,)),
+                learner("c.b", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "biases only": (
+        {
+            "learners": (
+                *(held(f"{name}.b", (0,)) for name in "abc"),
+                held("head.w", (0,)),
+                held("head.b", (0,)),
+                *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "information", 7), ("GS307", "information", 7)],
     ),
     "only an input is learned": (
         {

@@ -63,6 +63,8 @@ class TrackedParameter(Struct, frozen=True):
     come later.  ``loose``: a parameter of a module that was called, but that no other module
     holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
+    ``held_by`` are indices of ``Observations.optimizers``.  ``thawed``: it was frozen when an
+    optimizer was made, and the program has let it learn since, at ``thawed_at``.
     """
 
     name: str
@@ -78,6 +80,9 @@ class TrackedParameter(Struct, frozen=True):
     waiting: bool = False
     loose: bool = False
     wanted: bool = False
+    held_by: tuple[int, ...] = ()
+    thawed: bool = False
+    thawed_at: int | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
@@ -263,13 +268,13 @@ class Failure(Struct, frozen=True):
 class Observations(Struct, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
-    Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
-    calls that were looked at, ``glanced`` those of them that were looked at only briefly.
-    ``functions`` are the calls of custom Functions that were compared with finite differences, one
-    a place.  ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
-    looked at one.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls
-    that could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for
-    such faults.
+    ``optimizers`` are the places that made those that live. Of very many ``steps`` only the first
+    and the last are kept.  ``watched`` counts the backward calls that were looked at, ``glanced``
+    those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
+    that were compared with finite differences, one a place.  ``never_stepped``: the program has
+    ended by itself, and nothing has used a gradient or looked at one.  ``zeroed`` is where
+    ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at for a
+    fault of gradscope's own; ``faults`` says what was missed for such faults.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -284,6 +289,7 @@ class Observations(Struct, frozen=True):
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     steps: tuple[Step, ...] = ()
+    optimizers: tuple[int | None, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()

@@ -576,6 +576,34 @@ CASES: tuple[Case, ...] = (
         "https://github.com/victorchall/EveryDream2trainer/issues/172",
     ),
     Case(
+        "unfrozen_without_optimizer",
+        "GS307",
+        "requires_grad was switched on later",
+        "the encoder is unfrozen later, and not in the optimizer",
+        "",
+    ),
+    Case(
+        "generator_twice",
+        "GS307",
+        "two optimizers hold the same",
+        "both optimizers were given the generator",
+        "",
+    ),
+    Case(
+        "centers_not_learned",
+        "GS307",
+        "centers",
+        "the loss has parameters of its own",
+        "",
+    ),
+    Case(
+        "only_the_first_layer",
+        "GS307",
+        "of the same list",
+        "a python list of layers, of which the optimizer got the first",
+        "",
+    ),
+    Case(
         "scaled_weight",
         "GS306",
         "",
@@ -1364,6 +1392,15 @@ HEALTHY: tuple[Healthy, ...] = (
         "gradual_unfreezing",
         "groups with their own rates; the trunk is unfrozen after two epochs",
         information=("GS305",),
+    ),
+    Healthy(
+        "last_blocks_only",
+        "the optimizer gets the last blocks of a list, and the biases of nothing else",
+        information=("GS307",),
+    ),
+    Healthy(
+        "two_phases",
+        "two optimizers hold the same parameters, one after the other",
     ),
     Healthy(
         "functional_transforms",

@@ -80,7 +80,8 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
         is_plain: it neither changes its operands nor calls backward.
     """
     sort, name = _sort_of(func), name_of_call(func)
-    return Kind(sort, name, is_plain and sort == "call", name in PASSING)
+    is_brief = is_plain and sort == "call" and name != "requires_grad_"
+    return Kind(sort, name, is_brief, name in PASSING)
 
 
 def _sort_of(func: Any) -> Sort:
@@ -225,6 +226,8 @@ class DoctorListener(Listener):
             if not self._is_inside(call):
                 self.values_seen.note(call)
             return
+        if call.function in ("requires_grad", "requires_grad_"):
+            self.learners.note_switch(call)
         if kind.sort != "event":
             self._show(call, kind.sort)
         kind.places.add(call.place)

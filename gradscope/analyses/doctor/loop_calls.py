@@ -20,7 +20,10 @@ from torch.optim import Optimizer, lr_scheduler
 
 from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
 from gradscope.autograd.isolation import mode_removed
+from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
+
+OnMade = Callable[[Optimizer, int], None]
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
@@ -29,17 +32,20 @@ _SCALED = grad_scaler.OptState.READY
 class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
-    ``zeroed_at`` is the last place that called ``zero_grad``.
+    ``zeroed_at`` is the last place that called ``zero_grad``; ``on_made`` is told of each new
+    optimizer and the place that made it.
     """
 
-    def __init__(self, recorder: Recorder, order: LoopOrder) -> None:
+    def __init__(self, recorder: Recorder, order: LoopOrder, on_made: OnMade) -> None:
         self.zeroed_at = -1
+        self._on_made = on_made
         self._recorder = recorder
         self._order = order
         self._originals: list[tuple[Any, str, Any]] = []
 
     def start(self) -> None:
         """Wrap them."""
+        self._wrap(Optimizer, "__init__", self._making)
         for owner in (Optimizer, nn.Module):
             self._wrap(owner, "zero_grad", self._zeroing)
         for name in _CLIPPERS:
@@ -80,6 +86,25 @@ class LoopCalls:
         return sys._getframe(2).f_code.co_filename.startswith(_TORCH)
 
     # ------------------------------------------------------------------ wrappers
+
+    def _making(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            with self._recorder.aside():
+                frame = sys._getframe(1)
+                # An optimizer of the program's own calls this from its own constructor.
+                while frame.f_back is not None and (
+                    self._recorder.places.is_foreign(frame.f_code)
+                    or (
+                        frame.f_code.co_name == "__init__"
+                        and locals_of(frame).get("self") is optimizer
+                    )
+                ):
+                    frame = frame.f_back
+                self._on_made(optimizer, self._recorder.places.number(frame))
+
+        return __init__
 
     def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

@@ -36,7 +36,9 @@ def observations(
     listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
+    places, case.held_by = observed_loop.optimizers(listener)
     return Observations(
+        optimizers=tuple(map(case.origins.of_place, places)),
         learners=tuple(
             one for one in _learners(listener, case) if one.history or not case.unfinished
         ),
@@ -125,14 +127,16 @@ def _learner(
 ) -> TrackedParameter:
     known = listener.learners
     held = optimized.get(id(tensor))
+    thawed = known.thawed(tensor)
     made = known.born(tensor)
     made = made if made >= 0 else listener.parameters.made(tensor)
     event = listener.recorder.events.made(tensor) if made < 0 else None
     return TrackedParameter(
-        name=name or _used_name(listener, tensor),
+        name=name or _used_name(listener, tensor) or known.class_name(tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
-        in_module=owner is not None,
+        # A module that was made after the reported call is in no sight of that.
+        in_module=owner is not None or known.born(tensor) >= 0,
         in_optimizer=(held is not None) if known.has_optimizer else None,
         leaf=case.leaf_number(tensor),
         used=case.origins.of_place(known.used(tensor)),
@@ -142,6 +146,9 @@ def _learner(
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,
         loose=owner.loose if owner is not None else _is_stray(listener, tensor),
         wanted=listener.reads.is_wanted(tensor),
+        held_by=tuple(case.held_by.get(id(tensor), ())),
+        thawed=thawed is not None,
+        thawed_at=None if thawed is None else case.origins.of_place(thawed),
     )
 
 

@@ -74,3 +74,14 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
             origins.of_place(window.clipped),
             here is not None and there is not None and recorder.sources.in_one_loop(here, there),
         )
+
+
+def optimizers(listener: DoctorListener) -> tuple[list[int], dict[int, list[int]]]:
+    """The places that made the living optimizers, and which of them hold each tensor, by id."""
+    places: list[int] = []
+    held_by: dict[int, list[int]] = {}
+    for _, place, tensors in listener.learners.optimizers.living():
+        for tensor in tensors:
+            held_by.setdefault(id(tensor), []).append(len(places))
+        places.append(place)
+    return places, held_by

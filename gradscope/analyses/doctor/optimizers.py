@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, FunctionType, MethodType
 from typing import Any
@@ -50,14 +51,20 @@ class Optimizers:
 
     Args:
         recorder: is off while a step is made.
+        on_made: called after each optimizer that the program makes.
         on_given: told of leaves that hold a gradient no backward call has brought them.
     """
 
     def __init__(
-        self, recorder: Recorder, on_given: Callable[[Iterable[torch.Tensor]], None]
+        self,
+        recorder: Recorder,
+        on_made: Callable[[], None],
+        on_given: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
         self.order = LoopOrder()
-        self.calls = LoopCalls(recorder, self.order)
+        self.calls = LoopCalls(recorder, self.order, self._note_made)
+        self._made: dict[int, tuple[weakref.ref[Optimizer], int]] = {}
+        self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
         self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
@@ -88,6 +95,18 @@ class Optimizers:
             # `isinstance` would ask each of all objects for `__class__`, which may be computed.
             if issubclass(type(thing), Optimizer):
                 self._meet(thing)
+
+    def _note_made(self, optimizer: Optimizer, place: int) -> None:
+        self._made[id(optimizer)] = (weakref.ref(optimizer), place)
+        self._on_made()
+
+    def living(self) -> Iterator[tuple[int, int, Sequence[torch.Tensor]]]:
+        """The optimizers that were made while the program ran and still live: id, place, what they
+        hold."""
+        for known, (reference, place) in list(self._made.items()):
+            optimizer = reference()
+            if optimizer is not None:
+                yield known, place, parameters_of(optimizer)
 
     @property
     def any_stepped(self) -> bool:

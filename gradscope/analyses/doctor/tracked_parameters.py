@@ -34,9 +34,11 @@ class TrackedParameters:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.optimizers = Optimizers(recorder, self.note_reached)
+        self.optimizers = Optimizers(recorder, self._note_frozen, self.note_reached)
+        self._frozen: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._recorder = recorder
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._handles: list[Any] = []
@@ -66,11 +68,32 @@ class TrackedParameters:
             if is_learned and is_leaf_tensor(tensor) and used.get(tensor, -1) < 0:
                 used[tensor] = call.place
 
+    def _note_frozen(self) -> None:
+        """An optimizer was made: which parameters are frozen by then?"""
+        for leaf, _ in self._born.living():
+            if not leaf.requires_grad and leaf not in self._frozen:
+                self._frozen[leaf] = -1
+
+    def note_switch(self, call: TorchCall) -> None:
+        """The program has said whether a tensor requires grad."""
+        leaf = call.operands[0] if call.operands else None
+        if leaf is not None and requires_grad(leaf) and self._frozen.get(leaf) == -1:
+            self._frozen[leaf] = call.place
+
     # ------------------------------------------------------------------ what is known
+
+    def thawed(self, leaf: torch.Tensor) -> int | None:
+        """The place that made a leaf require grad which was frozen when an optimizer was made; -1
+        where it was not seen, None where it was none such."""
+        return self._frozen.get(leaf) if requires_grad(leaf) else None
 
     def born(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was made; -1 where it is not known."""
         return self._born.get(tensor, -1)
+
+    def class_name(self, tensor: torch.Tensor) -> str:
+        """What a parameter may be called where nothing in sight holds it: ``Linear.weight``."""
+        return self._names.get(tensor, "")
 
     def used(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was first used; -1 where it never was."""
@@ -122,7 +145,7 @@ class TrackedParameters:
 
     # ------------------------------------------------------------------ hooks
 
-    def _registered(self, _module: nn.Module, _name: str, parameter: Any) -> None:
+    def _registered(self, module: nn.Module, name: str, parameter: Any) -> None:
         with self._recorder.aside():
             if not isinstance(parameter, torch.Tensor) or self.born(parameter) >= 0:
                 return
@@ -130,6 +153,7 @@ class TrackedParameters:
             user = places.user_frame(_caller())
             place = -1 if user is None else places.number(user)
             self._born[parameter] = place
+            self._names[parameter] = f"{type(module).__name__}.{name}"
 
 
 def _caller() -> Any:
