@@ -15,6 +15,7 @@ from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
+from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -143,6 +144,25 @@ def test_an_operand_that_was_bad_before() -> None:
     node = next(node.id for node in report.graph.nodes if node.op == "LogBackward0")
     intake = Intake(node, "data", nan=1, count=4, made=origin)
     assert told(observed(report, intakes=(intake,))) == [("GS105", "error", 9)]
+
+
+def summed(op: str, **known: Any) -> Report:
+    """Two backward calls at line 7 for each step at line 8; the loss is made by this op."""
+    program = Program()
+    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    report = placed(program.report((program.op(op, [(w, 0.5)], (1.5,), "loss"), (1.0,))), 7, 8, 9)
+    last = len(report.graph.origins)
+    entry = SummedGradients(last - 3, last - 2, 2, 2, 2)
+    if known.pop("clips", False):
+        known["clipped"] = last - 1
+    return observed(report, accumulations=(msgspec.structs.replace(entry, **known),))
+
+
+def test_sums_of_means_that_nothing_divides() -> None:
+    assert told(summed("MeanBackward0")) == [("GS510", "information", 7)]
+    assert told(summed("MeanBackward0", clips=True)) == [("GS510", "information", 7)]
+    assert told(summed("NllLossBackward0", clips=True, same_loop=True)) == [("GS510", "warning", 7)]
+    assert told(summed("DivBackward0", clips=True, same_loop=True)) == []
 
 
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
@@ -288,6 +308,11 @@ def learner(name: str, **more: Any) -> TrackedParameter:
     """A parameter of a module that an optimizer holds."""
     given = {"requires_grad": True, "in_module": True, "in_optimizer": True, **more}
     return TrackedParameter(name, SCALAR, **given)
+
+
+def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
+    """A parameter that learns, and the optimizers that hold it."""
+    return learner(name, reached=True, held_by=by)
 
 
 REACHED = learner("w", leaf=0, reached=True)
@@ -451,6 +476,81 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS307", "warning", 7)],
     ),
+    "in no optimizer, and switched on later": (
+        {
+            "learners": (
+                REACHED,
+                learner(
+                    "body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C
+                ),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "in no optimizer, and two hold the same": (
+        {
+            "learners": (
+                held("G.w", (0, 1)),
+                learner("D.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B, C),
+        },
+        [("GS307", "warning", 9)],
+    ),
+    "in no optimizer, and one place makes two that hold the same": (
+        {
+            "learners": (
+                held("G.w", (0, 1)),
+                learner("D.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B, B),
+        },
+        [("GS307", "information", 7)],
+    ),
+    "in no optimizer, later in a list": (
+        {
+            "learners": (
+                held("blocks.0.w", (0,)),
+                learner("blocks.1.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "in no optimizer, earlier in a list": (
+        {
+            "learners": (
+                held("blocks.2.w", (0,)),
+                learner("blocks.1.w", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "information", 7)],
+    ),
+    "in no optimizer, in a module of which the rest is": (
+        {
+            "learners": (
+                *(held(f"{name}.{one}", (0,)) for name in "ab" for one in ("w", "b")),
+                held("c.w", (0,)),
+                learner("c.b", in_optimizer=False, reached=True, made=A),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "biases only": (
+        {
+            "learners": (
+                *(held(f"{name}.b", (0,)) for name in "abc"),
+                held("head.w", (0,)),
+                held("head.b", (0,)),
+                *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "information", 7), ("GS307", "information", 7)],
+    ),
     "only an input is learned": (
         {
             "learners": (
@@ -526,6 +626,74 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "a step without gradients": ({"empty_steps": (EmptyStep(C, 2),)}, [("GS505", "warning", 9)]),
     "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
+    "some without gradients": (
+        {"empty_steps": (EmptyStep(C, 2, zeroed=A, parameters=3, in_part=True),)},
+        [("GS505", "warning", 7)],
+    ),
+    "ended without a step": (
+        {"learners": (REACHED,), "steps": (Step(1), Step(2, origin=A)), "never_stepped": True},
+        [("GS505", "warning", 7)],
+    ),
+    "ended without a step, outside of every optimizer": (
+        {
+            "learners": (learner("x", leaf=0, in_module=False, in_optimizer=False),),
+            "steps": (Step(1), Step(2, origin=A)),
+            "never_stepped": True,
+        },
+        [],
+    ),
+    "clipped at the wrong time": (
+        {"disorders": (Disorder("clip unused", A, B, 2),)},
+        [("GS506", "warning", 7)],
+    ),
+    "clipped at the right time, too": (
+        {"disorders": (Disorder("clip unused", A, B, 9, fine=1),)},
+        [],
+    ),
+    "clipped while scaled": (
+        {"disorders": (Disorder("clip scaled", A, B),)},
+        [("GS507", "warning", 7)],
+    ),
+    "a graph from before the step": (
+        {"disorders": (Disorder("stale graph", B, A, 2, parameters=3),)},
+        [("GS508", "warning", 8)],
+    ),
+    "steps and no backward": (
+        {"disorders": (Disorder("step alone", B, None, 2),), "steps": ()},
+        [("GS509", "warning", 8)],
+    ),
+    "steps before the first backward": (
+        {"disorders": (Disorder("step alone", B, None, 2),), "steps": STEPS},
+        [],
+    ),
+    "a scheduler between backward and step": (
+        {"disorders": (Disorder("scheduler first", B, A, 2),)},
+        [("GS511", "warning", 8)],
+    ),
+    "a scheduler before and after": (
+        {"disorders": (Disorder("scheduler first", B, A, 2, fine=1),)},
+        [],
+    ),
+    "a scheduler that begins too early": (
+        {"disorders": (Disorder("scheduler early", B, A, 1, fine=1),)},
+        [("GS511", "warning", 8)],
+    ),
+    "a training that is resumed": (
+        {"disorders": (Disorder("scheduler early", B, A, 9),)},
+        [],
+    ),
+    "a gradient's graph is lost": (
+        {"wasted_graphs": (WastedGraph(B, "data", A),)},
+        [("GS303", "warning", 8)],
+    ),
+    "a gradient's graph is lost where a cut is told": (
+        {
+            "wasted_graphs": (WastedGraph(B, "data", A),),
+            "learners": (learner("b", used=A),),
+            "cuts": (Cut(B, "data", "function", ("b",)),),
+        },
+        [("GS303", "warning", 8)],
+    ),
     "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
     "broadcast": (
         {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)},

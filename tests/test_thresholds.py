@@ -17,6 +17,7 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.diagnose import diagnose
+from gradscope.model.loop_observations import Disorder, OrderKind
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -32,7 +33,7 @@ from gradscope.model.observations import (
 from gradscope.model.report import HalfSizes, Report
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
-from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt
+from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt, summed
 
 
 def codes(report: Report) -> object:
@@ -170,6 +171,17 @@ def stepped(*steps: Step) -> Report:
     return observed(plain(), learners=(REACHED,), steps=steps)
 
 
+def unstepped(count: int) -> Report:
+    """So many backward calls of a program that ends without a step."""
+    steps = tuple(Step(n) for n in range(count))
+    return observed(plain(), learners=(REACHED,), steps=steps, never_stepped=True)
+
+
+def out_of_order(kind: OrderKind, times: int) -> Report:
+    """A call of the loop that was so often out of order."""
+    return observed(plain(), disorders=(Disorder(kind, A, B, times),))
+
+
 def growing(count: int) -> Report:
     """Steps of which each has 10 nodes more than the one before."""
     return stepped(*(Step(n, nodes=10 * n) for n in range(1, count + 1)))
@@ -300,8 +312,8 @@ def subnormal(error: float, small: float = 1.0, large: float = 0.0) -> Report:
 
 
 def zeroed(small: float) -> Report:
-    """A leaf that gets zeros in float16 of a gradient that has such a share of small numbers, beside
-    one that is off by next to nothing."""
+    """A leaf that gets zeros in float16 of a gradient with a share of small numbers, beside one
+    that is off by next to nothing."""
     program = Program()
     halves = program.op("SinBackward0", [(program.leaf("w"), 1.0)], (1.0,), "half(w)")
     y = program.op("MmBackward0", [(program.leaf("v"), 0.0), (halves, 2.0)], (1.0,), "f(w)")
@@ -507,6 +519,37 @@ EDGES = (
         observed(plain(), empty_steps=(EmptyStep(A, 2),)),
         ("GS505",),
         observed(plain(), empty_steps=(EmptyStep(A, 1),)),
+    ),
+    Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
+    Edge(
+        "order.FEWEST_CLIPS",
+        out_of_order("clip unused", 2),
+        ("GS506",),
+        out_of_order("clip unused", 1),
+    ),
+    Edge(
+        "order.FEWEST_STALE",
+        out_of_order("stale graph", 2),
+        ("GS508",),
+        out_of_order("stale graph", 1),
+    ),
+    Edge(
+        "order.FEWEST_ALONE",
+        out_of_order("step alone", 2),
+        ("GS509",),
+        out_of_order("step alone", 1),
+    ),
+    Edge(
+        "order.FEWEST_SCHEDULED",
+        out_of_order("scheduler first", 2),
+        ("GS511",),
+        out_of_order("scheduler first", 1),
+    ),
+    Edge(
+        "order.FEWEST_WINDOWS",
+        summed("MeanBackward0"),
+        ("GS510",),
+        summed("MeanBackward0", steps=1),
     ),
     Edge("loop.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
     Edge(

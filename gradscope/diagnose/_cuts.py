@@ -30,6 +30,11 @@ _BY_FUNCTION: dict[str, tuple[str, str]] = {
             "Use `torch.stack` or `torch.cat` on the tensors; torch.tensor is for plain data.",
         ),
     ),
+    "deepcopy": (
+        "A copy is a new leaf: the gradient stays in the copy, and the original gets none.",
+        "Make the inner steps out of place and call the model with the new tensors "
+        "(torch.func.functional_call); or hand the copy's gradients back, `p.grad = q.grad`.",
+    ),
     "Parameter": (
         "A Parameter is a new leaf: it has the numbers of what it is made of, not the history.",
         "Make Parameters in __init__ only; use what is computed in forward as it is "

@@ -121,7 +121,7 @@ def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
 
 
 def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
-    """A gradient that a few times as much would make infinite; a scaler works that far on purpose."""
+    """A gradient that a few times as much would make infinite; a scaler goes there on purpose."""
     if is_scaled(facts):
         return
     for node in range(len(facts.graph.nodes)):

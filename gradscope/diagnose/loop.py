@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
-from gradscope.model.observations import Carried, Location, Step
+from gradscope.model.observations import Carried, EmptyStep, Location, Step
 from gradscope.words import count
 
 FEWEST_GROWTHS = 3
@@ -17,6 +17,9 @@ MOST_NORMS = 8
 
 FEWEST_EMPTY = 2
 """Steps without a gradient before they are called a mistake."""
+
+FEWEST_UNUSED = 2
+"""Backward calls of a program that ends without a step, before that is called a mistake."""
 
 FEWEST_DROPPED = 3
 """Times in a row that gradients are dropped unused, before that is called a mistake."""
@@ -46,9 +49,9 @@ def gradients_accumulate(facts: Facts) -> Iterable[FindingDraft]:
     )
 
 
-def _zeroed(facts: Facts, words: str) -> Iterable[str]:
+def _zeroed(facts: Facts, words: str, origin: int | None = None) -> Iterable[str]:
     """Where the program calls ``zero_grad``, if it does."""
-    place = facts.location(facts.seen.zeroed)
+    place = facts.location(facts.seen.zeroed if origin is None else origin)
     if place is not None:
         yield words.format(f"{place.file}:{place.line}")
 
@@ -116,33 +119,63 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
     """GS505: gradients are dropped before any step has used them."""
     for entry in facts.seen.empty_steps:
         if entry.times >= FEWEST_EMPTY:
-            yield _unused(
-                facts,
-                facts.location(entry.origin),
-                "The optimizer steps, but its gradients are gone: something (zero_grad) dropped "
-                "them after backward.",
-                [
-                    f"{count(entry.times, 'step')} without any gradient, after a backward call "
-                    "that brought some",
-                    *_zeroed(facts, "zero_grad is called at {}"),
-                ],
-                "Between backward and step nothing may zero the gradients: call "
-                "`optimizer.zero_grad()` before backward, or after `optimizer.step()`.",
-            )
+            yield _part_dropped(facts, entry) if entry.in_part else _dropped(facts, entry)
+    yield from _never_used(facts)
+
+
+def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
+    return _unused(
+        facts,
+        facts.location(entry.origin),
+        "The optimizer steps, but its gradients are gone: something (zero_grad) dropped them after "
+        "backward.",
+        [
+            f"{count(entry.times, 'step')} without any gradient, after a backward call that "
+            "brought some",
+            *_zeroed(facts, "zero_grad is called at {}", entry.zeroed),
+        ],
+        "Between backward and step nothing may zero the gradients; the order is "
+        "`optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`.",
+    )
+
+
+def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
+    step = facts.location(entry.origin)
+    where = f" at {step.file}:{step.line}" if step else ""
+    return _unused(
+        facts,
+        facts.location(entry.zeroed) or step,
+        "zero_grad drops gradients that a later step needs: the step goes on with the others.",
+        [
+            f"{count(entry.parameters, 'parameter')} had a gradient before, and none at the step"
+            f"{where}; {count(entry.times, 'time')}",
+        ],
+        "Zero the gradients of all optimizers before the first backward call, or after the last "
+        "step: what two of them hold, or one loss alone reaches, is lost between.",
+    )
+
+
+def _never_used(facts: Facts) -> Iterable[FindingDraft]:
+    """The program zeroes gradients, or just ends, and no step was ever made."""
     held = [item for item in facts.seen.learners if item.leaf is not None]
     # A scaler leaves out, and is right to, steps whose gradients are not finite.
     counted = (step for step in reversed(facts.seen.steps) if not isinstance(step.norm, str))
     streak = list(itertools.takewhile(lambda step: step.dropped, counted))
-    if any(step.stepped for step in facts.seen.steps) or len(streak) < FEWEST_DROPPED:
+    ended = facts.seen.never_stepped and facts.seen.calls >= FEWEST_UNUSED
+    if any(step.stepped for step in facts.seen.steps):
+        return
+    if len(streak) < FEWEST_DROPPED and not ended:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
         yield _unused(
             facts,
-            facts.location(streak[0].origin),
-            "The gradients are zeroed, and no optimizer has used them.",
+            facts.location(facts.seen.steps[-1].origin),
+            "The gradients are zeroed, and no optimizer has used them."
+            if streak
+            else "No optimizer has used the gradients: there was no step.",
             [
-                f"{count(len(streak) + 1, 'backward call')} without any step: no parameter has "
-                "changed",
+                f"{count(max(len(streak) + 1, ended * facts.seen.calls), 'backward call')} without "
+                "any step: no parameter has changed",
                 *_zeroed(facts, "zero_grad is called between them at {}"),
             ],
             "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up "

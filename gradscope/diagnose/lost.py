@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._left_out import evidence, line_of
 from gradscope.diagnose._parameters import one_cause, same_line
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count, listed
@@ -86,16 +87,20 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
     among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
     for paths, group in among:
         path, loose = listed(paths, 3), group[0].loose
+        meant = None if loose or stale else evidence(facts, group)
+        optimizer = None if meant is None else meant.optimizer
+        at = None if optimizer is None else facts.location(facts.seen.optimizers[optimizer])
         yield facts.finding(
-            "warning" if loose or stale else "information",
+            "warning" if loose or stale or meant else "information",
             f"{path} gets gradients, but no optimizer holds it, so it never changes."
             if len(paths) == 1
             else f"{path} get gradients, but no optimizer holds them, so they never change.",
-            location=facts.location(group[0].made),
+            location=at or facts.location(group[0].made),
             subject=path,
             evidence=(
                 _names(group),
                 *(["the optimizer holds parameters that are no longer used"] if stale else []),
+                *([meant.words, *line_of(facts, group)] if meant else []),
             ),
             why="What is kept in a plain list, dict or tensor is unknown to parameters()."
             if loose
@@ -103,6 +108,8 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
             remedy="Keep such layers in nn.ModuleList or nn.ModuleDict, and such tensors in an "
             "nn.Parameter that __init__ makes."
             if loose
+            else meant.remedy
+            if meant
             else "Make the optimizer after the model is complete, from the parameters of all its "
             "parts; or call requires_grad_(False) on what is meant to stay as it is.",
         )

@@ -16,6 +16,7 @@ from gradscope.diagnose._parameters import (
     is_spare_part,
     one_cause,
 )
+from gradscope.diagnose._second_order import wasted_graphs
 from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
 from gradscope.words import count, first_line, listed
 
@@ -28,6 +29,7 @@ def history_cut(facts: Facts) -> Iterable[FindingDraft]:
     for index, learners in _cut_off(facts, ("function",)):
         yield _finding(facts, index, learners)
     yield from _constant_terms(facts)
+    yield from wasted_graphs(facts, facts.once(find_missing).by_cut)
 
 
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:

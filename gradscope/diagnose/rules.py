@@ -15,6 +15,7 @@ from gradscope.diagnose import (
     lost,
     meant,
     missing,
+    order,
     partial,
     raised,
     sizes,
@@ -122,6 +123,12 @@ _ALL = (
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),
     Rule("GS504", "gradient-altered", meant.gradient_altered),
     Rule("GS505", "gradients-unused", loop.gradients_unused),
+    Rule("GS506", "clip-unused", order.clip_unused),
+    Rule("GS507", "clip-before-unscale", order.clip_before_unscale),
+    Rule("GS508", "stale-graph", order.stale_graph),
+    Rule("GS509", "step-without-backward", order.step_without_backward),
+    Rule("GS510", "accumulation-not-divided", order.accumulation_not_divided),
+    Rule("GS511", "scheduler-before-step", order.scheduler_before_step),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

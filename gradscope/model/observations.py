@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.checks import CallCheck
+from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
 from gradscope.model.plain import Number, Struct, TensorInfo
 
 Severity = Literal["error", "warning", "information"]
@@ -62,6 +63,8 @@ class TrackedParameter(Struct, frozen=True):
     come later.  ``loose``: a parameter of a module that was called, but that no other module
     holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
+    ``held_by`` are indices of ``Observations.optimizers``.  ``thawed``: it was frozen when an
+    optimizer was made, and the program has let it learn since, at ``thawed_at``.
     """
 
     name: str
@@ -77,6 +80,9 @@ class TrackedParameter(Struct, frozen=True):
     waiting: bool = False
     loose: bool = False
     wanted: bool = False
+    held_by: tuple[int, ...] = ()
+    thawed: bool = False
+    thawed_at: int | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
@@ -278,10 +284,14 @@ class Step(Struct, frozen=True):
 
 class EmptyStep(Struct, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
-    backward had brought them one since the step before; how often."""
+    backward had brought them one since the step before; how often.  ``zeroed`` is where it was
+    dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it."""
 
     origin: int | None
     times: int
+    zeroed: int | None = None
+    parameters: int = 0
+    in_part: bool = False
 
 
 class Mismatch(Struct, frozen=True):
@@ -343,17 +353,20 @@ class Stopped(Struct, frozen=True):
 class Observations(Struct, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
-    Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
-    calls that were looked at, ``glanced`` those of them that were looked at only briefly.
-    ``functions`` are the calls of custom Functions that were compared with finite differences, one
-    a place.  ``zeroed`` is where ``zero_grad`` was called last.  ``unseen`` counts the calls that
-    could not be looked at for a fault of gradscope's own; ``faults`` says what was missed for such
-    faults.  ``stopped``: the program did not end by itself.
+    ``optimizers`` are the places that made those that live. Of very many ``steps`` only the first
+    and the last are kept.  ``watched`` counts the backward calls that were looked at, ``glanced``
+    those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
+    that were compared with finite differences, one a place.  ``never_stepped``: the program has
+    ended by itself, and nothing has used a gradient or looked at one.  ``zeroed`` is where
+    ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at for a
+    fault of gradscope's own; ``faults`` says what was missed for such faults.  ``stopped``: the
+    program did not end by itself.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
+    wasted_graphs: tuple[WastedGraph, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
@@ -363,7 +376,11 @@ class Observations(Struct, frozen=True):
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     steps: tuple[Step, ...] = ()
+    optimizers: tuple[int | None, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
+    disorders: tuple[Disorder, ...] = ()
+    accumulations: tuple[SummedGradients, ...] = ()
+    never_stepped: bool = False
     mismatches: tuple[Mismatch, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None

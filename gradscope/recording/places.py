@@ -1,11 +1,13 @@
 """Where the program is: from interpreter frames to places in its own code.
 
-Frames of torch, of this package and of handlers that only pass calls on are skipped, so that a
-place is one a person wrote.  Knows nothing of graphs, tensors or expressions.
+Frames of torch, of python's standard library, of this package and of handlers that only pass calls
+on are skipped, so that a place is one a person wrote.  Knows nothing of graphs, tensors or
+expressions.
 """
 
 from __future__ import annotations
 
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -18,7 +20,11 @@ _FOREIGN_FILES = (
     str(Path(torch.__file__).parent) + "/",
     str(Path(__file__).parent.parent) + "/",
     "<eval_with_key>",  # code that torch.fx wrote
+    "<frozen ",  # the parts of the standard library that are built into python
 )
+_STANDARD = sysconfig.get_path("stdlib") + "/"
+_INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
+"""Packages may be installed inside the folder of the standard library."""
 _FOREIGN_FUNCTIONS = ("__torch_function__", "__torch_dispatch__")
 """A user's own mode or tensor subclass; what it passes on was called from further out."""
 
@@ -42,7 +48,9 @@ class Places:
         known = self._foreign.get(id(code))
         if known is None:
             foreign = (
-                code.co_filename.startswith(_FOREIGN_FILES) or code.co_name in _FOREIGN_FUNCTIONS
+                code.co_filename.startswith(_FOREIGN_FILES)
+                or code.co_name in _FOREIGN_FUNCTIONS
+                or _is_standard(code.co_filename)
             )
             # The code object is kept with the answer: an id is only good while its object lives.
             known = self._foreign[id(code)] = (code, foreign)
@@ -89,6 +97,16 @@ class Places:
         """Where the program is now, seen from a frame."""
         user = self.user_frame(frame)
         return None if user is None else self._sites[self.number(user)]
+
+
+def _is_standard(file: str) -> bool:
+    """Whether this is a file of python's own, such as ``copy.py``."""
+    return (
+        file.startswith(_STANDARD)
+        and not file.startswith(_INSTALLED)
+        and "/site-packages/" not in file
+        and "/dist-packages/" not in file
+    )
 
 
 def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:

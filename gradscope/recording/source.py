@@ -45,6 +45,8 @@ class _File:
     does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
+    loops: list[tuple[int, int]] = field(default_factory=list)
+    """The first and the last line of each loop."""
 
 
 class Sources:
@@ -111,6 +113,18 @@ class Sources:
         lines = [line for _, _, line in code.co_lines() if line]
         file = self._file(code)
         return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
+
+    def in_one_loop(self, one: Site, other: Site) -> bool:
+        """Whether two places stand in the body of the same loop, and in no loop inside of it."""
+        if one.code is not other.code:
+            return False
+        loops = self._file(one.code).loops
+        lines = [span[0] for span in (self.span(one), self.span(other)) if span is not None]
+        around = [
+            max((loop for loop in loops if loop[0] < line <= loop[1]), default=None)
+            for line in lines
+        ]
+        return len(around) == 2 and around[0] is not None and around[0] == around[1]
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -219,7 +233,10 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.AugAssign(target=target):
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = _span(node)
+            case ast.While():
+                file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):
+                file.loops.append((node.lineno, node.end_lineno or node.lineno))
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
     return file

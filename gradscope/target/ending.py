@@ -38,6 +38,11 @@ class Stopper:
         self._stops = 0
 
     @property
+    def has_stopped(self) -> bool:
+        """Whether it was tried."""
+        return self._stops > 0
+
+    @property
     def may_stop(self) -> bool:
         """Whether it has not been tried too often."""
         return self._stops < MOST_STOPS

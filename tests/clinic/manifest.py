@@ -632,6 +632,34 @@ CASES: tuple[Case, ...] = (
         "https://github.com/victorchall/EveryDream2trainer/issues/172",
     ),
     Case(
+        "unfrozen_without_optimizer",
+        "GS307",
+        "requires_grad was switched on later",
+        "the encoder is unfrozen later, and not in the optimizer",
+        "",
+    ),
+    Case(
+        "generator_twice",
+        "GS307",
+        "two optimizers hold the same",
+        "both optimizers were given the generator",
+        "",
+    ),
+    Case(
+        "centers_not_learned",
+        "GS307",
+        "centers",
+        "the loss has parameters of its own",
+        "",
+    ),
+    Case(
+        "only_the_first_layer",
+        "GS307",
+        "of the same list",
+        "a python list of layers, of which the optimizer got the first",
+        "",
+    ),
+    Case(
         "scaled_weight",
         "GS306",
         "",
@@ -1101,6 +1129,55 @@ CASES: tuple[Case, ...] = (
         "https://github.com/sacmehta/EdgeNets/issues/14",
     ),
     Case(
+        "clipped_before_backward",
+        "GS506",
+        "clip_grad_norm_",
+        "gradients are clipped before backward has brought them",
+        "",
+    ),
+    Case(
+        "clipped_while_scaled",
+        "GS507",
+        "clip_grad_norm_",
+        "a GradScaler has not yet divided the gradients that are clipped",
+        "",
+    ),
+    Case(
+        "step_before_backward",
+        "GS508",
+        "step",
+        "the step comes between the forward pass and its backward",
+        "",
+    ),
+    Case(
+        "backward_forgotten",
+        "GS509",
+        "backward",
+        "the loss is computed and printed, and backward never called",
+        "",
+    ),
+    Case(
+        "summed_micro_batches",
+        "GS510",
+        "backward",
+        "micro-batches are added up, not averaged, and the sum is clipped",
+        "",
+    ),
+    Case(
+        "scheduler_too_early",
+        "GS511",
+        "scheduler.step",
+        "the scheduler is called before the first step of each epoch",
+        "",
+    ),
+    Case(
+        "shared_trunk_zeroed",
+        "GS505",
+        "zero_grad",
+        "the second optimizer zeroes the trunk that the first has still to step",
+        "",
+    ),
+    Case(
         "aux_head_dropped",
         "GS302",
         "fc",
@@ -1218,6 +1295,20 @@ CASES: tuple[Case, ...] = (
         "no_grad",
         "the same network runs in two regions without gradients; the loss comes of the second",
         "https://github.com/dragen1860/MAML-Pytorch/issues/40",
+    ),
+    Case(
+        "copied_learner",
+        "GS303",
+        "deepcopy",
+        "each task trains a deep copy, so the meta-parameters get no gradient",
+        "",
+    ),
+    Case(
+        "inner_step_through_data",
+        "GS303",
+        "create_graph",
+        "the inner step is written through .data, so its graph is lost",
+        "",
     ),
     Case(
         "ddpg_driver",
@@ -1456,6 +1547,15 @@ HEALTHY: tuple[Healthy, ...] = (
         information=("GS305",),
     ),
     Healthy(
+        "last_blocks_only",
+        "the optimizer gets the last blocks of a list, and the biases of nothing else",
+        information=("GS307",),
+    ),
+    Healthy(
+        "two_phases",
+        "two optimizers hold the same parameters, one after the other",
+    ),
+    Healthy(
         "functional_transforms",
         "torch.func: vmap of grad, functional_call",
     ),
@@ -1634,6 +1734,19 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "fomaml_many_inner",
         "inner steps by autograd.grad, a copied learner",
+    ),
+    Healthy(
+        "gradients_handed_back",
+        "first-order MAML: the gradients of deep copies are handed to the originals",
+        information=("GS307",),
+    ),
+    Healthy(
+        "step_inside_backward",
+        "every parameter has an optimizer that steps in a hook, while backward runs",
+    ),
+    Healthy(
+        "scaler_and_clipping",
+        "scaled, unscaled, clipped and stepped in the right order; the first step is left out",
     ),
     Healthy(
         "force_field",

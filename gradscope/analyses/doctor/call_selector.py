@@ -240,6 +240,12 @@ def _root(
     else:
         root = result_root(value, "the target")
     root = only_result(listener.recorder, scopes) if root is None else root
+    if (
+        root is None
+        and listener.learners.optimizers.order.steps
+        and not listener.recorder.elsewhere
+    ):
+        return None, "the program stepped its optimizer, and never called backward"
     if root is None:
         raise _nothing(listener)
     who = "the main thread" if listener.recorder.elsewhere else "the program"

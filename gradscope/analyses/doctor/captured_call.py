@@ -99,7 +99,7 @@ class CapturedCall:
     """One graph, what flowed through it, and what was seen on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used
-    by then says nothing.
+    by then says nothing.  ``held_by``: for each tensor, by id, the numbers of its optimizers.
     """
 
     graph: Graph
@@ -118,6 +118,7 @@ class CapturedCall:
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False
+    held_by: dict[int, list[int]] = field(default_factory=dict)
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""

@@ -260,6 +260,8 @@ class Examiner:
                 # Again, for those that were made since and have never stepped.
                 listener.learners.optimizers.find()
                 self._tracker.finish()
+                if error is None and not self._stopper.has_stopped:
+                    listener.never_stepped = self._tracker.has_never_stepped()
                 case = self._selector.chosen(error)
                 if case is None:
                     if error is not None:

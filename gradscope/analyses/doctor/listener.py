@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from gradscope.analyses.doctor.changes import Changes
+from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
@@ -81,7 +82,8 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
         is_plain: it neither changes its operands nor calls backward.
     """
     sort, name = _sort_of(func), name_of_call(func)
-    return Kind(sort, name, is_plain and sort == "call", name in PASSING)
+    is_brief = is_plain and sort == "call" and name != "requires_grad_"
+    return Kind(sort, name, is_brief, name in PASSING)
 
 
 def _sort_of(func: Any) -> Sort:
@@ -129,6 +131,7 @@ class DoctorListener(Listener):
         self.recorder = recorder
         self.light = False
         self.has_news = False
+        self.never_stepped = False
         self.values_seen = NonFiniteValues()
         self.cuts = Cuts()
         self.lost_terms = LostTerms(self.cuts, recorder)
@@ -140,7 +143,9 @@ class DoctorListener(Listener):
         told = (self.lost_terms.note_step, self.partial_cuts.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.reads = Reads(recorder)
-        self.parameters = Parameters(self.cuts.note_rewrapped, recorder.aside)
+        self.copies = Copies()
+        self.gradient_graphs = GradientGraphs()
+        self.parameters = Parameters(self.cuts.note_rewrapped, self.copies.note, recorder.aside)
         self.alterations = Alterations()
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
@@ -229,6 +234,8 @@ class DoctorListener(Listener):
             return
         if self._is_inside(call):
             self.learners.note_made_inside(call)
+        if call.function in ("requires_grad", "requires_grad_"):
+            self.learners.note_switch(call)
         if kind.sort != "event":
             self._show(call, kind.sort)
         kind.places.add(call.place)
@@ -254,6 +261,7 @@ class DoctorListener(Listener):
             self.cuts.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
+            self.gradient_graphs.note_edit(call)
         elif sort == "switch":
             self.cuts.note_switch(call)
         elif sort == "grad":
@@ -264,6 +272,8 @@ class DoctorListener(Listener):
             self._note_call(call, is_function)
 
     def _note_call(self, call: TorchCall, is_function: bool) -> None:
+        if call.frame.f_code is DEEPCOPY:
+            return  # what is a copy of what is told by the Parameter that comes of it
         in_place = self._changes(call)
         # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
@@ -271,6 +281,9 @@ class DoctorListener(Listener):
         if in_place:
             self.changes.note(call)
             self.alterations.note_clip(call)
+            self.gradient_graphs.note_edit(call)
+        elif call.function == "deepcopy" and call.results:
+            self.copies.note(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)

@@ -182,6 +182,10 @@ class Accumulating:
             _is_changed(leaf, held, edited) for leaf, held in self._held.living() if held.mixed
         )
 
+    def any_used(self, edited: set[int]) -> bool:
+        """Whether any leaf was changed since the last call."""
+        return any(_is_changed(leaf, held, edited) for leaf, held in self._held.living())
+
     def after(self, leaves: Iterable[torch.Tensor]) -> None:
         """Remember how the call left the leaves."""
         for leaf in leaves:

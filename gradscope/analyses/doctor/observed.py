@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
@@ -22,7 +23,6 @@ from gradscope.model.observations import (
     Broadcast,
     Carried,
     Change,
-    EmptyStep,
     Failure,
     Freed,
     Intake,
@@ -40,12 +40,22 @@ def observations(
     listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
+    places, case.held_by = observed_loop.optimizers(listener)
     return Observations(
+        optimizers=tuple(map(case.origins.of_place, places)),
         learners=tuple(
             one for one in _learners(listener, case) if one.history or not case.unfinished
         ),
-        cuts=tuple(cuts(listener, case)),
+        cuts=(
+            *cuts(listener, case),
+            *observed_loop.copies(
+                listener,
+                case.origins,
+                lambda leaf: case.names.of(leaf) or used_name(listener, leaf),
+            ),
+        ),
         lost_terms=tuple(lost_terms(listener, case)),
+        wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -55,12 +65,12 @@ def observations(
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
-        empty_steps=tuple(
-            EmptyStep(case.origins.of_place(place), times)
-            for place, times in listener.learners.optimizers.empty_steps.items()
-        ),
+        empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
+        disorders=tuple(observed_loop.disorders(listener, case.origins)),
+        accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
+        never_stepped=listener.never_stepped,
         functions=case.functions,
-        zeroed=case.origins.of_place(listener.learners.optimizers.zeroed_at),
+        zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
     )
 
@@ -122,14 +132,16 @@ def _learner(
 ) -> TrackedParameter:
     known = listener.learners
     held = optimized.get(id(tensor))
+    thawed = known.thawed(tensor)
     made = known.born(tensor)
     made = made if made >= 0 else listener.parameters.made(tensor)
     event = listener.recorder.events.made(tensor) if made < 0 else None
     return TrackedParameter(
-        name=name or used_name(listener, tensor),
+        name=name or used_name(listener, tensor) or known.class_name(tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
-        in_module=owner is not None,
+        # A module that was made after the reported call is in no sight of that.
+        in_module=owner is not None or known.born(tensor) >= 0,
         in_optimizer=(held is not None) if known.has_optimizer else None,
         leaf=case.leaf_number(tensor),
         used=case.origins.of_place(known.used(tensor)),
@@ -139,6 +151,9 @@ def _learner(
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,
         loose=owner.loose if owner is not None else _is_stray(listener, tensor),
         wanted=listener.reads.is_wanted(tensor),
+        held_by=tuple(case.held_by.get(id(tensor), ())),
+        thawed=thawed is not None,
+        thawed_at=None if thawed is None else case.origins.of_place(thawed),
     )
 
 

@@ -9,24 +9,24 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
-from torch import nn
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.autograd.isolation import mode_removed, put_back, take_out
+from gradscope.analyses.doctor.loop_calls import LoopCalls, parameters_of
+from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
+from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.recorder import Recorder
 
 MAX_MEMBERS = 1_000_000
 """Tensors in optimizers that are remembered."""
-
-_ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
 
 
 # Known by identity: to compare two of them would compare tensors.
@@ -34,42 +34,50 @@ _ZEROING: tuple[Any, ...] = (Optimizer, nn.Module)
 class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
-    (``calls``), and the recorder is on."""
+    (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so far."""
 
     optimizer: Optimizer
     frame: FrameType
     above: list[Any] | None
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     calls: bool = False
+    changed: set[int] = field(default_factory=set)
 
 
 class Optimizers:
     """All optimizers that were met.
 
-    ``fresh`` are the ids of leaves that backward has brought a gradient since the last step;
-    ``empty_steps`` counts, by place, the steps for which none of these held one any more;
-    ``zeroed_at`` is the last place that called ``zero_grad``; ``on_step`` are told of the
-    parameters of each that makes a step.
+    ``order`` is what was seen of the order of the loop; ``on_step`` are told of the parameters of
+    each that makes a step.
+
+    Args:
+        recorder: is off while a step is made.
+        on_made: called after each optimizer that the program makes.
+        on_given: told of leaves that hold a gradient no backward call has brought them.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.fresh: set[int] = set()
-        self.empty_steps: dict[int, int] = {}
-        self.zeroed_at = -1
+    def __init__(
+        self,
+        recorder: Recorder,
+        on_made: Callable[[], None],
+        on_given: Callable[[Iterable[torch.Tensor]], None],
+    ) -> None:
+        self.order = LoopOrder()
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
+        self.calls = LoopCalls(recorder, self.order, self._note_made)
+        self._made: dict[int, tuple[weakref.ref[Optimizer], int]] = {}
+        self._on_made = on_made
+        self._on_given = on_given
         self._recorder = recorder
         self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
         self._sizes: dict[int, int] = {}
         self._stepped: set[int] = set()
         self._running: list[_Step] = []
         self._handles: list[Any] = []
-        self._originals: dict[Any, Any] = {}
 
     def start(self) -> None:
-        """Install the global hooks; zeroing gradients is not watched call by call either."""
-        for owner in _ZEROING:
-            original = self._originals[owner] = owner.zero_grad
-            owner.zero_grad = self._unwatched(original)
+        """Install the global hooks."""
+        self.calls.start()
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
             optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
@@ -81,20 +89,7 @@ class Optimizers:
             handle.remove()
         self._handles.clear()
         self._running.clear()
-        for owner, original in self._originals.items():
-            owner.zero_grad = original
-        self._originals.clear()
-
-    def _unwatched(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def zero_grad(*args: Any, **kwargs: Any) -> Any:
-            user = self._recorder.places.user_frame(sys._getframe(1))
-            if user is not None:
-                self.zeroed_at = self._recorder.places.number(user)
-            with mode_removed(self._recorder):
-                return original(*args, **kwargs)
-
-        return zero_grad
+        self.calls.stop()
 
     def find(self) -> None:
         """Look for optimizers among all objects; they may have been made before anyone looked."""
@@ -102,6 +97,18 @@ class Optimizers:
             # `isinstance` would ask each of all objects for `__class__`, which may be computed.
             if issubclass(type(thing), Optimizer):
                 self._meet(thing)
+
+    def _note_made(self, optimizer: Optimizer, place: int) -> None:
+        self._made[id(optimizer)] = (weakref.ref(optimizer), place)
+        self._on_made()
+
+    def living(self) -> Iterator[tuple[int, int, Sequence[torch.Tensor]]]:
+        """The optimizers that were made while the program ran and still live: id, place, what they
+        hold."""
+        for known, (reference, place) in list(self._made.items()):
+            optimizer = reference()
+            if optimizer is not None:
+                yield known, place, parameters_of(optimizer)
 
     @property
     def any_stepped(self) -> bool:
@@ -146,27 +153,26 @@ class Optimizers:
             # It was met as one that had not stepped: its tensors are to be taken in once more.
             self._sizes.pop(id(optimizer), None)
             self._stepped.add(id(optimizer))
-        self._meet(optimizer)
+        tensors = self._meet(optimizer)
+        self._note_given(tensors)
         # A closure brings the gradients during the step.
         if not given:
-            self._note_empty(optimizer, frame)
-        self.fresh.clear()
+            self.order.step(id(optimizer), tensors, self._place(frame))
         for told in self.on_step:
-            told(_parameters_of(optimizer))
-        versions = _versions_of(optimizer)
+            told(tensors)
+        versions = _versions_of(tensors)
         step = _Step(optimizer, frame, take_out(self._recorder), versions)
         self._running.append(step)
         return step
 
-    def _note_empty(self, optimizer: Any, frame: FrameType) -> None:
-        """The optimizer steps: does any of its parameters that backward reached hold a gradient?"""
-        if any(tensor.grad is not None for tensor in _parameters_of(optimizer)):
-            return
-        if any(id(tensor) in self.fresh for tensor in _parameters_of(optimizer)):
-            user = self._recorder.places.user_frame(frame)
-            if user is not None:
-                place = self._recorder.places.number(user)
-                self.empty_steps[place] = self.empty_steps.get(place, 0) + 1
+    def _note_given(self, tensors: Sequence[torch.Tensor]) -> None:
+        """The optimizer steps: which of its gradients has the program put there by hand?"""
+        new = ids_of(tensors) - self.order.ever
+        if new:
+            given = [one for one in tensors if id(one) in new and one.grad is not None]
+            self._on_given(given)
+            # They may be there for one step only, so that they are no part of the protocol.
+            self.order.ever.difference_update(map(id, given))
 
     def _shown(self, step: _Step, argument: Any) -> Any:
         """A function that a step is given is the program's own: what it computes is watched."""
@@ -185,7 +191,7 @@ class Optimizers:
                 step.calls = False
                 step.above = take_out(self._recorder)
                 with self._recorder.aside():
-                    step.versions = _versions_of(step.optimizer)
+                    step.versions = _versions_of(parameters_of(step.optimizer))
 
         return closure
 
@@ -202,37 +208,41 @@ class Optimizers:
     def _end(self, step: _Step) -> Optimizer:
         put_back(self._recorder, step.above)
         self._note_changed(step)
+        with self._recorder.aside():
+            tensors, place = parameters_of(step.optimizer), self._place(step.frame)
+            self.order.stepped(id(step.optimizer), tensors, place, step.changed)
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:
         with self._recorder.aside():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
+            step.changed |= ids_of(changed)
             name = f"{type(step.optimizer).__name__}.step"
             site = self._recorder.places.site_of(step.frame)
             self._recorder.events.note_changed(changed, name, site)
+
+    def _place(self, frame: FrameType) -> int:
+        user = self._recorder.places.user_frame(frame)
+        return -1 if user is None else self._recorder.places.number(user)
 
     def end_steps(self) -> None:
         """The program calls backward: steps still under way have failed, or call it themselves."""
         while self._running and not self._running[-1].calls:
             self._end(self._running.pop())
 
-    def _meet(self, optimizer: Optimizer) -> None:
-        tensors = list(_parameters_of(optimizer))
+    def _meet(self, optimizer: Optimizer) -> Sequence[torch.Tensor]:
+        tensors = parameters_of(optimizer)
         # Asked at every step: only `add_param_group` brings new ones.
         if self._sizes.get(id(optimizer)) == len(tensors):
-            return
+            return tensors
         self._sizes[id(optimizer)] = len(tensors)
         for tensor in tensors:
             # Of several optimizers the one that steps is the one that counts.
             if self._members.get(tensor) not in self._stepped:
                 self._members[tensor] = id(optimizer)
+        return tensors
 
 
-def _parameters_of(optimizer: Optimizer) -> Iterable[torch.Tensor]:
-    for group in getattr(optimizer, "param_groups", ()):
-        yield from (tensor for tensor in group["params"] if isinstance(tensor, torch.Tensor))
-
-
-def _versions_of(optimizer: Optimizer) -> list[tuple[torch.Tensor, int]]:
+def _versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
     # Inference tensors count no versions.
-    return [(one, one._version) for one in _parameters_of(optimizer) if not one.is_inference()]
+    return [(one, one._version) for one in tensors if not one.is_inference()]

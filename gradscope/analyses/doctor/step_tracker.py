@@ -12,9 +12,10 @@ from collections.abc import Iterable
 import torch
 
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.loop_order import ids_of
 from gradscope.analyses.doctor.loops import Accumulating
 from gradscope.analyses.doctor.report_builder import StepLog
-from gradscope.autograd.tensors import TensorTable
+from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Step
@@ -92,7 +93,19 @@ class StepTracker:
         log.add(step, listener.recorder.places.site_of(call.frame))
         if updates.changed:
             self._note_kept(made)
+        if call.accumulates:
+            self._note_start(made)
+        listener.gradient_graphs.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
+
+    def _note_start(self, made: WatchedCall) -> None:
+        """Has a step changed the parameters since the graph was made?"""
+        root = made.call.roots[0]
+        made_by = grad_fn_of(root) if isinstance(root, torch.Tensor) else root.node
+        if made_by is not None and len(made.call.roots) == 1:
+            place = self._listener.recorder.places.number(made.call.frame)
+            order = self._listener.learners.optimizers.order
+            order.starts(made_by._sequence_nr(), place, made.leaves)
 
     def _note_kept(self, made: WatchedCall) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""
@@ -113,7 +126,12 @@ class StepTracker:
         whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
         step = self._log.amend(norm=whole)
         learners = self._listener.learners
-        learners.note_reached(made.reached())
+        reached = list(made.reached())
+        learners.note_reached(reached)
+        self._listener.copies.note_reached(reached)
+        if made.call.accumulates:
+            place = self._listener.recorder.places.number(made.call.frame)
+            learners.optimizers.order.backward(ids_of(reached), place)
         if made.call.accumulates:
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.
@@ -129,6 +147,7 @@ class StepTracker:
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
             listener.cuts.note_gradients(place, made.leaves, made.result)
+            listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
@@ -160,6 +179,12 @@ class StepTracker:
         """The program has ended."""
         self._listener.lost_terms.settle()
         self._finish_last(self._edited())
+
+    def has_never_stepped(self) -> bool:
+        """Whether, at the end, nothing has used a gradient or looked at one."""
+        listener = self._listener
+        used = listener.learners.optimizers.order.steps or listener.reads.of_leaves
+        return not used and not self._accumulating.any_used(self._edited())
 
     def _edited(self) -> set[int]:
         return self._listener.changes.edited_since(self._last_sequence)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
+from gradscope.analyses.doctor.copies import DEEPCOPY, copied_by
 from gradscope.analyses.doctor.optimizers import Optimizers
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import (
@@ -38,9 +40,11 @@ class TrackedParameters:
     """Which leaves there are, where they came from, who used them and who holds them."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.optimizers = Optimizers(recorder)
+        self.optimizers = Optimizers(recorder, self._note_frozen, self.note_reached)
+        self._frozen: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._recorder = recorder
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._inner: TensorTable[bool] = TensorTable(MAX_KNOWN)
@@ -83,11 +87,32 @@ class TrackedParameters:
                 if made is not None and made == call.places.site(call.place):
                     self._inner[tensor] = True
 
+    def _note_frozen(self) -> None:
+        """An optimizer was made: which parameters are frozen by then?"""
+        for leaf, _ in self._born.living():
+            if not leaf.requires_grad and leaf not in self._frozen:
+                self._frozen[leaf] = -1
+
+    def note_switch(self, call: TorchCall) -> None:
+        """The program has said whether a tensor requires grad."""
+        leaf = call.operands[0] if call.operands else None
+        if leaf is not None and requires_grad(leaf) and self._frozen.get(leaf) == -1:
+            self._frozen[leaf] = call.place
+
     # ------------------------------------------------------------------ what is known
+
+    def thawed(self, leaf: torch.Tensor) -> int | None:
+        """The place that made a leaf require grad which was frozen when an optimizer was made; -1
+        where it was not seen, None where it was none such."""
+        return self._frozen.get(leaf) if requires_grad(leaf) else None
 
     def born(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was made; -1 where it is not known."""
         return self._born.get(tensor, -1)
+
+    def class_name(self, tensor: torch.Tensor) -> str:
+        """What a parameter may be called where nothing in sight holds it: ``Linear.weight``."""
+        return self._names.get(tensor, "")
 
     def used(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was first used; -1 where it never was."""
@@ -119,7 +144,6 @@ class TrackedParameters:
             times = reached.get(leaf, 0)
             if times < OFTEN:
                 reached[leaf] = times + 1
-            self.optimizers.fresh.add(id(leaf))
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -140,7 +164,7 @@ class TrackedParameters:
 
     # ------------------------------------------------------------------ hooks
 
-    def _registered(self, _module: nn.Module, _name: str, parameter: Any) -> None:
+    def _registered(self, module: nn.Module, name: str, parameter: Any) -> None:
         with self._recorder.aside():
             if not isinstance(parameter, torch.Tensor) or self.born(parameter) >= 0:
                 return
@@ -148,6 +172,7 @@ class TrackedParameters:
             user = places.user_frame(_caller())
             place = -1 if user is None else places.number(user)
             self._born[parameter] = place
+            self._names[parameter] = f"{type(module).__name__}.{name}"
 
 
 def _caller() -> Any:
@@ -158,8 +183,8 @@ def _caller() -> Any:
 MAX_KNOWN = 200_000
 """Parameters that are remembered."""
 
-OnRewrapped = Callable[[int, torch.Tensor, torch.Tensor], None]
-"""Told of a parameter made of a tensor with history: place, parameter, that tensor."""
+OnMade = Callable[[int, torch.Tensor, torch.Tensor], None]
+"""Told of a parameter made of another tensor: place, parameter, that tensor."""
 
 
 class Parameters:
@@ -169,11 +194,13 @@ class Parameters:
 
     Args:
         on_rewrapped: told of each that was made of a tensor with history.
+        on_copied: told of each that is a copy.
         aside: goes around what is done in the middle of the program.
     """
 
-    def __init__(self, on_rewrapped: OnRewrapped, aside: Callable[[], Aside]) -> None:
+    def __init__(self, on_rewrapped: OnMade, on_copied: OnMade, aside: Callable[[], Aside]) -> None:
         self._on_rewrapped = on_rewrapped
+        self._on_copied = on_copied
         self._aside = aside
         self._made: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._original: Any = None
@@ -187,7 +214,10 @@ class Parameters:
         def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
             parameter = make(cls, *args, **kwargs)
             frame = sys._getframe(1)
-            if not places.is_foreign(frame.f_code) and frame.f_code.co_filename != _COPY:
+            if frame.f_code is DEEPCOPY:
+                with self._aside():
+                    self._note_copy(parameter, frame, places)
+            elif not places.is_foreign(frame.f_code):
                 with self._aside():
                     self._note(parameter, places.number(frame), (*args, *kwargs.values()))
             return parameter
@@ -212,5 +242,7 @@ class Parameters:
         if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
             self._on_rewrapped(place, parameter, data)
 
-
-_COPY = str(sys.modules["copy"].__file__)
+    def _note_copy(self, parameter: Any, frame: FrameType, places: Places) -> None:
+        original, user = copied_by(frame), places.user_frame(frame)
+        if original is not None and user is not None and isinstance(parameter, torch.Tensor):
+            self._on_copied(places.number(user), parameter, original)

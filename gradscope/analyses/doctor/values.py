@@ -42,10 +42,9 @@ PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
 
-_OPERANDS = frozenset(
-    """self other input mat1 mat2 batch1 batch2 vec vec1 vec2 tensor1 tensor2 weight query key value
-    target exponent""".split()
-)
+_OPERAND_SLOTS = """self other input mat1 mat2 batch1 batch2 vec vec1 vec2 tensor1 tensor2 weight
+    query key value target exponent"""
+_OPERANDS = frozenset(_OPERAND_SLOTS.split())
 """Slots of saved tensors that are operands, and not what came out on the way."""
 
 _UPDATING = frozenset(["batch_norm", "instance_norm"])

@@ -1,0 +1,225 @@
+"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers and schedulers.
+
+Torch has no hooks for them, so they are wrapped while the program runs; each does what it did, and
+the protocol of the loop hears of it first.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import GeneratorType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.amp import grad_scaler
+from torch.nn.utils import clip_grad
+from torch.optim import Optimizer, lr_scheduler
+
+from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
+from gradscope.autograd.isolation import mode_removed
+from gradscope.recording.names import locals_of
+from gradscope.recording.recorder import Recorder
+
+OnMade = Callable[[Optimizer, int], None]
+
+_CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
+_SCALED = grad_scaler.OptState.READY
+
+
+class LoopCalls:
+    """Wraps these calls, and tells the protocol of them.
+
+    ``zeroed_at`` is the last place that called ``zero_grad``; ``on_made`` is told of each new
+    optimizer and the place that made it.
+    """
+
+    def __init__(self, recorder: Recorder, order: LoopOrder, on_made: OnMade) -> None:
+        self.zeroed_at = -1
+        self._on_made = on_made
+        self._recorder = recorder
+        self._order = order
+        self._originals: list[tuple[Any, str, Any]] = []
+
+    def start(self) -> None:
+        """Wrap them."""
+        self._wrap(Optimizer, "__init__", self._making)
+        for owner in (Optimizer, nn.Module):
+            self._wrap(owner, "zero_grad", self._zeroing)
+        for name in _CLIPPERS:
+            self._wrap(clip_grad, name, self._clipping)
+            if getattr(nn.utils, name, None) is self._originals[-1][2]:
+                self._set(nn.utils, name, getattr(clip_grad, name))
+        for name in ("unscale_", "step"):
+            self._wrap(grad_scaler.GradScaler, name, self._scaling)
+        for kind in vars(lr_scheduler).values():
+            is_kind = isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)
+            if is_kind and "step" in vars(kind):
+                self._wrap(kind, "step", self._scheduling)
+
+    def stop(self) -> None:
+        """Leave all of them as they were."""
+        while self._originals:
+            owner, name, original = self._originals.pop()
+            setattr(owner, name, original)
+
+    def _wrap(self, owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name, None)
+        if original is not None:
+            self._set(owner, name, wrapper(original))
+
+    def _set(self, owner: Any, name: str, value: Any) -> None:
+        self._originals.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    def _place(self) -> int:
+        """The place of the program that called the wrapper; -1 where torch's own code did."""
+        caller = sys._getframe(2)
+        places = self._recorder.places
+        # A subclass of the program's, or a decorator of torch's, may pass a call on.
+        user = places.user_frame(caller)
+        return -1 if user is None else places.number(user)
+
+    def _is_from_torch(self) -> bool:
+        return sys._getframe(2).f_code.co_filename.startswith(_TORCH)
+
+    # ------------------------------------------------------------------ wrappers
+
+    def _making(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            with self._recorder.aside():
+                frame = sys._getframe(1)
+                # An optimizer of the program's own calls this from its own constructor.
+                while frame.f_back is not None and (
+                    self._recorder.places.is_foreign(frame.f_code)
+                    or (
+                        frame.f_code.co_name == "__init__"
+                        and locals_of(frame).get("self") is optimizer
+                    )
+                ):
+                    frame = frame.f_back
+                self._on_made(optimizer, self._recorder.places.number(frame))
+
+        return __init__
+
+    def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def zero_grad(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            place = self._place()
+            with self._recorder.aside():
+                if place >= 0:
+                    self.zeroed_at = place
+                if args and self._order.fresh:
+                    self._note_zero(args[0], place)
+            # What it does to each gradient is not watched call by call.
+            with mode_removed(self._recorder):
+                return original(*args, **kwargs)
+
+        return zero_grad
+
+    def _note_zero(self, owner: Any, place: int) -> None:
+        is_optimizer = isinstance(owner, Optimizer)
+        tensors = parameters_of(owner) if is_optimizer else nn.Module.parameters(owner)
+        self._order.zero(ids_of(tensors), place, id(owner) if is_optimizer else 0)
+
+    def _clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def clip(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            place = self._place()
+            with self._recorder.aside():
+                args, kwargs = self._note_clip(args, kwargs, place)
+            return original(*args, **kwargs)
+
+        return clip
+
+    def _note_clip(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], place: int
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Tell of a clipping; returns its arguments, of which one may have been used up."""
+        given = args[0] if args else kwargs.get("parameters")
+        bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
+        if place < 0 or any(_is_infinite(bound) for bound in bounds):
+            return args, kwargs  # it only measures
+        if isinstance(given, torch.Tensor):
+            self._order.clip([given], place)
+        elif isinstance(given, (list, tuple)):
+            self._order.clip(given, place)
+        elif isinstance(given, Iterable):
+            tensors = list(given)
+            # A generator stays one: torch warns of one that is empty.
+            again = (one for one in tensors) if isinstance(given, GeneratorType) else tensors
+            if args:
+                args = (again, *args[1:])
+            else:
+                kwargs = {**kwargs, "parameters": again}
+            self._order.clip(tensors, place)
+        return args, kwargs
+
+    def _scaling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        steps = original.__name__ == "step"
+
+        @functools.wraps(original)
+        def scale(*args: Any, **kwargs: Any) -> Any:
+            if len(args) < 2 or self._is_from_torch():
+                return original(*args, **kwargs)
+            place = self._place()
+            with self._recorder.aside():
+                self._note_scaled(args[0], args[1], place)
+            result = original(*args, **kwargs)
+            if steps:
+                with self._recorder.aside():
+                    # A step that is left out for infinities has used its gradients all the same.
+                    tensors = list(parameters_of(args[1]))
+                    if ids_of(tensors) & self._order.fresh:
+                        self._order.stepped(id(args[1]), tensors, place, set())
+            return result
+
+        return scale
+
+    def _note_scaled(self, scaler: Any, optimizer: Any, place: int) -> None:
+        clipped = self._order.clipped_of(ids_of(parameters_of(optimizer)))
+        if clipped < 0 or not scaler.is_enabled():
+            return
+        state = scaler._per_optimizer_states.get(id(optimizer), {})
+        if state.get("stage", _SCALED) is _SCALED and scaler.get_scale() != 1.0:
+            self._order.scaled(clipped, place)
+
+    def _scheduling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            # A scheduler makes a step when it is made, and some step others.
+            if args and not self._is_from_torch():
+                place = self._place()
+                with self._recorder.aside():
+                    optimizer = vars(args[0]).get("optimizer")
+                    if optimizer is not None:
+                        ids = ids_of(parameters_of(optimizer))
+                        self._order.schedule(id(optimizer), ids, place)
+            return original(*args, **kwargs)
+
+        return step
+
+
+_TORCH = torch.__file__.rpartition("/")[0] + "/"
+
+
+def parameters_of(optimizer: Any) -> Sequence[torch.Tensor]:
+    """The tensors that an optimizer holds."""
+    return [
+        tensor
+        for group in getattr(optimizer, "param_groups", ())
+        for tensor in group["params"]
+        if isinstance(tensor, torch.Tensor)
+    ]
+
+
+def _is_infinite(bound: Any) -> bool:
+    return isinstance(bound, (int, float)) and bound == float("inf")

@@ -1,0 +1,264 @@
+"""The order of a training loop, as a protocol that the gradient of every parameter goes through:
+
+    backward ─► (unscale) ─► (clip) ─► step ─► zero
+
+One small state machine for each parameter; what is in one state is a set of ids, so that an event
+of hundreds of parameters is a few operations on sets.  Each deviation is kept with its place in the
+program and the place that it should stand beside, and how often it was seen.  Knows no torch but
+what a gradient holds, and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from gradscope.autograd.summary import readable
+from gradscope.model.loop_observations import OrderKind
+
+_sequence = torch._C._autograd._get_sequence_nr
+
+MAX_PLACES = 1_000
+"""Places that are remembered, of each sort."""
+
+MAX_FRESH = 1_000_000
+"""Parameters whose gradient waits for a step; beyond it all are forgotten."""
+
+MAX_ASKED = 8
+"""Gradients that are read to be sure that what should be gone is gone."""
+
+Ids = frozenset[int] | set[int]
+
+
+@dataclass
+class KnownDisorder:
+    """Two calls in the wrong order: the place of the other one, and how often.  ``amount`` are
+    parameters, ``fine`` the times that the first was in order."""
+
+    beside: int = -1
+    times: int = 0
+    fine: int = 0
+    amount: int = 0
+
+
+@dataclass
+class Window:
+    """The backward calls of one place before each step of another: fewest, most, and in how many
+    steps; whether the sum was clipped."""
+
+    fewest: int
+    most: int
+    steps: int = 0
+    clipped: int = -1
+
+
+@dataclass
+class _LastStep:
+    """The last step of an optimizer that changed anything: where, when (sequence number), what."""
+
+    place: int
+    sequence: int
+    changed: Ids
+
+
+@dataclass
+class LoopOrder:
+    """What was seen of the order so far.
+
+    ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
+    parameters whose gradient waits for one.
+    """
+
+    steps: int = 0
+    fresh: set[int] = field(default_factory=set)
+    ever: set[int] = field(default_factory=set)
+    known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
+    windows: dict[tuple[int, int], Window] = field(default_factory=dict)
+    _clipped: dict[int, int] = field(default_factory=dict)
+    _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _steps: dict[int, _LastStep] = field(default_factory=dict)
+    _scheduled: dict[int, tuple[int, Ids]] = field(default_factory=dict)
+    _since: dict[int, int] = field(default_factory=dict)
+    _used: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _latest: int = -1
+    _last_clip: tuple[int, int] = (-1, -1)
+    _meanwhile: set[int] = field(default_factory=set)
+    _events: int = 0
+
+    # ------------------------------------------------------------------ events
+
+    def backward(self, leaves: Ids, place: int) -> None:
+        """A call of ``backward`` has brought these a gradient."""
+        self._events += 1
+        # Hooks may step while backward still runs.
+        leaves, self._meanwhile = leaves - self._meanwhile, set()
+        if len(self.fresh) > MAX_FRESH:
+            self.fresh.clear()
+            self.ever.clear()
+        self.fresh |= leaves
+        self.ever |= leaves
+        for one in leaves & self._zeroed.keys():
+            del self._zeroed[one]
+        for one in leaves & self._clipped.keys():
+            del self._clipped[one]
+        if len(self._since) < MAX_PLACES:
+            self._since[place] = self._since.get(place, 0) + 1
+
+    def starts(self, root: int, place: int, leaves: Iterable[torch.Tensor]) -> None:
+        """``backward`` is about to start from a node with this sequence number."""
+        self._meanwhile = set()
+        for step in self._steps.values():
+            if step.sequence > root and (changed := ids_of(leaves) & step.changed):
+                self._note("stale graph", step.place, place, len(changed))
+
+    def clip(self, parameters: Sequence[torch.Tensor], place: int) -> None:
+        """Gradients are clipped."""
+        ids = {id(one) for one in parameters}
+        waiting = ids & self.fresh
+        # Some programs clip parameter by parameter: that is one clipping.
+        again = self._last_clip == (place, self._events)
+        self._last_clip = (place, self._events)
+        if waiting:
+            self._clipped.update(dict.fromkeys(waiting, place))
+            self._fine("clip unused", place)
+        elif not again and all(map(self._is_used, parameters[:MAX_ASKED])):
+            self._note("clip unused", place, self._latest, len(ids))
+
+    def clipped_of(self, ids: Ids) -> int:
+        """The place that clipped the gradients of these, which wait for a step; -1 for none."""
+        return next((self._clipped[one] for one in ids & self._clipped.keys()), -1)
+
+    def scaled(self, clipped: int, place: int) -> None:
+        """Gradients that were clipped at the one place are divided by their scale at the other."""
+        self._note("clip scaled", clipped, place, 0)
+
+    def zero(self, ids: Ids, place: int, owner: int) -> None:
+        """These gradients are zeroed by an optimizer, or (0) a module."""
+        self._events += 1
+        for one in ids & self.fresh:
+            self._zeroed[one] = (place, owner)
+        self._drop(ids)
+
+    def schedule(self, optimizer: int, ids: Ids, place: int) -> None:
+        """A scheduler changes the learning rate of an optimizer."""
+        if ids & self.fresh:
+            self._scheduled[optimizer] = (place, ids)
+        elif optimizer in self._steps:
+            self._fine("scheduler first", place)
+            self._fine("scheduler early", place)
+        else:
+            self._note("scheduler early", place, -1, 0)
+
+    def step(self, optimizer: int, parameters: Sequence[torch.Tensor], place: int) -> None:
+        """An optimizer is about to step."""
+        ids = {id(one) for one in parameters}
+        self._note_lost(parameters, ids, place)
+        if not self.ever and all(one.grad is None for one in parameters):
+            self._note("step alone", place, -1, len(ids))
+        self._note_window(ids, place)
+        if optimizer in self._scheduled:
+            self._note("scheduler first", self._scheduled.pop(optimizer)[0], place, 0)
+
+    def stepped(
+        self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
+    ) -> None:
+        """An optimizer has stepped and changed these, or a scaler has left its step out."""
+        self.steps += 1
+        self._events += 1
+        ids = ids_of(parameters)
+        used = bool(ids & self.fresh)
+        self._meanwhile |= ids
+        self._drop(ids)
+        for one in parameters[:MAX_ASKED]:
+            if one.grad is not None and len(self._used) < MAX_FRESH:
+                self._used[id(one)] = _token(one.grad)
+        for known in ids & self._zeroed.keys():
+            del self._zeroed[known]
+        if optimizer not in self._steps:
+            self._name_step(place)
+        if changed or optimizer not in self._steps:
+            self._steps[optimizer] = _LastStep(place, _sequence(), changed)
+        self._latest = place
+        if used:
+            self._since.clear()
+
+    # ------------------------------------------------------------------ deviations
+
+    def _note_lost(self, parameters: Sequence[torch.Tensor], ids: Ids, place: int) -> None:
+        """Does it step with parameters whose gradient was dropped after backward?"""
+        lost = ids & self._zeroed.keys()
+        if not lost:
+            return
+        asked = [one for one in parameters if id(one) in lost][:MAX_ASKED]
+        at, owner = self._zeroed[id(asked[0])]
+        is_part = bool(ids & self.fresh)
+        # A module's own zero_grad may keep a part as it is, on purpose; and who gathers gradients
+        # puts them back by hand.
+        if (is_part and not owner) or not all(map(_is_gone, asked)):
+            return
+        kind: OrderKind = "part dropped" if is_part else "dropped"
+        self._note(kind, place, at, len(lost))
+
+    def _note_window(self, ids: Ids, place: int) -> None:
+        if not ids & self.fresh or not self._since or len(self.windows) >= MAX_PLACES:
+            return
+        backward, times = max(self._since.items(), key=lambda item: item[1])
+        window = self.windows.setdefault((backward, place), Window(times, times))
+        window.fewest, window.most = min(window.fewest, times), max(window.most, times)
+        window.steps += 1
+        window.clipped = max(window.clipped, self.clipped_of(ids))
+
+    def _name_step(self, place: int) -> None:
+        """The first step of an optimizer is what an early scheduler should have waited for."""
+        for (kind, _), known in self.known.items():
+            if kind == "scheduler early" and known.beside < 0:
+                known.beside = place
+
+    def _is_used(self, parameter: torch.Tensor) -> bool:
+        """Whether what a parameter holds is none, or what a step has used already."""
+        gradient = parameter.grad
+        if gradient is not None and self._used.get(id(parameter)) == _token(gradient):
+            return True
+        return _is_gone(parameter)
+
+    def _drop(self, ids: Ids) -> None:
+        self.fresh -= ids
+        for one in ids & self._clipped.keys():
+            del self._clipped[one]
+        if self._scheduled:
+            self._scheduled = {
+                key: known for key, known in self._scheduled.items() if not known[1] & ids
+            }
+
+    def _of(self, kind: OrderKind, place: int) -> KnownDisorder:
+        if (kind, place) not in self.known and len(self.known) >= MAX_PLACES:
+            return KnownDisorder()
+        return self.known.setdefault((kind, place), KnownDisorder())
+
+    def _fine(self, kind: OrderKind, place: int) -> None:
+        self._of(kind, place).fine += 1
+
+    def _note(self, kind: OrderKind, place: int, beside: int, amount: int) -> None:
+        known = self._of(kind, place)
+        known.beside = beside if beside >= 0 else known.beside
+        known.times += 1
+        known.amount = max(known.amount, amount)
+
+
+def _is_gone(parameter: torch.Tensor) -> bool:
+    """Whether a parameter holds no gradient that a step could use."""
+    gradient = parameter.grad
+    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
+    return gradient is None or (readable(gradient) and not bool(gradient.detach().any()))
+
+
+def _token(gradient: torch.Tensor) -> tuple[int, int]:
+    """What changes when a gradient is replaced, or changed in place."""
+    return id(gradient), 0 if gradient.is_inference() else gradient._version
+
+
+def ids_of(tensors: Iterable[torch.Tensor]) -> Ids:
+    """What the protocol knows parameters by."""
+    return {id(one) for one in tensors}

@@ -1,0 +1,87 @@
+"""From what is remembered of the training loop, and of what it learns, to plain Observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from gradscope.analyses.doctor.captured_call import Origins
+from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
+from gradscope.model.observations import Cut, EmptyStep
+
+NameOf = Callable[[torch.Tensor], str]
+"""What the program calls a leaf, or ""."""
+
+
+def copies(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Cut]:
+    """A copy is a cut, too: its result is a new leaf."""
+    for known in listener.copies.known.values():
+        names = [name_of(leaf) for leaf, _ in known.originals.living()]
+        yield Cut(
+            origin=origins.of_place(known.place),
+            function="deepcopy",
+            reason="function",
+            leaves=tuple(dict.fromkeys(name for name in names if name)),
+            feeds_graph=known.reached,
+        )
+
+
+def wasted_graphs(listener: DoctorListener, origins: Origins) -> Iterator[WastedGraph]:
+    """Graphs of gradients that an edit of a leaf threw away."""
+    for place, known in listener.gradient_graphs.wasted.items():
+        yield WastedGraph(origins.of_place(place), known.function, origins.of_place(known.asked))
+
+
+def empty_steps(listener: DoctorListener, origins: Origins) -> Iterator[EmptyStep]:
+    """Steps of an optimizer whose gradients had been dropped."""
+    for (kind, place), known in listener.learners.optimizers.order.known.items():
+        if kind in ("dropped", "part dropped"):
+            zeroed = origins.of_place(known.beside)
+            yield EmptyStep(
+                origins.of_place(place), known.times, zeroed, known.amount, kind == "part dropped"
+            )
+
+
+def disorders(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
+    """All else that was out of order."""
+    for (kind, place), known in listener.learners.optimizers.order.known.items():
+        if known.times and kind not in ("dropped", "part dropped"):
+            yield Disorder(
+                kind,
+                origins.of_place(place),
+                origins.of_place(known.beside),
+                known.times,
+                known.fine,
+                known.amount,
+            )
+
+
+def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[SummedGradients]:
+    """Gradients of several backward calls of one place that a step used together."""
+    recorder = listener.recorder
+    for (backward, step), window in listener.learners.optimizers.order.windows.items():
+        if window.fewest < 2:
+            continue
+        here, there = recorder.places.site(backward), recorder.places.site(step)
+        yield SummedGradients(
+            origins.of_place(backward),
+            origins.of_place(step),
+            window.fewest,
+            window.most,
+            window.steps,
+            origins.of_place(window.clipped),
+            here is not None and there is not None and recorder.sources.in_one_loop(here, there),
+        )
+
+
+def optimizers(listener: DoctorListener) -> tuple[list[int], dict[int, list[int]]]:
+    """The places that made the living optimizers, and which of them hold each tensor, by id."""
+    places: list[int] = []
+    held_by: dict[int, list[int]] = {}
+    for _, place, tensors in listener.learners.optimizers.living():
+        for tensor in tensors:
+            held_by.setdefault(id(tensor), []).append(len(places))
+        places.append(place)
+    return places, held_by

@@ -1,0 +1,174 @@
+"""Rules about the order of the training loop: backward, unscale, clip, step, zero, scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.model.loop_observations import Disorder, OrderKind, SummedGradients
+from gradscope.model.observations import Severity
+from gradscope.words import count
+
+FEWEST_CLIPS = 2
+"""Times that clipping finds nothing to clip, before that is called a mistake."""
+
+FEWEST_STALE = 2
+"""Times that backward goes through a graph older than the last step, before it is a mistake."""
+
+FEWEST_ALONE = 2
+"""Steps without any backward, before they are called a mistake."""
+
+FEWEST_SCHEDULED = 2
+"""Times that a scheduler comes between backward and step, before that is called a mistake."""
+
+FEWEST_WINDOWS = 2
+"""Steps after several backward calls each, before these are called an accumulation."""
+
+_MEANS = ("Mean", "NllLoss", "MseLoss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
+
+
+def clip_unused(facts: Facts) -> Iterable[FindingDraft]:
+    """GS506: clipping that is not between backward and step."""
+    for entry in _of(facts, "clip unused"):
+        if entry.fine or entry.times < FEWEST_CLIPS:
+            continue
+        yield _finding(
+            facts,
+            entry,
+            f"{_words(facts, entry)} clips no gradient that a step will use.",
+            f"{count(entry.times, 'time')}, and each time the gradients were none, or had been "
+            f"used by {_place(facts, entry.beside, 'a step')} before",
+            "It changes what is in .grad at that moment. Before backward that is empty, and after "
+            "the step it is of no use any more: the step itself is made with gradients of any "
+            "size.",
+            "Clip between `loss.backward()` and `optimizer.step()`.",
+        )
+
+
+def clip_before_unscale(facts: Facts) -> Iterable[FindingDraft]:
+    """GS507: clipping of gradients that a GradScaler has still to divide."""
+    for entry in _of(facts, "clip scaled"):
+        yield _finding(
+            facts,
+            entry,
+            f"{_words(facts, entry)} clips gradients that are still multiplied by the scale of the "
+            "GradScaler.",
+            f"{count(entry.times, 'time')}; they are divided only at "
+            f"{_place(facts, entry.beside, 'scaler.step')}",
+            "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "
+            "smaller by that factor than it says: next to nothing is left of every gradient.",
+            "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
+        )
+
+
+def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
+    """GS508: a step between a forward pass and its backward."""
+    for entry in _of(facts, "stale graph"):
+        if entry.times < FEWEST_STALE:
+            continue
+        yield _finding(
+            facts,
+            entry,
+            "The optimizer steps between a forward pass and its backward.",
+            f"{count(entry.parameters, 'parameter')} changed here, and then "
+            f"{_place(facts, entry.beside, 'backward')} went through a graph made with the values "
+            f"from before; {count(entry.times, 'time')}",
+            "The gradient is that of another point than the one where the parameters are by now; "
+            "the step itself used the gradient of the iteration before, or none.",
+            "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute "
+            "a loss anew for every step.",
+        )
+
+
+def step_without_backward(facts: Facts) -> Iterable[FindingDraft]:
+    """GS509: an optimizer that steps, and backward is never called."""
+    if facts.seen.calls:
+        return
+    for entry in _of(facts, "step alone"):
+        if entry.times >= FEWEST_ALONE:
+            yield _finding(
+                facts,
+                entry,
+                "The optimizer steps, and nothing has computed a gradient: backward is never "
+                "called.",
+                f"{count(entry.times, 'step')}, and .grad of all "
+                f"{count(entry.parameters, 'parameter')} was None",
+                "A step skips parameters without a gradient, so nothing is learned.",
+                "Call `loss.backward()` before `optimizer.step()`.",
+            )
+
+
+def accumulation_not_divided(facts: Facts) -> Iterable[FindingDraft]:
+    """GS510: several mean losses are added up, and not divided by their number."""
+    root = facts.graph.roots[0].node if facts.graph.roots else None
+    if root is None or not facts.op(root).startswith(_MEANS) or "sum" in facts.words(root):
+        return
+    for entry in facts.seen.accumulations:
+        if entry.steps >= FEWEST_WINDOWS and entry.fewest > 1:
+            yield _accumulated(facts, entry)
+
+
+def _accumulated(facts: Facts, entry: SummedGradients) -> FindingDraft:
+    calls = f"{entry.fewest:,}" if entry.fewest == entry.most else f"{entry.fewest:,} or more"
+    clipped = f", clipped at {_place(facts, entry.clipped, '')}" if entry.clipped else ""
+    # Tasks, too, may be added up, and their sum clipped; a part of a batch is no task.
+    severity: Severity = "warning" if entry.clipped and entry.same_loop else "information"
+    return facts.finding(
+        severity,
+        f"The gradients of {calls} backward calls are added up, and their losses are means.",
+        location=facts.location(entry.origin),
+        evidence=(
+            f"{count(entry.steps, 'step')} at {_place(facts, entry.stepped, 'the step')}{clipped}",
+        ),
+        why=f"The sum is {calls} times the gradient of the whole batch"
+        + (", and the limit of the clipping holds for that sum." if entry.clipped else "."),
+        remedy="Divide the loss by the number of calls, `(loss / n).backward()`; nothing, if the "
+        "sum is meant (several tasks).",
+    )
+
+
+def scheduler_before_step(facts: Facts) -> Iterable[FindingDraft]:
+    """GS511: a scheduler that is called before the step it belongs to."""
+    for entry in [*_of(facts, "scheduler first"), *_of(facts, "scheduler early")]:
+        early = entry.kind == "scheduler early"
+        # A training that is resumed calls it early, and never again from that line.
+        if not entry.fine if early else entry.fine or entry.times < FEWEST_SCHEDULED:
+            continue
+        yield _finding(
+            facts,
+            entry,
+            f"{_words(facts, entry)} comes before the step of its optimizer.",
+            f"{count(entry.times, 'time')} before {_place(facts, entry.beside, 'any step')}",
+            "The first value of the schedule is skipped, and every step is made with the learning "
+            "rate of the next one.",
+            "Call `optimizer.step()` first, and `scheduler.step()` after it.",
+        )
+
+
+def _of(facts: Facts, kind: OrderKind) -> list[Disorder]:
+    return [entry for entry in facts.seen.disorders if entry.kind == kind]
+
+
+def _words(facts: Facts, entry: Disorder) -> str:
+    return facts.expression(entry.origin) or "this"
+
+
+def _place(facts: Facts, origin: int | None, otherwise: str) -> str:
+    """``optimizer.step()`` at train.py:7."""
+    place = facts.location(origin)
+    if place is None:
+        return otherwise
+    return f"{facts.expression(origin)} at {place.file}:{place.line}".strip()
+
+
+def _finding(
+    facts: Facts, entry: Disorder, message: str, evidence: str, why: str, remedy: str
+) -> FindingDraft:
+    return facts.finding(
+        "warning",
+        message,
+        location=facts.location(entry.origin),
+        evidence=(evidence,),
+        why=why,
+        remedy=remedy,
+    )

@@ -1,0 +1,67 @@
+"""What was seen of the training loop and of what it learns; a part of the Observations.
+
+Plain data like the rest of the Report.  ``origin`` and other places index ``graph.origins``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gradscope.model.plain import Struct
+
+
+class WastedGraph(Struct, frozen=True):
+    """An edit of a leaf, outside of any graph, by a gradient that has one: ``asked`` is where
+    ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it."""
+
+    origin: int | None
+    function: str
+    asked: int | None = None
+
+
+OrderKind = Literal[
+    "dropped",
+    "part dropped",
+    "clip unused",
+    "clip scaled",
+    "stale graph",
+    "step alone",
+    "scheduler first",
+    "scheduler early",
+]
+"""What was out of order: gradients dropped before a step (all, or some of them); clipping that
+finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
+between a forward pass and its backward; a step without any backward; a scheduler between backward
+and step, or before all steps."""
+
+
+class Disorder(Struct, frozen=True):
+    """A call of the training loop at ``origin`` that is out of order with the one at ``beside``.
+
+    ``times`` is how often that was seen, ``fine`` how often the call was where it belongs, and
+    ``parameters`` how many it was about, at most.
+    """
+
+    kind: OrderKind
+    origin: int | None
+    beside: int | None = None
+    times: int = 1
+    fine: int = 0
+    parameters: int = 0
+
+
+class SummedGradients(Struct, frozen=True):
+    """Several backward calls from one place (``origin``) before each step at ``stepped``: fewest
+    and most, in how many steps.
+
+    ``clipped`` is where their sum was.  ``same_loop``: backward and step stand in one loop, so that
+    each call is a part of a batch, rather than a task of its own.
+    """
+
+    origin: int | None
+    stepped: int | None
+    fewest: int
+    most: int
+    steps: int
+    clipped: int | None = None
+    same_loop: bool = False
