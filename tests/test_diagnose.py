@@ -549,7 +549,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             ),
             "optimizers": (B,),
         },
-        [("GS307", "information", 7), ("GS307", "information", 7)],
+        [("GS307", "information", 7)],
     ),
     "only an input is learned": (
         {
