@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests import goldens
+from tests import forkserver, goldens
 from tests.looking import Done, Session
 
 ROOT = Path(__file__).parent.parent
@@ -161,13 +161,25 @@ def session(
 
 @pytest.fixture
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    """The same user, each of whose commands is a process of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    """The same user, each of whose commands is a process of its own: a fork of one that has
+    imported all."""
+    return _with_processes(tmp_path, monkeypatch, [forkserver.gradscope()])
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """The same, where it matters that python starts anew."""
+    return _with_processes(tmp_path, monkeypatch, [sys.executable, "-m", "gradscope"])
+
+
+def _with_processes(folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> Session:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
     def run(arguments: list[str]) -> Done:
-        command = [sys.executable, "-m", "gradscope", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [*command, *arguments], cwd=folder, capture_output=True, text=True, timeout=300
+        )
         return Done(done.returncode, done.stdout, done.stderr)
 
-    return Session(tmp_path, run)
+    return Session(folder, run)
