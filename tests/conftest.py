@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -163,22 +163,24 @@ def session(
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     """The same user, each of whose commands is a process of its own: a fork of one that has
     imported all."""
-    return _with_processes(tmp_path, monkeypatch, [forkserver.gradscope()])
+    return _with_processes(tmp_path, monkeypatch, lambda: [forkserver.gradscope()])
 
 
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     """The same, where it matters that python starts anew."""
-    return _with_processes(tmp_path, monkeypatch, [sys.executable, "-m", "gradscope"])
+    return _with_processes(tmp_path, monkeypatch, lambda: [sys.executable, "-m", "gradscope"])
 
 
-def _with_processes(folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> Session:
+def _with_processes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[], list[str]]
+) -> Session:
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
     def run(arguments: list[str]) -> Done:
         done = subprocess.run(
-            [*command, *arguments], cwd=folder, capture_output=True, text=True, timeout=300
+            [*command(), *arguments], cwd=folder, capture_output=True, text=True, timeout=300
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

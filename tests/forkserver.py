@@ -96,6 +96,7 @@ def _address() -> str:
     while True:
         try:
             _LIFELINE.connect(address)
+            atexit.register(_LIFELINE.close)
             return address
         except (FileNotFoundError, ConnectionRefusedError):
             if time.monotonic() > end:

@@ -595,12 +595,12 @@ def test_a_forked_child_says_nothing_of_ours(command: str, process: Session) -> 
 
 
 @pytest.mark.parametrize("command", ["trace", "backward", "doctor", "memory", "check", "explain"])
-def test_what_children_did_is_said_not_to_be_watched(command: str, fresh: Session) -> None:
+def test_what_children_did_is_said_not_to_be_watched(command: str, process: Session) -> None:
     text = """
     import subprocess, sys, torch
-    subfresh.run([sys.executable, "-c", "print('trained')"])
+    subprocess.run([sys.executable, "-c", "print('trained')"])
     """
-    done = fresh.cli(command, str(fresh.write(text)))
+    done = process.cli(command, str(process.write(text)))
     assert done.out == "trained\n"
     assert "child processes is not watched" in done.err
     assert done.status == (0 if command in ("trace", "memory") else 2)
