@@ -3,13 +3,14 @@ installed."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests import goldens
+from tests import forkserver, goldens
 from tests.looking import Done, Session
 
 ROOT = Path(__file__).parent.parent
@@ -138,6 +139,10 @@ def session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Session:
     """A user in an empty folder, whose commands run in this process."""
+    # What earlier programs left in cycles is not the next one's, and what is alive by now (all that
+    # was imported) is none of its objects: neither a collection nor the doctor goes through it.
+    gc.collect()
+    gc.freeze()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
 
@@ -156,13 +161,27 @@ def session(
 
 @pytest.fixture
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    """The same user, each of whose commands is a process of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    """The same user, each of whose commands is a process of its own: a fork of one that has
+    imported all."""
+    return _with_processes(tmp_path, monkeypatch, lambda: [forkserver.gradscope()])
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """The same, where it matters that python starts anew."""
+    return _with_processes(tmp_path, monkeypatch, lambda: [sys.executable, "-m", "gradscope"])
+
+
+def _with_processes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[], list[str]]
+) -> Session:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
     def run(arguments: list[str]) -> Done:
-        command = [sys.executable, "-m", "gradscope", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [*command(), *arguments], cwd=folder, capture_output=True, text=True, timeout=300
+        )
         return Done(done.returncode, done.stdout, done.stderr)
 
-    return Session(tmp_path, run)
+    return Session(folder, run)

@@ -1,43 +1,45 @@
-"""``gradscope`` as a command that starts in milliseconds: a fork of a process that has imported
-all.
+"""Commands that start in milliseconds: forks of a process that has imported all.
 
-The docs show hundreds of commands, and most of the time of each would go into importing torch.  The
-command itself is a small client: it hands its arguments, folder, environment and streams to the
-server, and ends as the fork ends.  What depends on how python starts is tested elsewhere, by
-processes of their own.
+The docs show hundreds of commands, and most of the time of each would go into importing torch.  A
+command is a small client: it hands its arguments, folder, environment and streams to the server,
+and ends as the fork ends.  What depends on how python starts is tested elsewhere, by processes of
+their own; so is what a signal does, which would reach the client alone.
+
+All processes of one session of pytest share a server.  It ends when none of them is connected.
 """
 
 from __future__ import annotations
 
 import array
 import atexit
+import contextlib
 import io
 import json
 import os
-import pkgutil
+import selectors
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from functools import cache
-from importlib import import_module
+from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 
-from tests.fuzz.process import _end, _status_of
+from tests.fuzz.process import _end, _status_of, environment
 
 ROOT = Path(__file__).parent.parent
 
 _CLIENT = """#!{python} -ISE
 import array, json, os, signal, socket, sys
+{choose}
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
-words = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+message = json.dumps([code, words, os.getcwd(), dict(os.environ)]).encode()
 streams = array.array("i", [0, 1, 2])
-server.sendmsg([len(words).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
-server.sendall(words)
+server.sendmsg([len(message).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+server.sendall(message)
 status = int.from_bytes(server.recv(2), "big", signed=True)
 if status < 0:
     signal.signal(-status, signal.SIG_DFL)
@@ -45,76 +47,160 @@ if status < 0:
 os._exit(status)
 """
 
+_GRADSCOPE = """\
+code = "import sys; from gradscope.cli.entry import entry; sys.executable = {shim!r}; entry()"
+words = ["gradscope", *sys.argv[1:]]
+"""
+
+_PYTHON = """\
+if sys.argv[1:2] != ["-c"]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+code, words = sys.argv[2], ["-c", *sys.argv[3:]]
+"""
+
 
 def client(path: Path) -> None:
-    """Write the command: an executable file."""
-    path.write_text(_CLIENT.format(python=sys.executable, address=_address()))
-    path.chmod(0o755)
+    """Put a ``gradscope`` of one's own there: an executable file."""
+    shutil.copy(gradscope(), path)
+
+
+def gradscope() -> str:
+    """The path of the one that the session shares."""
+    return str(Path(_address()).with_name("gradscope"))
+
+
+def python() -> str:
+    """The path of a python whose ``-c`` is a fork; whatever else it is asked for starts anew."""
+    return str(Path(_address()).with_name("python"))
+
+
+def module(name: str) -> list[str]:
+    """What to put before the arguments of ``python -m NAME``, for a module with a ``main``."""
+    return [python(), "-c", f"import sys; from {name} import main; sys.exit(main())"]
+
+
+_LIFELINE = socket.socket(socket.AF_UNIX)
+"""While it is open, the server goes on."""
 
 
 @cache
 def _address() -> str:
-    """Where the server of this process listens; it is started when first asked for."""
-    folder = tempfile.mkdtemp(prefix="gradscope-tests-")
+    """Where the server of this session listens; it is started when first asked for."""
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}-{time.time_ns()}")
+    folder = Path(tempfile.gettempdir(), f"gradscope-tests-{session[:24]}")
     address = f"{folder}/socket"
-    server = subprocess.Popen([sys.executable, "-m", "tests.forkserver", address], cwd=ROOT)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(server.terminate)
-    while not Path(address).exists():
-        if server.poll() is not None:
-            raise RuntimeError(f"the server ended with status {server.returncode}")
-        time.sleep(0.05)
-    return address
+    with contextlib.suppress(FileExistsError):  # another process of the session was first
+        folder.mkdir(mode=0o700)
+        _start(address)
+    end = time.monotonic() + 120
+    while True:
+        try:
+            _LIFELINE.connect(address)
+            atexit.register(_LIFELINE.close)
+            return address
+        except (FileNotFoundError, ConnectionRefusedError):
+            if time.monotonic() > end:
+                raise RuntimeError("the server of forks has not started") from None
+            time.sleep(0.05)
+
+
+def _start(address: str) -> None:
+    command = [sys.executable, "-m", "tests.forkserver", address]
+    with Path(address).with_name("log").open("wb") as log:
+        # Not among those that Ctrl-C is for: it ends when they have ended.
+        server = subprocess.Popen(
+            command, cwd=ROOT, env=environment(), stdout=log, stderr=log, start_new_session=True
+        )
+    server.returncode = 0  # it may outlive this process, which is no reason for a warning
 
 
 def _serve(address: str) -> None:
-    import torch
+    from gradscope.analyses.explain.formulas import formulas
+    from tests.fuzz import runs
 
-    import gradscope
-
-    torch.set_num_threads(1)
-    for module in pkgutil.walk_packages(gradscope.__path__, "gradscope."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
+    formulas("")  # torchgen keeps what it has read of torch's formulas, which takes seconds
+    runs.warm_up()
+    for name, choose in (("gradscope", _GRADSCOPE), ("python", _PYTHON)):
+        path = Path(address).with_name(name)
+        # What gradscope starts itself, as diff does, need not import torch anew either.
+        chosen = choose.format(python=sys.executable, shim=str(path.with_name("python")))
+        text = _CLIENT.format(python=sys.executable, address=address, choose=chosen)
+        path.write_text(text)
+        path.chmod(0o755)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(f"{address}.new")
-    listening.listen()
+    listening.listen(64)
     Path(f"{address}.new").rename(address)
-    while True:
-        asked, _ = listening.accept()
-        with asked:
-            child = os.fork()
-            if not child:
-                listening.close()
-                _answer(asked)
-            _, raw = os.waitpid(child, 0)
-            asked.send(os.waitstatus_to_exitcode(raw).to_bytes(2, "big", signed=True))
+    try:
+        _answer_all(listening)
+    finally:
+        shutil.rmtree(Path(address).parent, ignore_errors=True)
 
 
-def _answer(asked: socket.socket) -> None:
-    """Become the command that a client asks for; never returns."""
+def _answer_all(listening: socket.socket) -> None:
+    """Answer until nobody is connected any more."""
+    ready = selectors.DefaultSelector()
+    ready.register(listening, selectors.EVENT_READ)
+    has_begun = False
+    while not has_begun or len(ready.get_map()) > 1:
+        for key, _ in ready.select():
+            if key.fileobj is listening:
+                ready.register(listening.accept()[0], selectors.EVENT_READ)
+                has_begun = True
+                continue
+            ready.unregister(key.fileobj)
+            if key.data is not None:
+                _tell_end(key.fd, *key.data)
+            elif isinstance(key.fileobj, socket.socket):
+                _take(key.fileobj, ready)
+
+
+def _take(asked: socket.socket, ready: selectors.BaseSelector) -> None:
+    """Fork for what a client asks; one that has gone has asked for nothing."""
     streams = array.array("i")
     head, ancillary, _, _ = asked.recvmsg(8, socket.CMSG_SPACE(3 * streams.itemsize))
+    if not head:
+        asked.close()
+        return
     streams.frombytes(ancillary[0][2])
-    with asked.makefile("rb") as reader:
-        words, folder, environment = json.loads(reader.read(int.from_bytes(head, "big")))
-    asked.close()
+    child = os.fork()
+    if not child:
+        with asked, asked.makefile("rb") as reader:
+            message = reader.read(int.from_bytes(head, "big"))
+        for key in list(ready.get_map().values()):
+            os.close(key.fd)
+        ready.close()
+        _become(message, streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    ready.register(os.pidfd_open(child), selectors.EVENT_READ, (asked, child))
+
+
+def _tell_end(descriptor: int, asked: socket.socket, child: int) -> None:
+    os.close(descriptor)
+    _, raw = os.waitpid(child, 0)
+    with asked, contextlib.suppress(BrokenPipeError):
+        asked.send(os.waitstatus_to_exitcode(raw).to_bytes(2, "big", signed=True))
+
+
+def _become(message: bytes, streams: array.array[int]) -> None:
+    """Become the command that a client asks for; never returns."""
+    code, words, folder, environment = json.loads(message)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    tempfile.tempdir = None  # the server has looked for it in its own environment
     atexit._clear()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _text(1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(2)  # type: ignore[misc]
-    sys.argv[:] = ["gradscope", *words]
-    from gradscope.cli.entry import entry
-
+    sys.argv[:] = words
+    sys.modules["__main__"] = main = ModuleType("__main__")
     try:
-        _end(_status_of(entry))
+        _end(_status_of(partial(exec, code, vars(main))))
     finally:
         os._exit(1)
 

@@ -89,7 +89,10 @@ class Place(NamedTuple):
 
 def places(document: dict[str, Any]) -> list[Place]:
     """All values of a document that are no records or lists themselves."""
-    return list(_inside(schema.type_info(Report), document))
+    return list(_inside(_REPORT, document))
+
+
+_REPORT = schema.type_info(Report)
 
 
 def _inside(kind: schema.Type, value: Any) -> Iterator[Place]:

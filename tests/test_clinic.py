@@ -3,9 +3,7 @@ warning."""
 
 from __future__ import annotations
 
-import gc
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +18,6 @@ from tests.looking import Session
 MISSED: dict[str, str] = {}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _imports_are_set_aside() -> Iterator[None]:
-    """Otherwise each of hundreds of collections goes through all that torch has imported."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def findings(session: Session, program: Path) -> tuple[Finding, ...]:
     """What the doctor finds; the program runs in a copy of its folder."""
     folder = program.parent
@@ -37,8 +26,6 @@ def findings(session: Session, program: Path) -> tuple[Finding, ...]:
     else:
         target = Path(shutil.copy(program, session.folder))
     saved = session.folder / "report.json"
-    # What an earlier program in this process left in cycles is not this program's.
-    gc.collect()
     done = session.cli("doctor", str(target), "-q", "-o", str(saved))
     assert saved.exists(), done.err
     return storage.load(saved).findings

@@ -42,20 +42,20 @@ def eight_mebibytes_of_stack() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
 
 
-def test_a_chain_is_traced_saved_loaded_and_shown(process: Session) -> None:
-    path = str(process.write(CHAIN + DROPPED_LATER))
-    done = process.cli("backward", path, "--run-on", "-o", "deep.json.gz")
+def test_a_chain_is_traced_saved_loaded_and_shown(fresh: Session) -> None:
+    path = str(fresh.write(CHAIN + DROPPED_LATER))
+    done = fresh.cli("backward", path, "--run-on", "-o", "deep.json.gz")
     assert done.status == 0, done.err[-2000:]
     assert done.out == "1.0\nalive\n"
-    shown = process.cli("show", "deep.json.gz")
+    shown = fresh.cli("show", "deep.json.gz")
     assert shown.status == 0, shown.err[-2000:]
     assert len(shown.out.splitlines()) < 60
     assert f"{OPERATIONS + 1:,}" in shown.out
 
 
-def test_the_doctor_lets_a_program_drop_its_graph(process: Session) -> None:
+def test_the_doctor_lets_a_program_drop_its_graph(fresh: Session) -> None:
     text = CHAIN.replace(str(OPERATIONS), "50_000").replace(str(OPERATIONS // 2), "20_000")
-    done = process.cli("doctor", "-q", str(process.write(text + DROPPED_LATER)))
+    done = fresh.cli("doctor", "-q", str(fresh.write(text + DROPPED_LATER)))
     assert (done.status, done.out[:10]) == (0, "1.0\nalive\n"), done.err[-2000:]
 
 

@@ -15,8 +15,17 @@ from gradscope.analyses.diff import Tolerance, compare, union
 from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.report import Report
-from tests import reports
+from tests import forkserver, reports
 from tests.looking import Session
+
+PYTHON = sys.executable
+
+
+@pytest.fixture(autouse=True)
+def _programs_run_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``gradscope diff`` runs each of its programs in a python of its own."""
+    monkeypatch.setattr(sys, "executable", forkserver.python())
+
 
 MLP = """
 import torch
@@ -222,7 +231,7 @@ def test_saved_reports_are_compared_without_torch(session: Session) -> None:
     both(session, MLP, MLP.replace("torch.relu", "torch.tanh"))
     command = "import sys; sys.modules['torch'] = None; from gradscope.cli import entry; "
     command += "sys.argv[1:] = ['diff', 'a.json', 'b.json']; entry()"
-    run = [sys.executable, "-c", command]
+    run = [PYTHON, "-c", command]
     done = subprocess.run(run, cwd=session.folder, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "TanhBackward0 instead of ReluBackward0" in done.stdout

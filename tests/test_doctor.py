@@ -19,6 +19,7 @@ from termios import TIOCSWINSZ
 
 import pytest
 
+from tests import forkserver
 from tests.conftest import python_says
 from tests.looking import Session, hear_ctrl_c
 
@@ -410,9 +411,9 @@ def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
 
 
 @pytest.mark.parametrize("program", ["", "print('x')\n"])
-def test_a_program_without_torch(program: str, process: Session) -> None:
-    process.write(program)
-    done = process.cli("doctor", "program.py")
+def test_a_program_without_torch(program: str, fresh: Session) -> None:
+    fresh.write(program)
+    done = fresh.cli("doctor", "program.py")
     assert done.status == 2
     assert "gradscope: no autograd graph: the program did not import torch\n" in done.err
 
@@ -441,9 +442,8 @@ def test_an_exception_is_shown_exactly_as_python_shows_it(session: Session) -> N
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(SICK)
-    command = [sys.executable, "-m", "gradscope", "doctor", "program.py"]
     with subprocess.Popen(
-        command,
+        [forkserver.gradscope(), "doctor", "program.py"],
         cwd=tmp_path,
         env=_environment(tmp_path),
         stdout=subprocess.PIPE,
@@ -610,9 +610,8 @@ def _on_terminal(folder: Path, width: int, *options: str, **environment: str) ->
     leader, follower = pty.openpty()
     ioctl(follower, TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     kept = {key: text for key, text in _environment(folder).items() if key not in _TERMINAL}
-    command = [sys.executable, "-m", "gradscope", "doctor", "program.py", *options]
     with subprocess.Popen(
-        command,
+        [forkserver.gradscope(), "doctor", "program.py", *options],
         cwd=folder,
         env={**kept, "TERM": "xterm", **environment},
         stdin=follower,
@@ -668,7 +667,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _doctor(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gradscope", "doctor", *arguments],
+        [forkserver.gradscope(), "doctor", *arguments],
         input=stdin,
         capture_output=True,
         text=True,

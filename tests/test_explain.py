@@ -886,8 +886,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(
     assert "mul_tensor_backward" in done.out
 
 
-def test_without_pyyaml_everything_but_the_formulas_is_told(process: Session) -> None:
-    path = process.write("""
+def test_without_pyyaml_everything_but_the_formulas_is_told(fresh: Session) -> None:
+    path = fresh.write("""
         import sys
         sys.modules["yaml"] = None
         import torch
@@ -895,7 +895,7 @@ def test_without_pyyaml_everything_but_the_formulas_is_told(process: Session) ->
         y = x * 2
         y.backward()
         """)
-    done = process.cli("explain", str(path), "--width", "200")
+    done = fresh.cli("explain", str(path), "--width", "200")
     assert done.status == 0, done.err
     assert "PyYAML is not installed (pip install pyyaml)" in done.out
     assert "1 × 2 = 2" in done.out

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forkserver
 from tests.conftest import ROOT
 from tests.fuzz.faults import FAULTS
 from tests.fuzz.files import compared
@@ -35,7 +36,7 @@ def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, 
 def problems() -> dict[str, list[str]]:
     """What went wrong under each fault."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.faults", "--moments", "3"],
+        [*forkserver.module("tests.fuzz.faults"), "--moments", "3"],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

@@ -4,11 +4,11 @@ shown a difference."""
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forkserver
 from tests.fuzz.campaign import KEPT, kept_command
 from tests.fuzz.edit import statements, unwrapped, without
 from tests.fuzz.files import compared
@@ -44,9 +44,9 @@ def test_what_once_was_wrong_stays_right(name: str, differing: dict[str, list[st
 
 
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.fuzz", "--seed", SEED, "--keep", str(tmp_path)]
+    options = ["--seed", SEED, "--keep", str(tmp_path), "--programs", str(PROGRAMS)]
     done = subprocess.run(
-        [*command, "--programs", str(PROGRAMS)],
+        [*forkserver.module("tests.fuzz.__main__"), *options],
         cwd=ROOT,
         env=environment(),
         capture_output=True,

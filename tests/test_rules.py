@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import re
 from pathlib import Path
@@ -30,8 +29,6 @@ def program(code: str, kind: str) -> str:
 def findings(session: Session, text: str) -> tuple[Finding, ...]:
     """What the doctor finds in a program."""
     path, saved = session.write(text), session.folder / "report.json"
-    # What an earlier program in this process left in cycles is not this program's.
-    gc.collect()
     done = session.cli("doctor", str(path), "-q", "-o", str(saved))
     assert saved.exists(), done.err
     return storage.load(saved).findings

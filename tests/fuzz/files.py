@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tests import forkserver
 from tests.fuzz import runs
 from tests.fuzz.process import ROOT, environment
 from tests.fuzz.trial import Place, tried
@@ -24,7 +25,7 @@ def compared(programs: Mapping[str, tuple[str, Iterable[Command]]]) -> dict[str,
     """What differs between python and gradscope, for each program."""
     asked = {name: [text, [list(one) for one in words]] for name, (text, words) in programs.items()}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.files"],
+        forkserver.module("tests.fuzz.files"),
         input=json.dumps(asked),
         capture_output=True,
         text=True,

@@ -14,6 +14,7 @@ import pkgutil
 import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -50,6 +51,8 @@ def warm_up() -> None:
     for module in pkgutil.walk_packages(gradscope.__path__, "gradscope."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    # Torch has hundreds of them; each fork would go through all to take them out.
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
     # Otherwise every collection in a fork would copy all that was imported.
     gc.collect()
     gc.freeze()
