@@ -289,7 +289,7 @@ def subnormal(error: float, small: float = 1.0, large: float = 0.0) -> Report:
 
 
 def zeroed(small: float) -> Report:
-    """A leaf that gets zeros in float16 of a gradient that has such a share of small numbers, beside
+    """A leaf that gets zeros in float16 of a gradient with such a share of small numbers, beside
     one that is off by next to nothing."""
     program = Program()
     halves = program.op("SinBackward0", [(program.leaf("w"), 1.0)], (1.0,), "half(w)")
@@ -388,7 +388,7 @@ EDGES = (
         logarithms(6, inf=True, half=True),
         ("GS103",) * 5,
     ),
-    Edge("_nonfinite_sources.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
+    Edge("_nonfinite_evidence.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
     Edge("values._DIRECT", guarded(6), True, guarded(7), False, is_guard_named),
     Edge(
         "half.TINY",

@@ -67,14 +67,12 @@ WEIGHING = _family("Mm Addmm Bmm Baddbmm Mv Convolution MkldnnLinear Linear")
 """They multiply what goes in by the weight of a layer, where one of their operands is one."""
 
 POLES = _family(
-    "Div Reciprocal Sqrt Rsqrt Pow Log Log2 Log10 Log1P Norm LinalgVectorNorm Cdist Std StdMean Acos "
-    "Asin Atanh Acosh LinalgEigh LinalgSvd LinalgInvEx LinalgSolveEx"
+    "Div Reciprocal Sqrt Rsqrt Pow Log Log2 Log10 Log1P Norm LinalgVectorNorm Cdist Std StdMean "
+    "Acos Asin Atanh Acosh LinalgEigh LinalgSvd LinalgInvEx LinalgSolveEx"
 )
 """Their derivative has poles, and an `eps` keeps it finite there, but not small."""
 
-NORMALISING = _family(
-    "NativeLayerNorm NativeGroupNorm NativeBatchNorm CudnnBatchNorm"
-)
+NORMALISING = _family("NativeLayerNorm NativeGroupNorm NativeBatchNorm CudnnBatchNorm")
 """They take the mean and the spread out of what goes in."""
 
 HALVES = frozenset(["float16", "bfloat16"])

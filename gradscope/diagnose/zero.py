@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
+from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._ops import (
     LIMITS,
     PRODUCTS,
