@@ -216,6 +216,55 @@ def test_a_nan_that_the_loss_leaves_out_is_told_where_it_was_made() -> None:
     assert told(report) == [("GS101", "error", 2)]
 
 
+def test_the_way_of_a_nan_to_the_loss_is_told() -> None:
+    program = Program()
+    program.line = 2
+    y = program.op("LogBackward0", [(program.leaf("w"), 1.0)], (1.0,), "log(w)")
+    program.line = 3
+    y = program.op("SinBackward0", [(y, 1.0)], (1.0,), "sin(y)")
+    y = program.op("CosBackward0", [(y, 1.0)], (1.0,), "cos(sin(y))")
+    program.file, program.line = "loss.py", 4
+    y = program.op("SumBackward0", [(y, 1.0)], (1.0,), "y.sum()")
+    report = program.report((y, (1.0,)))
+    for op in ("LogBackward0", "SinBackward0", "CosBackward0", "SumBackward0"):
+        report = spoilt(report, op, nan=1)
+    (finding,) = diagnose(report)
+    assert finding.evidence[-2:] == ("→ line 3 `cos(sin(y))`", "→ loss.py:4 `y.sum()`")
+
+
+def test_a_mean_of_nothing_is_not_too_large() -> None:
+    program = Program()
+    loss = program.op("MeanBackward0", [(program.leaf("w", shape=(0,)), ())], (1.0,), "w.mean()")
+    (finding,) = diagnose(spoilt(program.report((loss, (1.0,))), "MeanBackward0", nan=1))
+    assert "no element" in finding.why
+    undefined = spoilt(plain(), "MulBackward0", nan=1, dtype="float16")
+    (finding,) = diagnose(undefined)
+    assert (finding.rule, "larger than" in finding.why) == ("GS101", False)
+
+
+def test_nan_inside_a_call_that_took_nan_is_not_born_there() -> None:
+    program = Program()
+    h = program.op("MmBackward0", [(program.leaf("w"), 1.0)], (1.0,), "gru(x)")
+    y = program.op("StackBackward0", [(h, 1.0)], (1.0,), "gru(x)")
+    report = spoilt(program.report((y, (1.0,))), "StackBackward0", nan=1)
+    assert told(observed(report, intakes=(Intake(0, "x", nan=1, first=1),))) == [
+        ("GS105", "error", 1)
+    ]
+
+
+def test_a_mask_of_infinities_is_no_bad_data() -> None:
+    program = Program()
+    scores = program.op("BaddbmmBackward0", [(program.leaf("w"), 1.0)], (1.0,), "attend(x, mask)")
+    rows = program.op("SoftmaxBackward0", [(scores, math.nan)], (1.0,), "attend(x, mask)")
+    mixed = program.op("BmmBackward0", [(rows, 1.0)], (1.0,), "attend(x, mask)")
+    program.line = 3
+    kept = program.op("IndexBackward0", [(mixed, 1.0)], (1.0,), "mixed[valid]")
+    report = spoilt(program.report((kept, (1.0,))), "BmmBackward0", nan=1)
+    (finding,) = diagnose(observed(report, intakes=(Intake(1, "", inf=1, first=3),)))
+    assert finding.rule == "GS101"
+    assert finding.node is not None and finding.node.op == "SoftmaxBackward0"
+
+
 def test_an_overflow_that_a_division_hides() -> None:
     program = Program()
     w = program.leaf("w", data=(400.0,), shape=(4,))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+import torch
 from torch import nn
 
 from gradscope.model.observations import Observations, TrackedParameter
@@ -247,6 +248,91 @@ w = torch.ones(3, requires_grad=True)
     (intake,) = seen(report).intakes
     assert (intake.nan, intake.count) == (1, 2)
     assert text_at(report, intake.made) == 'torch.tensor([1.0, float("nan"), 3.0])'
+
+
+FUSED = {
+    "gru": "out, _ = nn.GRU(3, 5)(bad(6, 4, 3))",
+    "gru, batch first": "out, _ = nn.GRU(3, 5, batch_first=True)(bad(6, 4, 3))",
+    "lstm": "out, _ = nn.LSTM(3, 5, num_layers=2)(bad(6, 4, 3))",
+    "first state": "out, _ = nn.RNN(3, 5)(torch.randn(6, 4, 3), bad(1, 4, 5))",
+    "attention": "out, _ = nn.MultiheadAttention(4, 2)(x := torch.randn(5, 2, 4), x, bad(5, 2, 4))",
+    "sdpa": "out = F.scaled_dot_product_attention(*[w.expand(2, 5, 4)] * 2, bad(2, 5, 4))",
+    "convolution": "out = nn.Conv1d(3, 2, 2)(bad(4, 3, 6))",
+    "batch norm": "out = nn.BatchNorm1d(3)(bad(8, 3))",
+    "embedding bag": "out = nn.EmbeddingBag(9, 4, mode='sum')("
+    "torch.arange(8).view(2, 4), per_sample_weights=bad(2, 4))",
+    "einsum": "out = torch.einsum('i,ij->j', w[0], bad(4, 3))",
+    "bilinear": "out = nn.Bilinear(3, 4, 2)(torch.randn(5, 3), bad(5, 4))",
+}
+"""Calls of many nodes, or of one that does much, of which one operand is not finite."""
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+@pytest.mark.parametrize("name", FUSED)
+def test_all_operands_of_a_call_are_asked(name: str, number: str, session: Session) -> None:
+    report = examined(
+        session,
+        f"""
+def bad(*shape):
+    data = torch.randn(*shape)
+    data.view(-1)[1] = float("{number}")
+    return data
+w = nn.Parameter(torch.randn(1, 4))
+{FUSED[name]}
+torch.tanh(out).sum().backward()
+""",
+    )
+    assert [finding.rule for finding in report.findings] == ["GS105"], report.findings
+
+
+def test_a_change_in_place_by_the_call_that_saved_is_no_change(session: Session) -> None:
+    for activate in ("F.relu(w * 2, inplace=True)", "torch.sigmoid_(w * 2)", "(w * 2).tanh_()"):
+        report = examined(
+            session,
+            f"""
+w = torch.ones(3, requires_grad=True)
+h = {activate}
+h += 1
+try:
+    h.sum().backward()
+except RuntimeError:
+    pass
+""",
+        )
+        (change,) = seen(report).changes
+        assert text_at(report, change.origin) == "h += 1"
+
+
+def test_what_float16_loses_is_counted(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(4, dtype=torch.float16, requires_grad=True)
+sizes = torch.tensor([1e-6, 3e-5, 0.0, 6e4])
+(w.float() * sizes).sum().backward()
+""",
+    )
+    halves = [info.half for info in report.passes[0].gradients if info.half]
+    assert halves
+    given = torch.tensor([1e-6, 3e-5, 0.0, 6e4]).half().double()
+    assert halves[0].subnormal == 2
+    assert float(halves[0].small) == pytest.approx(float(given[:2].sum() / given.sum()), rel=1e-3)
+    assert float(halves[0].large) == pytest.approx(1.0)
+
+
+def test_how_much_a_normalisation_could_pass_on(session: Session) -> None:
+    report = examined(
+        session,
+        """
+norm = nn.LayerNorm(4)
+with torch.no_grad(): norm.weight.copy_(torch.tensor([1.0, -3.0, 2.0, 0.5]))
+x = torch.tensor([[0.0, 2.0, 4.0, 6.0]], requires_grad=True)
+(norm(x) * torch.arange(4)).sum().backward()
+nn.BatchNorm1d(4).eval()(x.expand(3, 4)).sum().backward()
+""",
+    )
+    (scale,) = [one.scale for one in seen(report).activities if one.scale]
+    assert float(scale) == pytest.approx(3 / (5 + 1e-5) ** 0.5)
 
 
 @pytest.mark.parametrize("dtype", ["complex32", "float8_e4m3fn", "float8_e5m2"])

@@ -411,7 +411,7 @@ EDGES = (
         logarithms(6, inf=True, half=True),
         ("GS103",) * 5,
     ),
-    Edge("_nonfinite_sources.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
+    Edge("_nonfinite_evidence.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
     Edge("values._DIRECT", guarded(6), True, guarded(7), False, is_guard_named),
     Edge(
         "half.TINY",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradscope.diagnose._facts import Facts, elements
+from gradscope.diagnose._facts import Facts, elements, short
 from gradscope.diagnose._ops import VIEWS
 
 FEWEST_LEVELS = 5
@@ -159,7 +159,17 @@ def joins_parameters(facts: Facts, node: int) -> bool:
     return False
 
 
-def starved_leaf(facts: Facts, node: int) -> tuple[tuple[str, float], tuple[str, float]] | None:
+Starving = tuple[tuple[str, float], tuple[str, float]]
+"""The names of two leaves and the mean sizes of what they got: next to nothing, and the most."""
+
+
+def starving_line(found: Starving) -> str:
+    """The same in words."""
+    (small, least), (large, most) = found
+    return f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)"
+
+
+def starved_leaf(facts: Facts, node: int) -> Starving | None:
     """A leaf below a node with next to nothing, and the leaf with the most, by mean size."""
     below = facts.reachable([node])
     sizes: list[tuple[str, float, bool]] = []

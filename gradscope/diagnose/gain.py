@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._ops import POLES, WEIGHING
-from gradscope.diagnose._trend import is_parameter, joins_parameters, starved_leaf
+from gradscope.diagnose._trend import is_parameter, joins_parameters, starved_leaf, starving_line
 from gradscope.diagnose._zeros import size_of
 from gradscope.words import count
 
@@ -42,6 +42,7 @@ class _Layer(NamedTuple):
 
     @property
     def gain(self) -> float:
+        """By how much it multiplies the gradient."""
         return self.sent / self.received
 
 
@@ -97,7 +98,6 @@ def _small_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> Iter
     found = starved_leaf(facts, layer.node)
     if found is None:
         return  # a residual connection goes past it
-    (small, least), (large, most) = found
     yield facts.finding(
         "warning",
         f"{_name(facts, layer.node)} leaves {short(layer.gain)} of the gradient, far less than its "
@@ -106,7 +106,7 @@ def _small_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> Iter
         evidence=(
             *_flow(facts, layer),
             _usual(facts, layer, usual, others),
-            f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)",
+            starving_line(found),
         ),
         why="Its weights are far smaller than those of the other layers, and what lies below it "
         "hardly learns.",

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
-from gradscope.diagnose._nonfinite_sources import (
-    MOST,
-    BackwardSources,
-    ForwardSources,
-    aftermath,
-    counts,
-)
+from gradscope.diagnose._nonfinite_evidence import aftermath, counts
+from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
 from gradscope.diagnose._ops import ACCUMULATING, GROWING, MEETING, SCALING
 from gradscope.diagnose._rounding import HalfRounding, is_scaled
 from gradscope.diagnose._zeros import Zeros, all_zero, zeroing
@@ -121,7 +116,7 @@ def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
 
 
 def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
-    """A gradient that a few times as much would make infinite; a scaler goes there on purpose."""
+    """A gradient that a few times as much makes infinite; a scaler works so far on purpose."""
     if is_scaled(facts):
         return
     for node in range(len(facts.graph.nodes)):

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._ops import VIEWS
-from gradscope.diagnose._trend import VANISHED, Trend, joins_parameters, starved_leaf, trends
+from gradscope.diagnose._trend import (
+    VANISHED,
+    Trend,
+    joins_parameters,
+    starved_leaf,
+    starving_line,
+    trends,
+)
 from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of
 from gradscope.model.observations import Activity
 from gradscope.words import count
@@ -36,7 +43,6 @@ def vanishing_gradient(facts: Facts) -> Iterable[FindingDraft]:
     starved = starved_leaf(facts, worst.nodes[-1])
     if starved is None:
         return  # a recurrence may forget: its weights still learn from the later steps
-    (small, least), (large, most) = starved
     node = worst.nodes[0]
     yield facts.finding(
         "warning",
@@ -45,7 +51,7 @@ def vanishing_gradient(facts: Facts) -> Iterable[FindingDraft]:
         node,
         evidence=(
             *_levels(facts, worst),
-            f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)",
+            starving_line(starved),
         ),
         why="Each level multiplies it by less than 1, so what is far from the loss hardly learns.",
         remedy="Use an activation that does not shrink it (ReLU, GELU), normalisation layers, "
@@ -103,14 +109,11 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
             continue
         if share < SATURATED or output is None:
             continue
-        starved = None
-        if elements(output.shape) < FEWEST_ELEMENTS:
-            # So few may be sure of themselves; not those on which the learning of a leaf depends.
-            starved = (
-                starved_leaf(facts, node) if share == 1 and _gain(facts, node) < STUCK else None
-            )
-            if starved is None:
-                continue
+        is_small = elements(output.shape) < FEWEST_ELEMENTS
+        # So few may be sure of themselves; not those on which the learning of a leaf depends.
+        starved = _kept_off(facts, node) if is_small and share == 1 else []
+        if is_small and not starved:
+            continue
         rows = "rows" if "Softmax" in facts.op(node) else "elements"
         # A last activation that is sure of its answers is what training is for.
         twice = any(facts.op(above) == "LogSoftmax" for above in _next_above(facts, node))
@@ -122,14 +125,7 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
             evidence=(
                 f"{share:.0%} of its {rows} are at the flat ends",
                 *_passed(facts, node),
-                *(
-                    [
-                        f"{starved[0][0]} gets {short(starved[0][1])}, {starved[1][0]} gets "
-                        f"{short(starved[1][1])} (root mean square)"
-                    ]
-                    if starved
-                    else ()
-                ),
+                *starved,
             ),
             why="Its operand is far from 0, where the derivative is next to nothing.",
             remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
@@ -144,19 +140,19 @@ def dead_units(facts: Facts) -> Iterable[FindingDraft]:
     for nodes, share in _shares(facts, "dead"):
         node = nodes[0]
         output = facts.graph.nodes[node].outputs[0]
-        if output is None or (share < DEAD and not _is_off(facts, node)):
+        is_off = _is_off(facts, node)
+        if output is None or (share < DEAD and not is_off):
             continue
         units = output.shape[1 if len(output.shape) == 4 else -1] if output.shape else 1
         samples = elements(output.shape) // max(units, 1)
-        if (units < FEWEST_UNITS or samples < FEWEST_SAMPLES) and not _is_off(facts, node):
+        if (units < FEWEST_UNITS or samples < FEWEST_SAMPLES) and not is_off:
             continue
         yield facts.finding(
             "warning",
             f"The units of {facts.words(node)} are dead.",
             node,
             evidence=(
-                f"{max(share, _is_off(facts, node)):.0%} of {count(units, 'unit')} are inactive "
-                "for every one of "
+                f"{max(share, is_off):.0%} of {count(units, 'unit')} are inactive for every one of "
                 f"{count(samples, 'sample')}",
                 *_passed(facts, node),
             ),
@@ -179,11 +175,12 @@ def _is_off(facts: Facts, node: int) -> bool:
     return is_off and bool(facts.once(Zeros).silenced(node))
 
 
-def _gain(facts: Facts, node: int) -> float:
-    """What a node sent, by what it received."""
+def _kept_off(facts: Facts, node: int) -> list[str]:
+    """The leaf that an activation keeps nearly all gradient off, and the one that gets most."""
     received = math.hypot(*map(size_of, facts.received(node)))
     sent = max((size_of(info) for _, info in facts.sent(node)), default=0.0)
-    return sent / received if received else math.inf
+    found = starved_leaf(facts, node) if received and sent < STUCK * received else None
+    return [] if found is None else [starving_line(found)]
 
 
 def _next_above(facts: Facts, node: int) -> Iterable[int]:

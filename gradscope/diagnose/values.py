@@ -16,14 +16,8 @@ from gradscope.diagnose._advice import (
     Advice,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
-from gradscope.diagnose._nonfinite_sources import (
-    MOST,
-    BackwardSources,
-    ForwardSources,
-    aftermath,
-    counts,
-    way_lines,
-)
+from gradscope.diagnose._nonfinite_evidence import aftermath, counts, way_lines
+from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
 from gradscope.model.observations import Intake, Saved
 from gradscope.words import count, listed
 

@@ -33,7 +33,7 @@ from gradscope.autograd.summary import (
     state_of,
     unreadable,
 )
-from gradscope.autograd.tensors import TensorRef, has_memory
+from gradscope.autograd.tensors import TensorRef, elements_shown, has_memory
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -167,7 +167,7 @@ class GradientTable:
     def _add_once(self, gradient: torch.Tensor) -> int:
         """One whose values are not kept; those are in the order of the shape, so that every shape
         is read for itself.  An inference tensor has no version that would tell of a change."""
-        elements = _elements(gradient)
+        elements = elements_shown(gradient)
         known = self._known.get(elements)
         if known is None or not known.is_there:
             known = _Known(self._read(gradient, read_ordinary), TensorRef(gradient))
@@ -290,18 +290,3 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
 
 def _is_dense(gradient: torch.Tensor) -> bool:
     return is_plain(gradient) and (is_ordinary(gradient) or has_data(gradient))
-
-
-def _elements(gradient: torch.Tensor) -> Hashable:
-    """Which elements in memory these are, and at which version.
-
-    Equal for tensors that show the same elements in another shape or order: a view, a transposed
-    tensor; also for one that was given the memory of another since.
-    """
-    runs: list[tuple[int, int]] = []
-    for stride, size in sorted(zip(gradient.stride(), gradient.shape, strict=True)):
-        if runs and stride == runs[-1][0] * runs[-1][1]:
-            runs[-1] = runs[-1][0], runs[-1][1] * size
-        elif size != 1:
-            runs.append((stride, size))
-    return gradient.data_ptr(), gradient._version, gradient.dtype, tuple(runs)

@@ -75,21 +75,28 @@ def activities(walked: Walked) -> Iterator[Activity]:
 
 
 def _scales(walked: Walked) -> Iterator[Activity]:
-    """About the largest local derivative of each normalisation, read from its device at once."""
-    found: list[tuple[int, torch.Tensor]] = []
+    """About the largest local derivative of each normalisation; one wait for each device."""
+    found: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
     for position, node in enumerate(walked.nodes):
         # One that uses running statistics does not take the mean out of what it is given.
         if torch_name(node) in _NORMALISING and getattr(node, "_saved_training", True):
-            inverse, weight = saved.value(node, "result2"), saved.value(node, "weight")
-            if inverse is not None and inverse.numel() and readable(inverse):
-                scale = inverse.detach().max().double()
-                if weight is not None and readable(weight):
-                    scale = scale * weight.detach().abs().max()
-                found.append((position, scale.cpu()))
-    if found:
-        scales = torch.stack([scale for _, scale in found]).tolist()
-        for (position, _), scale in zip(found, scales, strict=True):
-            yield Activity(position, scale=number(scale))
+            scale = _scale(node)
+            if scale is not None:
+                found.setdefault(scale.device, []).append((position, scale))
+    for pairs in found.values():
+        scales = torch.stack([scale for _, scale in pairs]).tolist()
+        for (position, _), value in zip(pairs, scales, strict=True):
+            yield Activity(position, scale=number(value))
+
+
+def _scale(node: LiveNode) -> torch.Tensor | None:
+    inverse, weight = saved.value(node, "result2"), saved.value(node, "weight")
+    if inverse is None or not inverse.numel() or not readable(inverse):
+        return None
+    scale = inverse.detach().max().float()
+    if weight is None or not readable(weight):
+        return scale
+    return scale * weight.detach().abs().max().float()
 
 
 class _Share(NamedTuple):

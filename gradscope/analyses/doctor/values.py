@@ -42,9 +42,12 @@ PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
 
-_OPERAND_SLOTS = """self other input mat1 mat2 batch1 batch2 vec vec1 vec2 tensor1 tensor2 weight
-    query key value target exponent"""
-_OPERANDS = frozenset(_OPERAND_SLOTS.split())
+_OPERANDS = frozenset(
+    [
+        *("self", "other", "input", "weight", "target", "exponent", "query", "key", "value"),
+        *("mat1", "mat2", "batch1", "batch2", "vec", "vec1", "vec2", "tensor1", "tensor2"),
+    ]
+)
 """Slots of saved tensors that are operands, and not what came out on the way."""
 
 _UPDATING = frozenset(["batch_norm", "instance_norm"])
@@ -255,14 +258,11 @@ class NonFiniteValues:
 
 def _taken_by(call: TorchCall) -> list[torch.Tensor]:
     """The operands of a call that may be to blame for its result."""
-    if call.function in _UPDATING:
-        # What a norm that trains has just written into its statistics was not there before.
-        return [*call.operands[:1], *call.operands[3:]] if _trains(call) else call.operands
+    trains = call.kwargs.get("training") or call.kwargs.get("use_input_stats")
+    if call.function in _UPDATING and trains:
+        # What it has just written into its statistics was not there before.
+        return [*call.operands[:1], *call.operands[3:]]
     return call.operands
-
-
-def _trains(call: TorchCall) -> bool:
-    return bool(call.kwargs.get("training") or call.kwargs.get("use_input_stats"))
 
 
 def _passes(call: TorchCall) -> bool:

@@ -10,7 +10,7 @@ CONFIG = {"widths": [16, 32, 32, 32, 32, 32], "scales": [1.0, 1.0, 1.0, 1e-6, 1.
 
 def build(widths, scales):
     layers = []
-    for before, after, scale in zip(widths, widths[1:], scales, strict=False):
+    for before, after, scale in zip(widths[:-1], widths[1:], scales, strict=True):
         layer = nn.Linear(before, after)
         nn.init.normal_(layer.weight, std=scale / before**0.5)  # <~ GS206
         layers += [layer, nn.Tanh()]
