@@ -152,6 +152,19 @@ def test_a_place_that_brings_nothing_new_is_not_searched_for_ever(
     assert ", ".join(sorted(held)) == more
 
 
+@pytest.mark.parametrize(("others", "rules"), [(3, ["GS310"]), (4, [])])
+def test_a_graph_may_wait_for_others(others: int, rules: list[str], session: Session) -> None:
+    body = f"""
+    h = net(x)[:, :4]
+    loss = other(h.detach()).mean() + last(h).mean()
+    for _ in range({others}):
+        other(x).mean().backward()
+    fit(loss, mine)
+"""
+    report = session.look(HEAD.format(body=body), "-q", "--steps", "all", command="doctor")
+    assert [one.rule for one in report.findings if one.severity != "information"] == rules
+
+
 GROWING = {
     "(ratio * column).mean()": "ratio * column",
     "-torch.min(ratio * column, ratio.clamp(0.8, 1.2) * column).mean()": "ratio * column",

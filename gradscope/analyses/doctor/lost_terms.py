@@ -24,9 +24,6 @@ from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import Walked
 from gradscope.recording.recorder import Recorder
 
-MOST_TERMS = 32
-"""Terms of one loss that are told apart."""
-
 MOST_CALLS = 64
 """Backward calls that wait for a step."""
 
@@ -109,11 +106,9 @@ class LostTerms:
             self._waiting.append(_Call(watch.number, [whole], []))
             return
         tops = terms_of(watch.call.roots).tops
-        terms = [KnownTerm(self._place(top)) for top in tops]
-        if len(terms) > MOST_TERMS:
-            # Those of a loop over many steps are one.
-            places = {term.place: term for term in terms}
-            terms = [places[term.place] for term in terms]
+        # Those that a loop adds up at one place are one.
+        places = {place: KnownTerm(place) for place in map(self._place, tops)}
+        terms = [places[self._place(top)] for top in tops]
         above = _terms_above(watch.walked, tops, terms)
         for position in watch.leaf_positions:
             leaf = leaf_of(watch.walked.nodes[position])
