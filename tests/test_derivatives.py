@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -267,32 +268,286 @@ def _plain(one: CallCheck) -> tuple[object, ...]:
     return one.function, one.verdict, one.reason, inputs
 
 
-UNASKED = {
-    "off by 5e-5": (5e-5, 5, "right", ""),
-    "off by 5e-4": (5e-4, 5, "wrong", ""),
-    "as large as may be": (5e-4, 4_096, "wrong", ""),
-    "larger": (
-        5e-4,
-        4_097,
-        "not checked",
-        "its operands have 4,097 elements; --check takes it too",
+LARGE = "torch.linspace(-2, 2, {:_}, dtype=torch.{}).requires_grad_()"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [5, 4_096, 4_097, 200_000])
+@pytest.mark.parametrize(("share", "verdict"), [(1e-2, "wrong"), (5e-4, "wrong"), (5e-5, "right")])
+def test_functions_of_any_size_are_checked_unasked(
+    share: float, verdict: str, count: int, dtype: str, session: Session
+) -> None:
+    x = LARGE.format(count, dtype)
+    text = Own("x.sin() + 3", f"grad * x.cos() * (1 + {share})", verdict, x).text
+    (found,) = said(session, text, "doctor")
+    assert found.verdict == verdict
+    (checked,) = said(session, text, "check")
+    assert _plain(found) == _plain(checked)
+
+
+SAME = (
+    "a kink",
+    "a kink, and wrong beside it",
+    "flat everywhere",
+    "flat in part, by its name",
+    "flat in part, not by its name",
+    "the identity",
+    "wrong, whatever its name says",
+    "no gradient",
+)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_verdict_on_a_large_function_is_that_on_a_small_one(
+    name: str, session: Session
+) -> None:
+    text = replace(TABLE[name], x=LARGE.format(50_001, "float32")).text
+    expected = "right" if TABLE[name].verdict == "kink" else TABLE[name].verdict
+    for command in ("doctor", "check"):
+        (found,) = said(session, text, command)
+        # A direction goes by the few elements that have a kink.
+        assert found.verdict == expected, command
+
+
+NOT_COMPARED = {
+    "too large": (
+        Own("x * 2", "grad * 3", "", "torch.ones(5_000_001).requires_grad_()").text,
+        "Own (program.py:14), because it computes with 10,000,002 elements; --check takes it too",
+    ),
+    "too slow": (
+        Own(
+            "(__import__('time').sleep(1.3 * (x.dtype == torch.double)), x * 2)[1]", "grad * 3", ""
+        ).text,
+        "Own (program.py:14), because one run of it in float64 takes 1.3",
+    ),
+    "given a module": (
+        f"{HEAD}net = torch.nn.Linear(3, 3)\n"
+        + STATE["a python function"].replace("lambda x: x * 2", "net")
+        + "loss.backward()\n",
+        "Own (program.py:13), because it takes a module, which would be run again too",
     ),
 }
 
 
-@pytest.mark.parametrize("name", UNASKED)
-def test_small_functions_are_checked_unasked(name: str, session: Session) -> None:
-    share, count, verdict, reason = UNASKED[name]
-    one = Own(
-        "x * x",
-        f"grad * 2 * x * (1 + {share})",
-        verdict,
-        f"torch.linspace(1, 2, {count}).requires_grad_()",
+@pytest.mark.parametrize("name", NOT_COMPARED)
+def test_what_was_not_compared_is_said(name: str, session: Session) -> None:
+    text, reason = NOT_COMPARED[name]
+    session.write(text)
+    done = session.cli("doctor", "program.py", "-o", "said.json")
+    said_of_it = " ".join(done.out.split())
+    assert f"not compared with finite differences: {reason}" in said_of_it
+    assert "GS601" not in done.out
+    again = session.cli("doctor", "said.json", "--format", "json")
+    assert reason in json.loads(again.out)["report"]["notes"][0]
+
+
+def test_torchs_own_functions_are_taken_for_right(session: Session) -> None:
+    text = (
+        f"{HEAD}from torch.utils.checkpoint import checkpoint\n"
+        "checkpoint(torch.sin, x, use_reentrant=True).sum().backward()\n"
     )
-    done = session.cli("doctor", str(session.write(one.text)))
-    assert ("GS601" in done.out) == (verdict == "wrong")
-    (found,) = said(session, one.text, "doctor")
-    assert (found.verdict, found.reason) == (verdict, reason)
+    assert "not compared" not in session.cli("doctor", str(session.write(text))).out
+
+
+TWICE = """
+import torch
+from torch.autograd.function import once_differentiable
+torch.manual_seed(0)
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.slope = 3 * x * x
+        return x ** 3
+    @staticmethod
+    {mark}
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        with torch.set_grad_enabled({is_followed}):
+            slope = {slope}
+        return grad * slope
+x = torch.linspace(-2, 2, {count}).requires_grad_()
+w = torch.ones({count}, requires_grad=True)
+y = (Cube.apply(x) * w).sum()
+(slope,) = torch.autograd.grad(y, x, create_graph={is_differentiated})
+(y + {penalty}).backward()
+"""
+
+
+@dataclass(frozen=True)
+class Twice:
+    """A Function whose gradient is differentiated, and the verdict on double backward."""
+
+    slope: str
+    verdict: str | None
+    is_followed: bool = True
+    mark: str = ""
+    count: int = 6
+    is_differentiated: bool = True
+
+    @property
+    def text(self) -> str:
+        """The whole program."""
+        return TWICE.format(
+            mark=self.mark,
+            is_followed=self.is_followed,
+            slope=self.slope,
+            count=self.count,
+            is_differentiated=self.is_differentiated,
+            penalty="slope.square().sum()" if self.is_differentiated and not self.mark else "0",
+        )
+
+
+TWICES = {
+    "right": Twice("3 * x * x", "right"),
+    "right, and large": Twice("3 * x * x", "right", count=9_000),
+    "an attribute of ctx": Twice("ctx.slope", "wrong"),
+    "an attribute of ctx, and large": Twice("ctx.slope", "wrong", count=9_000),
+    "detached": Twice("3 * x.detach() * x", "wrong"),
+    "under no_grad": Twice("3 * x * x", "wrong", is_followed=False),
+    "ruled out": Twice("3 * x * x", None, mark="@once_differentiable"),
+    "not differentiated twice": Twice("ctx.slope", None, is_differentiated=False),
+    "wrong from the beginning": Twice("3.1 * x * x", None),
+}
+
+
+@pytest.mark.parametrize("name", TWICES)
+def test_double_backward_is_compared_where_the_program_uses_it(name: str, session: Session) -> None:
+    case = TWICES[name]
+    for command in ("doctor", "check"):
+        found = [one for one in said(session, case.text, command) if one.order == 2]
+        assert [one.verdict for one in found] == ([case.verdict] if case.verdict else []), command
+    done = session.cli("doctor", str(session.write(case.text)))
+    wrong = "double backward of Cube is not the derivative of its backward." in done.out
+    assert wrong == (case.verdict == "wrong")
+    table = session.cli("check", str(session.folder / "program.py")).out
+    assert ("Cube twice" in table) == (case.verdict is not None)
+
+
+INNER = {
+    "an equilibrium": """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        z = torch.zeros_like(x)
+        for _ in range(40):
+            z = torch.tanh(z @ w + x)
+        with torch.enable_grad():
+            ctx.z, ctx.x, ctx.w = (one.detach().requires_grad_() for one in (z, x, w))
+            ctx.next = torch.tanh(ctx.z @ ctx.w + ctx.x)
+        return z
+    @staticmethod
+    def backward(ctx, grad):
+        v = grad
+        for _ in range(40):
+            v = grad + torch.autograd.grad(ctx.next, ctx.z, v, retain_graph=True)[0]
+        of_x, of_w = torch.autograd.grad(ctx.next, (ctx.x, ctx.w), v)
+        return of_x * FACTOR, of_w
+""",
+    "computed again": """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return torch.sigmoid(x @ w) * x
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            x, w = (one.detach().requires_grad_() for one in ctx.saved_tensors)
+            y = torch.sigmoid(x @ w) * x
+        of_x, of_w = torch.autograd.grad(y, (x, w), grad)
+        return of_x, of_w * FACTOR
+""",
+    "reversed": """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        y = x.clone()
+        y[:, 1:] += torch.tanh(x[:, :1] @ w[:1, 1:])
+        ctx.save_for_backward(y, w)
+        return y
+    @staticmethod
+    def backward(ctx, grad):
+        y, w = ctx.saved_tensors
+        with torch.enable_grad():
+            first, w = y[:, :1].detach(), w.detach()
+            first.requires_grad = w.requires_grad = True
+            moved = torch.tanh(first @ w[:1, 1:])
+        moved.backward(grad[:, 1:] * FACTOR)
+        grad = grad.clone()
+        grad[:, :1] += first.grad
+        return grad, w.grad
+""",
+    "a gradient in forward": """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        with torch.enable_grad():
+            inner = x.detach().clone()
+            inner.requires_grad = True
+            (force,) = torch.autograd.grad((inner @ w).pow(3).sum() / 3, inner)
+        ctx.inner = inner
+        return force
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        with torch.enable_grad():
+            x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+            force = (x @ w).square() @ w.T
+        of_x, of_w = torch.autograd.grad(force, (x, w), grad * FACTOR)
+        return of_x, of_w
+""",
+}
+AROUND_INNER = """
+import torch
+torch.manual_seed(0)
+{}
+w = (torch.randn(6, 6) * 0.1).requires_grad_()
+v = torch.randn(4, 6, requires_grad=True)
+data, target = torch.randn(16, 4), torch.randn(16, 6)
+for step in range(8):
+    loss = (Own.apply(data @ v, w) - target).square().mean()
+    loss.backward()
+    with torch.no_grad():
+        for one in (w, v):
+            one -= 0.01 * one.grad
+            one.grad = None
+"""
+
+
+@pytest.mark.parametrize("name", INNER)
+@pytest.mark.parametrize("factor", ["1.0", "1.01"])
+def test_a_function_with_a_graph_of_its_own_is_compared(
+    name: str, factor: str, session: Session
+) -> None:
+    text = AROUND_INNER.format(INNER[name].replace("FACTOR", factor))
+    done = session.cli("doctor", str(session.write(text)), "-o", "report.json")
+    report = storage.load(session.folder / "report.json")
+    assert report.observations is not None
+    # Its own backward calls and its own leaves are no part of the program's.
+    assert report.observations.watched == 8
+    assert {one.name for one in report.observations.learners} == {"w", "v"}
+    if factor == "1.0":
+        assert done.out.startswith("no findings"), done.out
+    else:
+        (finding,) = report.findings
+        assert finding.rule == "GS601"
+        assert finding.location is not None
+        assert finding.location.expression == "Own.apply(data @ v, w)"
+    (checked,) = said(session, text, "check")
+    assert [checked.verdict] == [one.verdict for one in report.observations.functions]
+
+
+def test_a_function_in_a_later_graph_of_the_step_is_compared(session: Session) -> None:
+    text = (
+        HEAD
+        + STATE["setup_context"].replace("loss =", "own =").replace("grad * out", "grad * out * 2")
+        + "other = torch.ones(3, requires_grad=True)\n"
+        + "(slope,) = torch.autograd.grad((other * other).sum(), other, create_graph=True)\n"
+        + "(own + slope.sum()).backward()\n"
+    )
+    assert "GS601" in session.cli("doctor", str(session.write(text))).out
 
 
 def test_numbers_that_differ_little_are_told_with_the_digits_it_takes(session: Session) -> None:

@@ -33,6 +33,7 @@ from gradscope.model.observations import (
     LostTerm,
     Mismatch,
     Observations,
+    Raiser,
     Saved,
     Step,
     TrackedParameter,
@@ -868,6 +869,32 @@ def test_what_torch_says_is_explained(code: str) -> None:
     assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
 
 
+RAISERS: dict[str, tuple[Raiser | None, int, str]] = {
+    "a Function": (Raiser("Function", "Own", 0, made=A, raised=B), 7, "Backward of Own raised"),
+    "a hook": (Raiser("hook", "log", 0, A, B, C), 8, "The hook log raised"),
+    "a hook that was not seen to be registered": (Raiser("hook", "log", 0, A), 7, "The hook log"),
+    "a saved tensor": (
+        Raiser("saved tensor", "Mul", 0, A),
+        7,
+        "a saved tensor of `call7()` raised",
+    ),
+    "an operation": (Raiser("operation", "Mul", 0, A), 7, "Backward of `call7()` raised"),
+    "an operation of no known line": (Raiser("operation", "Mul"), 9, "Backward of Mul raised"),
+    "the call itself": (None, 9, "The backward call raised"),
+}
+
+
+@pytest.mark.parametrize("name", RAISERS)
+@pytest.mark.parametrize("ended", [True, False])
+def test_who_raised_in_backward(name: str, ended: bool) -> None:
+    raiser, line, words = RAISERS[name]
+    failure = Failure("KeyError", "'a'", C, in_backward=True, ended=ended, raiser=raiser)
+    report = observed(plain(), failure=failure)
+    # Where the program has caught it, it may have been meant.
+    assert told(report) == [("GS410", "error" if ended else "information", line)]
+    assert words in diagnose(report)[0].message
+
+
 def in_half(report: Report) -> Report:
     """The report with float16 for every gradient."""
     (backward,) = report.passes
@@ -960,6 +987,37 @@ def forgotten(*others: GradientComparison) -> Report:
     )
 
 
+def raising(report: Report, text: str = "no") -> Report:
+    """The report, and a backward call that failed with these words."""
+    seen = report.observations or Observations()
+    failure = seen.failure or Failure("RuntimeError", text, A, in_backward=True)
+    seen = msgspec.structs.replace(seen, failure=failure)
+    return msgspec.structs.replace(report, observations=seen)
+
+
+def not_in_graph(**more: Any) -> Report:
+    """A gradient was asked for by a tensor that is not in the graph."""
+    return raising(observed(plain(), learners=(learner("b", wanted=True, made=B, **more),)))
+
+
+RAISED: dict[str, Report] = {
+    "GS101": raising(placed(spoilt(logs(), "LogBackward0", inf=1), 7)),
+    "GS102": raising(placed(reports.broken(), 7)),
+    "GS103": raising(spoilt(plain(), "MulBackward0", inf=1, dtype="float16")),
+    "GS105": raising(
+        observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),))
+    ),
+    "GS301": not_in_graph(),
+    "GS302": not_in_graph(used=A),
+    "GS306": not_in_graph(history="mul"),
+    **{cut: cut_off(cut, "GS409") for cut in ("GS303", "GS304", "GS309")},
+    "GS401": raising(observed(plain(), changes=(Change(0, "self", B, "mul_"),))),
+    "GS402": raising(plain(), "Trying to backward through the graph a second time"),
+    **{code: raising(plain(), text) for code, text in MESSAGES.items()},
+    "GS409": observed(plain(), failure=NO_HISTORY),
+}
+"""For every rule that can say why backward raised, a report on which it does."""
+
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
@@ -977,6 +1035,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for cut in ("GS303", "GS304", "GS309")
         for code in ("GS306", "GS409")
     },
+    **{(code, "GS410"): report for code, report in RAISED.items()},
 }
 """For every pair of rules of which one takes precedence, a report on which both find something."""
 

@@ -34,9 +34,9 @@ ROOMS = {
     "autograd": "errors garbage model",
     "recording": "errors filesystem model target autograd",
     "graphing": "words errors escaping garbage version model autograd recording",
-    "derivatives": "errors model autograd",
+    "derivatives": "words errors model autograd",
     "analyses": "",
-    "analyses/doctor": "errors escaping garbage model target autograd recording graphing "
+    "analyses/doctor": "words errors escaping garbage model target autograd recording graphing "
     "derivatives",
     "analyses/check": "errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",

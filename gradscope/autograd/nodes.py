@@ -21,6 +21,12 @@ def is_leaf(node: object) -> bool:
     return type(node).__name__ == "AccumulateGrad"
 
 
+def is_barred(node: object) -> bool:
+    """Whether a live node stands where the backward of a custom Function was differentiated, which
+    is marked ``once_differentiable``."""
+    return type(node).__name__ == "Error"
+
+
 def leaf_of(node: Any) -> torch.Tensor | None:
     """The leaf in whose ``.grad`` a node accumulates; None for other nodes, and once it is gone."""
     return node.variable if is_leaf(node) else None

@@ -9,11 +9,17 @@ from __future__ import annotations
 import torch
 
 from gradscope.autograd.isolation import functions_on
+from gradscope.autograd.nodes import is_barred
+from gradscope.autograd.walk import nearest
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
 from gradscope.derivatives.single_call import SingleCall, cotangent, dense_of
 from gradscope.errors import described
 
 UPSTREAM = "the upstream gradient"
+
+
+class MarkedOnce(Unrepeatable):
+    """The author of a Function has ruled double backward out."""
 
 
 class BackwardAlone(SingleCall):
@@ -53,6 +59,10 @@ class BackwardAlone(SingleCall):
                     )
             except Exception as error:
                 raise Unrepeatable(f"backward raised {described(error)}") from None
+        made_by = [one.grad_fn for one in found if one is not None and one.grad_fn is not None]
+        # Torch raises only where such a node has something behind it that a gradient is asked for.
+        if any(map(is_barred, nearest(made_by))):
+            raise MarkedOnce("its backward is marked once_differentiable")
         return [
             torch.zeros_like(one) if got is None else _dense(got)
             for one, got in zip(wanted, found, strict=True)

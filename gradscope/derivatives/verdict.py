@@ -15,7 +15,7 @@ import torch
 
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.compare import Compared
-from gradscope.derivatives.double_backward import UPSTREAM, BackwardAlone
+from gradscope.derivatives.double_backward import UPSTREAM, BackwardAlone, MarkedOnce
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.forms import FORMS
 from gradscope.derivatives.single_call import InputGradients, SingleCall
@@ -36,9 +36,6 @@ Alone = TypeVar("Alone", bound=SingleCall)
 
 Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 """The verdict on a call, its inputs, and the reason."""
-
-ONCE = "once_differentiable"
-"""What torch says where the author of a Function has ruled double backward out."""
 
 RANDOM = "two runs with the same random state give different results"
 LEFT = "right when run alone: in the program it used what another call had left"
@@ -127,9 +124,9 @@ class CallExamination:
         own, beside differences of it; None where it cannot be differentiated, and says so."""
         try:
             verdict, inputs, reason = self._told_twice()
+        except MarkedOnce:
+            return None
         except Unrepeatable as error:
-            if ONCE in error.what:
-                return None
             verdict, inputs, reason = "not checked", (), error.what
         return CallCheck(nodes, self._call.name, verdict, inputs, reason, order=2)
 

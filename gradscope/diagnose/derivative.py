@@ -11,7 +11,7 @@ from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
 
 
-class _Words(NamedTuple):
+class _DerivativeWords(NamedTuple):
     """What is said of a derivative that is wrong."""
 
     message: str
@@ -19,13 +19,13 @@ class _Words(NamedTuple):
     remedy: str
 
 
-_ONCE = _Words(
+_ONCE = _DerivativeWords(
     "backward of {name} is not the derivative of its forward.",
     "Differences of forward itself, in float64, give another number than its backward.",
     "Derive backward again (product rule, transposes, the factor `grad` that comes from above), "
     "and keep `torch.autograd.gradcheck` in your tests.",
 )
-_TWICE = _Words(
+_TWICE = _DerivativeWords(
     "double backward of {name} is not the derivative of its backward.",
     "The gradient is itself differentiated (create_graph=True). Differences of backward, in "
     "float64, give another number than torch derives from the operations in it.",

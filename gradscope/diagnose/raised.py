@@ -15,7 +15,7 @@ from gradscope.model.observations import Failure, Raiser, RaiserKind
 from gradscope.words import first_line
 
 
-class _Words(NamedTuple):
+class _RaiserWords(NamedTuple):
     """What is said of a raiser of one kind: who, why that ends the call, and what to do."""
 
     who: str
@@ -23,34 +23,34 @@ class _Words(NamedTuple):
     remedy: str
 
 
-_WORDS: dict[RaiserKind, _Words] = {
-    "Function": _Words(
+_WORDS: dict[RaiserKind, _RaiserWords] = {
+    "Function": _RaiserWords(
         "Backward of {name}",
         "Torch runs the backward of a custom Function as it stands; what it raises ends the whole "
         "call, and the leaves behind it get no gradient.",
         "Mend it at the line that raised. Backward knows its ctx and the gradients it is given: "
         "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`.",
     ),
-    "hook": _Words(
+    "hook": _RaiserWords(
         "The hook {name}",
         "Hooks run in the middle of backward; what one raises ends the whole call, and the leaves "
         "behind it get no gradient.",
         "Mend the hook at the line that raised, or take it away where it is registered.",
     ),
-    "saved tensor": _Words(
+    "saved tensor": _RaiserWords(
         "What brings back a saved tensor of {name}",
         "Backward of this operation needs what it had saved. A hook of saved_tensors_hooks, or a "
         "checkpoint, which computes it again, has to bring it back and could not.",
         "Mend what runs there: for a checkpoint, the function has to do the second time what it "
         "did the first time.",
     ),
-    "operation": _Words(
+    "operation": _RaiserWords(
         "Backward of {name}",
         "Torch refuses here what forward could do: the words above say why.",
         "Change this forward call, or what goes into it, so that its backward is possible.",
     ),
 }
-_CALL = _Words(
+_CALL = _RaiserWords(
     "The backward call",
     "Torch refuses what the call is given, or what it asks for: the words above say why.",
     "Change this call as they say.",

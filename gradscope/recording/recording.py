@@ -18,7 +18,7 @@ import torch
 
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import Aside, fault_of
-from gradscope.autograd.nodes import is_leaf, op_name
+from gradscope.autograd.nodes import is_barred, is_leaf, op_name
 from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
 from gradscope.errors import Fault
@@ -75,7 +75,7 @@ def watched_nodes(
 
     def after(number: int, forward: int, sent: Any, _received: Any) -> None:
         first, end = started.pop(number, None), sequence_number()
-        barred = [one for one in sent if type(getattr(one, "grad_fn", None)).__name__ == "Error"]
+        barred = [one for one in sent if is_barred(getattr(one, "grad_fn", None))]
         if barred:
             shapes = tuple(tuple(one.shape) for one in barred)
             note_once(Undifferentiable(forward, op_name(walked.nodes[number]), shapes))

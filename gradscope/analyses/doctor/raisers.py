@@ -21,7 +21,7 @@ from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.hook_codes import KnownHook
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd import saved
-from gradscope.autograd.nodes import is_leaf, leaf_of, op_name, torch_name
+from gradscope.autograd.nodes import is_barred, is_leaf, leaf_of, op_name, torch_name
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.escaping import message
 from gradscope.model.observations import RaiserKind
@@ -57,7 +57,7 @@ class KnownRaiser:
     raised: Site | None = None
 
 
-class _Step(NamedTuple):
+class _TracebackStep(NamedTuple):
     """One frame of a traceback: its code, where it stood, and what ``self`` was there."""
 
     code: CodeType
@@ -73,11 +73,11 @@ def raiser_of(
     steps = list(_inside(error))
     if not steps or _AFTER in message(error):
         return None
-    search = _Search(error, made, listener, steps[1:])
+    search = _RaiserSearch(error, made, listener, steps[1:])
     return search.found()
 
 
-def _inside(error: BaseException) -> Iterator[_Step]:
+def _inside(error: BaseException) -> Iterator[_TracebackStep]:
     """The frames of the traceback from the engine inwards."""
     step, is_inside = error.__traceback__, False
     while step is not None:
@@ -85,11 +85,11 @@ def _inside(error: BaseException) -> Iterator[_Step]:
         is_inside |= frame.f_code is _ENGINE
         if is_inside:
             own = frame.f_locals.get("self") if frame.f_code is _APPLY else None
-            yield _Step(frame.f_code, step.tb_lasti, own)
+            yield _TracebackStep(frame.f_code, step.tb_lasti, own)
         step = step.tb_next
 
 
-class _Search:
+class _RaiserSearch:
     """Looks for the raiser in one failed call.
 
     Args:
@@ -102,7 +102,7 @@ class _Search:
         error: BaseException,
         made: FullCapture | BriefCapture,
         listener: DoctorListener,
-        steps: list[_Step],
+        steps: list[_TracebackStep],
     ) -> None:
         self._text = message(error)
         self._made = made
@@ -137,7 +137,7 @@ class _Search:
         node: int | None,
         hook: KnownHook | None,
         raised: Site | None,
-        step: _Step | None = None,
+        step: _TracebackStep | None = None,
         name: str = "",
     ) -> KnownRaiser:
         live = self._walked.nodes[node] if node is not None else None
@@ -170,7 +170,7 @@ class _Search:
         name = _written(codes[0]) if codes else ""
         return self._told("hook", node, known, raised, name=name)
 
-    def _unpacking(self, first: _Step) -> int | None:
+    def _unpacking(self, first: _TracebackStep) -> int | None:
         """The node whose saved tensor was being unpacked by this frame, if that is so."""
         position = self._turn()
         candidates = range(len(self._walked.nodes)) if position is None else (position,)
@@ -208,7 +208,7 @@ class _Search:
         leads nowhere; only its shapes tell whose it is.
         """
         nodes = self._walked.nodes
-        shapes = {_shapes(node) for node in nodes if type(node).__name__ == "Error"}
+        shapes = {_shapes(node) for node in nodes if is_barred(node)}
         known = list(self._recorder.undifferentiable)
         known = [one for one in known if one.shapes in shapes] or known
         if not known:

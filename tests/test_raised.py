@@ -1,0 +1,305 @@
+"""What the doctor says of an exception inside backward: who raised it, and which line leads there;
+and that the program's traceback is python's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from gradscope.model import storage
+from tests.conftest import python_says
+from tests.looking import Session
+
+HEAD = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+x = torch.ones(3, requires_grad=True)
+"""
+
+OWN = """
+class Own(torch.autograd.Function):
+    runs = 0
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        Own.runs += 1
+        if Own.runs > WELL:
+            return ctx.mask * grad
+        return grad * 2
+"""
+
+LOOP = """
+net = nn.Linear(3, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(30):
+    optimizer.zero_grad()
+{}
+    optimizer.step()
+"""
+
+ONCE = """
+from torch.autograd.function import once_differentiable
+class {0}(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x{1}
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+"""
+
+
+@dataclass(frozen=True)
+class Raising:
+    """A program, the expression that the finding is at, and words of its message and evidence."""
+
+    program: str
+    expression: str
+    message: str
+    evidence: str = ""
+    rule: str = "GS410"
+    subject: str = ""
+
+
+RAISING = {
+    "a Function": Raising(
+        OWN.replace("WELL", "0") + "y = Own.apply(x)\ny.sin().sum().backward()\n",
+        "Own.apply(x)",
+        "Backward of Own raised AttributeError.",
+        "by `ctx.mask`",
+        subject="Own",
+    ),
+    "a Function, at a call that is only glanced at": Raising(
+        OWN.replace("WELL", "17") + LOOP.format("    Own.apply(net(x)).sum().backward()"),
+        "Own.apply(net(x))",
+        "Backward of Own raised AttributeError.",
+        subject="Own",
+    ),
+    "a Function in the backward of another": Raising(
+        OWN.replace("WELL", "0")
+        + """
+class Outer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            inner = ctx.saved_tensors[0].detach().requires_grad_()
+            out = Own.apply(inner)
+        return torch.autograd.grad(out, inner, grad)
+Outer.apply(x).sum().backward()
+""",
+        "Outer.apply(x)",
+        "Backward of Outer raised AttributeError.",
+        "by `ctx.mask`",
+        subject="Outer",
+    ),
+    "a reentrant checkpoint": Raising(
+        "runs = []\ndef part(x):\n    runs.append(1)\n    assert len(runs) < 2, 'again'\n"
+        "    return x.sin()\n"
+        "checkpoint(part, x, use_reentrant=True).sum().backward()\n",
+        "checkpoint(part, x, use_reentrant=True)",
+        "Backward of CheckpointFunction raised AssertionError.",
+        "by `len(runs) < 2`",
+        subject="CheckpointFunction",
+    ),
+    "a checkpoint": Raising(
+        "runs = []\ndef part(x):\n    runs.append(1)\n    assert len(runs) < 2, 'again'\n"
+        "    return x.sin()\n"
+        "checkpoint(part, x, use_reentrant=False).sum().backward()\n",
+        "x.sin()",
+        "What brings back a saved tensor of `x.sin()` raised AssertionError.",
+        "by `len(runs) < 2`",
+    ),
+    "a hook that unpacks": Raising(
+        "def unpack(packed):\n    raise OSError('gone')\n"
+        "with torch.autograd.graph.saved_tensors_hooks(lambda one: one, unpack):\n"
+        "    y = x.exp()\n(y * 2).sum().backward()\n",
+        "x.exp()",
+        "What brings back a saved tensor of `x.exp()` raised OSError.",
+    ),
+    "a hook on a result": Raising(
+        "def log(grad):\n    {}['layer']\ny = x.exp()\nz = y * 2\ny.register_hook(log)\n"
+        "z.sum().backward()\n",
+        "y.register_hook(log)",
+        "The hook log raised KeyError.",
+        "it gets the gradient of `x.exp()`",
+        subject="log",
+    ),
+    "a hook on a leaf": Raising(
+        "x.register_hook(lambda grad: grad.nothing)\n(x * 2).sum().backward()\n",
+        "x.register_hook(lambda grad: grad.nothing)",
+        "The hook a lambda raised AttributeError.",
+        "it gets the gradient of x",
+        subject="a lambda",
+    ),
+    "one hook on many leaves": Raising(
+        "def check(grad):\n    assert grad.dim() > 1\nnet = nn.Linear(3, 2)\n"
+        "for one in net.parameters():\n    one.register_hook(check)\nnet(x).sum().backward()\n",
+        "one.register_hook(check)",
+        "The hook check raised AssertionError.",
+        "it gets the gradient of bias",
+        subject="check",
+    ),
+    "a hook that is an object": Raising(
+        "class Logger:\n    def __call__(self, grad):\n        raise ValueError('full')\n"
+        "y = x.exp()\ny.register_hook(Logger())\ny.sum().backward()\n",
+        "y.register_hook(Logger())",
+        "The hook Logger.__call__ raised ValueError.",
+        subject="Logger.__call__",
+    ),
+    "a hook that is a part of a function": Raising(
+        "import functools\ndef log(name, grad):\n    {}[name]\ny = x.exp()\n"
+        "y.register_hook(functools.partial(log, 'a'))\ny.sum().backward()\n",
+        "y.register_hook(functools.partial(log, 'a'))",
+        "The hook log raised KeyError.",
+        subject="log",
+    ),
+    "a hook after the leaf has its gradient": Raising(
+        "def step(leaf):\n    raise TypeError('set_to_non')\n"
+        "x.register_post_accumulate_grad_hook(step)\n(x * 2).sum().backward()\n",
+        "x.register_post_accumulate_grad_hook(step)",
+        "The hook step raised TypeError.",
+        "it gets the gradient of x",
+        subject="step",
+    ),
+    "a hook on several tensors": Raising(
+        "def both(grads):\n    raise KeyError('both')\nz = x * 2\n"
+        "torch.autograd.graph.register_multi_grad_hook([x, z], both)\nz.sum().backward()\n",
+        "torch.autograd.graph.register_multi_grad_hook([x, z], both)",
+        "The hook both raised KeyError.",
+        subject="both",
+    ),
+    "a hook on a module": Raising(
+        "def log(module, given, taken):\n    given[5]\nnet = nn.Linear(3, 2)\n"
+        "net.register_full_backward_hook(log)\nnet(x * 2).sum().backward()\n",
+        "net.register_full_backward_hook(log)",
+        "The hook log raised IndexError.",
+        "it gets the gradient of `net(x * 2)`",
+        subject="log",
+    ),
+    "a hook on a node": Raising(
+        "def log(sent, received):\n    raise KeyError('node')\ny = x.exp()\n"
+        "y.grad_fn.register_hook(log)\n(y * 2).sum().backward()\n",
+        "x.exp()",
+        "The hook log raised KeyError.",
+        "it gets the gradient of `x.exp()`",
+        subject="log",
+    ),
+    "a hook, at a call that is only glanced at": Raising(
+        "seen = []\ndef log(grad):\n    seen.append(1)\n    assert len(seen) < 18\n"
+        + LOOP.format(
+            "    y = net(x).exp()\n    y.register_hook(log)\n    y.sum().backward()",
+        ),
+        "y.register_hook(log)",
+        "The hook log raised AssertionError.",
+        subject="log",
+    ),
+    "an operation": Raising(
+        "wide = torch.randn(4, 3, requires_grad=True)\ny = wide * 2\n"
+        "q, r = torch.linalg.qr(y, mode='complete')\nq.sin().sum().backward()\n",
+        "torch.linalg.qr(y, mode='complete')",
+        "Backward of `torch.linalg.qr(y, mode='complete')` raised RuntimeError.",
+        "mode='complete'",
+    ),
+    "an operation, at a call that is only glanced at": Raising(
+        LOOP.format(
+            "    y = net(torch.randn(3 + step // 17, 3)).exp()\n"
+            "    q, r = torch.linalg.qr(y, mode='complete')\n    q.sin().sum().backward()"
+        ),
+        "torch.linalg.qr(y, mode='complete')",
+        "Backward of `torch.linalg.qr(y, mode='complete')` raised RuntimeError.",
+    ),
+    "an operation without a derivative": Raising(
+        "y = torch.igamma(x, torch.ones(3))\n(y * 2).sum().backward()\n",
+        "torch.igamma(x, torch.ones(3))",
+        "Backward of `torch.igamma(x, torch.ones(3))` raised NotImplementedError.",
+    ),
+    "the call": Raising(
+        "y = x * 2\ny.backward(torch.ones(3, dtype=torch.cfloat))\n",
+        "y.backward(torch.ones(3, dtype=torch.cfloat))",
+        "The backward call raised RuntimeError.",
+        "Mismatch in dtype",
+    ),
+    "once_differentiable, whose node is not in the graph": Raising(
+        ONCE.format("Half", ".square() / 2")
+        + "slope, = torch.autograd.grad((Half.apply(x) * x).sum(), x, create_graph=True)\n"
+        "slope.square().sum().backward()\n",
+        "Half.apply(x)",
+        "Half is differentiated twice, and its backward is marked once_differentiable.",
+        rule="GS407",
+        subject="Half",
+    ),
+    "once_differentiable, beside another Function": Raising(
+        ONCE.format("Half", ".square() / 2")
+        + OWN.replace("WELL", "999")
+        + "w = torch.ones(3, requires_grad=True)\ny = Own.apply(Half.apply(x) * w)[:2]\n"
+        "slope, = torch.autograd.grad(y.sum(), x, create_graph=True)\n"
+        "(y.sum() + slope.square().sum()).backward()\n",
+        "Half.apply(x)",
+        "Half is differentiated twice, and its backward is marked once_differentiable.",
+        rule="GS407",
+        subject="Half",
+    ),
+    "a hook that found a NaN": Raising(
+        "def check(grad):\n    assert grad.isfinite().all(), 'NaN'\n"
+        "w = torch.zeros(3, requires_grad=True)\nw.register_hook(check)\n"
+        "(w.sqrt() * 0).sum().backward()\n",
+        "w.sqrt()",
+        "Backward of `w.sqrt()` turns a finite gradient into NaN or infinity.",
+        rule="GS102",
+    ),
+    "anomaly mode that found a NaN": Raising(
+        "w = torch.zeros(3, requires_grad=True)\nwith torch.autograd.set_detect_anomaly(True):\n"
+        "    (w.sqrt() * 0).sum().backward()\n",
+        "w.sqrt()",
+        "Backward of `w.sqrt()` turns a finite gradient into NaN or infinity.",
+        rule="GS102",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_an_exception_inside_backward_has_a_finding(name: str, session: Session) -> None:
+    case = RAISING[name]
+    path = str(session.write(HEAD + case.program))
+    done = session.cli("doctor", path, "-o", "report.json", "-q")
+    assert done.status == 1, done
+    report = storage.load(session.folder / "report.json")
+    (finding,) = (one for one in report.findings if one.severity != "information")
+    assert (finding.rule, finding.message) == (case.rule, case.message)
+    assert finding.location is not None
+    assert finding.location.expression == case.expression
+    assert case.evidence in " ".join(finding.evidence)
+    if case.subject:
+        assert finding.subject == case.subject
+
+
+@pytest.mark.parametrize("name", ["a Function", "a hook on a module"])
+def test_the_traceback_is_pythons(name: str, session: Session) -> None:
+    path = str(session.write(HEAD + RAISING[name].program))
+    assert session.cli("doctor", path).err == python_says(path).err
+
+
+CAUGHT = OWN.replace("WELL", "0") + (
+    "try:\n    Own.apply(x).sum().backward()\nexcept AttributeError:\n    print('caught')\n"
+    "(x * 2).sum().backward()\nprint('further')\n"
+)
+
+
+def test_an_exception_that_the_program_catches_is_information(session: Session) -> None:
+    done = session.cli("doctor", str(session.write(HEAD + CAUGHT)))
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("caught\nfurther\n")
+    assert "GS410 backward-raises · information" in done.out
+    assert "raised AttributeError, and the program went on." in done.out
