@@ -33,7 +33,7 @@ _TWICE = _DerivativeWords(
     "`ctx.save_for_backward`: what is detached, or an attribute of ctx, counts as a constant. Keep "
     "`torch.autograd.gradgradcheck` in your tests.",
 )
-_WRITES = _Words(
+_WRITES = _DerivativeWords(
     "backward of {name} writes into the gradient that it is given.",
     "That tensor is not its own: the other branches of a sum are sent the same one, and get what "
     "it has become.",
