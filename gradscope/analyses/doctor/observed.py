@@ -10,6 +10,7 @@ import torch
 
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
 from gradscope.analyses.doctor.changes import KnownChange
+from gradscope.analyses.doctor.compared import functions_elsewhere
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import KnownRaiser
@@ -32,7 +33,6 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
-from gradscope.words import listed
 
 
 def observations(
@@ -57,7 +57,7 @@ def observations(
             EmptyStep(case.origins.of_place(place), times)
             for place, times in listener.learners.optimizers.empty_steps.items()
         ),
-        functions=case.functions,
+        functions=(*case.functions, *functions_elsewhere(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.zeroed_at),
         failure=failure,
     )
@@ -275,17 +275,6 @@ def raiser(known: KnownRaiser | None, origins: Origins, is_shown: bool) -> Raise
         origins.of_site(known.registered),
         origins.of_site(known.raised),
     )
-
-
-def uncompared(listener: DoctorListener, origins: Origins) -> Iterator[str]:
-    """The custom Functions whose backward was not compared with finite differences, and why."""
-    by_reason: dict[str, list[str]] = {}
-    for (name, place, order), reason in listener.derivatives.uncompared.items():
-        line = origins.line(place)
-        what = f"double backward of {name}" if order == 2 else name
-        by_reason.setdefault(reason, []).append(f"{what} ({line})" if line else what)
-    for reason, names in by_reason.items():
-        yield f"not compared with finite differences: {listed(names)}, because {reason}"
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:
