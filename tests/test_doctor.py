@@ -19,6 +19,10 @@ from termios import TIOCSWINSZ
 
 import pytest
 
+from gradscope.analyses.doctor.request import HANDFUL, Examination
+from gradscope.model.observations import Stopped
+from gradscope.running.session import examine
+from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.conftest import python_says
 from tests.looking import Session, hear_ctrl_c
@@ -67,8 +71,57 @@ RUNS = {
     ),
     "ignoring nonsense": Run(SICK, ("--ignore", "zzz"), 2, "", "gradscope rule lists them all"),
     "all steps": Run(TRAINING.format(steps=7), ("--steps", "all"), 0, "7 backward calls watched"),
-    "the usual steps": Run(TRAINING.format(steps=7), (), 0, "5 backward calls watched"),
-    "one step": Run(TRAINING.format(steps=7), ("--steps", "1"), 0, "1 backward call watched"),
+    "as many as there are": Run(
+        TRAINING.format(steps=9),
+        (),
+        0,
+        "no findings · 9 backward calls watched, 3 of them briefly\n",
+    ),
+    "one step": Run(
+        TRAINING.format(steps=7),
+        ("--steps", "1"),
+        0,
+        "1 backward call watched · stopped as asked; the program had not ended\n",
+    ),
+    "seven steps of more": Run(
+        TRAINING.format(steps=9),
+        ("--steps", "7"),
+        0,
+        "7 backward calls watched, 1 of them briefly ·",
+    ),
+    "as many steps as there are": Run(
+        TRAINING.format(steps=3), ("--steps", "3"), 0, "no findings · 3 backward calls watched\n"
+    ),
+    "a moment": Run(
+        TRAINING.format(steps=9),
+        ("--for", "0.000001"),
+        0,
+        "1 backward call watched · stopped after 1e-06 s; the program had not ended\n",
+    ),
+    "a moment, and nothing comes after it": Run(
+        TRAINING.format(steps=1) + "print('further')\n",
+        ("--for", "0.000001"),
+        0,
+        "further\nno findings · 1 backward call watched\n",
+    ),
+    "an hour, and steps before it": Run(
+        TRAINING.format(steps=9),
+        ("--for", "1h", "--steps", "2"),
+        0,
+        "2 backward calls watched · stopped",
+    ),
+    "steps, and a moment before them": Run(
+        TRAINING.format(steps=9),
+        ("--for", ".000001s", "--steps", "all"),
+        0,
+        "stopped after 1e-06 s",
+    ),
+    "minutes": Run(TRAINING.format(steps=2), ("--for", "1.5m"), 0, "2 backward calls watched\n"),
+    "no time": Run(SICK, ("--for", "0"), 2, "", "--for 0 is no length of time"),
+    "negative time": Run(SICK, ("--for", "-1"), 2, "", "--for -1 is no length of time"),
+    "words for time": Run(SICK, ("--for", "ever"), 2, "", "write --for 90s, --for 10m or --for 1h"),
+    "an unknown unit": Run(SICK, ("--for", "3d"), 2, "", "--for 3d is no length of time"),
+    "an endless time": Run(SICK, ("--for", "9" * 400), 2, "", "is no length of time"),
     "no steps": Run(SICK, ("--steps", "0"), 2, "", "--steps 0 is no number from 1"),
     "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "--steps -1 is no number from 1"),
     "words for steps": Run(SICK, ("--steps", "abc"), 2, "", "--steps abc is no number from 1"),
@@ -113,6 +166,59 @@ def test_hooks_do_not_run_where_the_program_calls_no_backward(
     assert "no gradient was sent through it: it would run hooks of the program" in " ".join(
         done.out.split()
     )
+
+
+def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) -> None:
+    def stopped_by(*options: str) -> object:
+        done = session.cli("doctor", "program.py", "--format", "json", *options)
+        return json.loads(done.out[done.out.index("{") :])["report"]["stopped"]
+
+    session.write(TRAINING.format(steps=9))
+    words = "stopped as asked; the program had not ended"
+    text = session.cli("doctor", "program.py", "--steps", "2", "-o", "saved.json")
+    github = session.cli("doctor", "program.py", "--steps", "2", "--format", "github")
+    assert (text.status, words in text.out) == (0, True)
+    assert github.err == f"gradscope: {words}\n"
+    assert words in session.cli("doctor", "saved.json").out
+    assert stopped_by("--steps", "2") == {"by": "steps"}
+    assert stopped_by("--for", "0.000001") == {"by": "time", "seconds": 1e-6}
+    assert stopped_by() is None
+    session.write(SICK + "w.exp().sum().backward()\n")
+    assert stopped_by() == {"by": "finding"}
+
+
+def test_unasked_a_handful_of_calls_is_watched_however_long_they_take(session: Session) -> None:
+    target = parse_target(str(session.write(TRAINING.format(steps=9))), ())
+    asked = Examination(seconds=1e-6, least=HANDFUL)
+    report = examine(target, Program.prepare(target), asked).report
+    assert report is not None and report.observations is not None
+    assert report.observations.watched == HANDFUL
+    assert report.observations.stopped == Stopped("time", 1e-6)
+
+
+LATE = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(40):
+    data = torch.rand(4, 3) + 1
+    if step == {step}:
+        data[0, 0] = 0.5
+    optimizer.zero_grad()
+    scores = model(data)
+    loss = (scores.sigmoid() - (data[:, :1] - 1).sqrt()).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("step", "call"), [(2, 3), (9, 10), (30, 31)])
+def test_what_goes_wrong_late_is_found_unasked(step: int, call: int, session: Session) -> None:
+    done = session.cli("doctor", str(session.write(LATE.format(step=step))))
+    assert done.status == 1
+    assert "GS105 nonfinite-input · error · program.py:11" in done.out
+    assert f"these were seen in call {call}" in " ".join(done.out.split())
 
 
 def test_a_program_is_stopped_at_the_first_serious_finding(session: Session) -> None:

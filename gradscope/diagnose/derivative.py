@@ -47,7 +47,7 @@ def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
     told: set[tuple[str, int]] = set()
     seen = facts.seen
     for check in (*seen.functions, *map(_of_older_report, seen.mismatches)):
-        op = facts.op(check.nodes[0])
+        op = facts.op(check.nodes[0]) if check.nodes else check.function
         if (op, check.order) not in told and check.verdict == "wrong":
             told.add((op, check.order))
             yield _finding(facts, check, op.removesuffix("Backward"))
@@ -76,7 +76,8 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
     return facts.finding(
         "warning",
         words.message.format(name=name),
-        check.nodes[0],
+        check.nodes[0] if check.nodes else None,
+        location=facts.location(check.origin),
         subject=name,
         evidence=tuple(filter(None, (*map(_told, wrong), check.reason))),
         why=words.why,

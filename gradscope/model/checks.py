@@ -53,7 +53,9 @@ class CallCheck(Struct, frozen=True):
 
     ``nodes`` are those that it made in the graph, the one of its result first.  ``reason`` says why
     where the verdict does not.  ``order`` 1 is its backward beside differences of its forward, 2
-    its double backward beside differences of its backward.
+    its double backward beside differences of its backward.  The doctor also tells of calls whose
+    nodes are in another graph of the run than the one shown: those have no ``nodes``, and an
+    ``origin``.
     """
 
     nodes: tuple[int, ...]
@@ -62,6 +64,7 @@ class CallCheck(Struct, frozen=True):
     inputs: tuple[GradientComparison, ...] = ()
     reason: str = ""
     order: int = 1
+    origin: int | None = None
 
 
 class LeafCheck(Struct, frozen=True):

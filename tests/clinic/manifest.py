@@ -856,6 +856,20 @@ CASES: tuple[Case, ...] = (
         "https://github.com/pytorch/pytorch/issues/91529",
     ),
     Case(
+        "hook_of_new_layer",
+        "GS410",
+        "update",
+        "a logging hook raises KeyError in the ninth step, when a layer is switched on",
+        "",
+    ),
+    Case(
+        "dropped_mask_in_backward",
+        "GS410",
+        "WordDropout",
+        "backward uses an attribute of ctx that forward sets in one of its branches",
+        "",
+    ),
+    Case(
         "no_zero_grad",
         "GS501",
         "",
@@ -952,6 +966,34 @@ CASES: tuple[Case, ...] = (
         "MatMul",
         "square matrices hide a missing transpose",
         "https://github.com/chengdazhi/Deformable-Convolution-V2-PyTorch/issues/20",
+    ),
+    Case(
+        "wide_gelu_factor",
+        "GS601",
+        "FusedGelu",
+        "a wrong constant in the derivative, over 65,536 elements",
+        "",
+    ),
+    Case(
+        "penalty_through_kept_slope",
+        "GS601",
+        "SoftSign",
+        "double backward takes what was kept on ctx for a constant",
+        "",
+    ),
+    Case(
+        "equilibrium_half_solved",
+        "GS601",
+        "Equilibrium",
+        "a Function with a graph of its own solves its linear system by one step",
+        "",
+    ),
+    Case(
+        "empty_crop_late",
+        "GS101",
+        "Div",
+        "0/0 in the eleventh step, where a crop has no foreground",
+        "",
     ),
     Case(
         "balance_loss_list",
@@ -1796,6 +1838,19 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "corners_of_a_grid",
         "whole numbers as indices, and the rest as weights",
+    ),
+    Healthy(
+        "equilibrium_layer",
+        "a custom Function with a graph of its own, whose leaves are no parameters",
+    ),
+    Healthy(
+        "quantised_wide",
+        "rounding, a spike and a reversed gradient in Functions of many elements",
+    ),
+    Healthy(
+        "backward_cut_short",
+        "a hook ends backward on purpose by an exception that is caught",
+        information=("GS410",),
     ),
 )
 

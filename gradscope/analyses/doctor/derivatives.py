@@ -67,7 +67,8 @@ class Derivatives:
         self._limit, self._left = (ALL, math.inf) if check_all else (UNASKED, MOST_SECONDS)
         self._met: dict[_Key, list[weakref.ref[Any]]] = {}
         self._waiting: list[tuple[_Key, Call]] = []
-        self._checked: list[tuple[range, CallCheck]] = []
+        self.checked: list[tuple[range, int, CallCheck]] = []
+        """What came of each: the sequence numbers of the call, its place, and the answer."""
         self.uncompared: dict[tuple[str, int, int], str] = {}
         """Why a Function was not compared, by its name and place, and the order of the
         derivative."""
@@ -95,7 +96,6 @@ class Derivatives:
         for key, call in self._waiting:
             self._met[key] = [one for one in self._met[key] if one() is not call.custom]
         self._waiting.clear()
-        self._checked.clear()
 
     def checks(
         self, walked: Walked, positions: Mapping[int, int], is_differentiated: bool
@@ -126,7 +126,7 @@ class Derivatives:
             for check in self._checks_of(call, nodes, given, is_differentiated):
                 if check.verdict == "not checked":
                     self._note_uncompared(check.function, call.place, check.order, check.reason)
-                self._checked.append((range(call.first, call.end), check))
+                self.checked.append((range(call.first, call.end), call.place, check))
                 yield check
 
     def _checks_of(
@@ -146,9 +146,8 @@ class Derivatives:
         self._left -= time.monotonic() - began
 
     def _known(self, positions: Mapping[int, int]) -> Iterator[CallCheck]:
-        """What was found of Functions in an earlier graph of the same step, and that are in this
-        one, too."""
-        for made, check in self._checked:
+        """What was found of Functions in an earlier graph, and that are in this one, too."""
+        for made, _, check in self.checked:
             nodes = tuple(sorted(positions[one] for one in made if one in positions))
             if nodes:
                 yield msgspec.structs.replace(check, nodes=nodes)

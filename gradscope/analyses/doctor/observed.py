@@ -12,6 +12,7 @@ import torch
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
 from gradscope.analyses.doctor.changes import KnownChange
+from gradscope.analyses.doctor.compared import functions_elsewhere
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import cuts, lost_terms, used_name
@@ -33,7 +34,6 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
-from gradscope.words import listed
 
 
 def observations(
@@ -69,7 +69,7 @@ def observations(
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         never_stepped=listener.never_stepped,
-        functions=case.functions,
+        functions=(*case.functions, *functions_elsewhere(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
     )
@@ -277,17 +277,6 @@ def raiser(known: KnownRaiser | None, origins: Origins, is_shown: bool) -> Raise
         origins.of_site(known.registered),
         origins.of_site(known.raised),
     )
-
-
-def uncompared(listener: DoctorListener, origins: Origins) -> Iterator[str]:
-    """The custom Functions whose backward was not compared with finite differences, and why."""
-    by_reason: dict[str, list[str]] = {}
-    for (name, place, order), reason in listener.derivatives.uncompared.items():
-        line = origins.line(place)
-        what = f"double backward of {name}" if order == 2 else name
-        by_reason.setdefault(reason, []).append(f"{what} ({line})" if line else what)
-    for reason, names in by_reason.items():
-        yield f"not compared with finite differences: {listed(names)}, because {reason}"
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:

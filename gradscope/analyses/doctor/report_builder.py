@@ -11,6 +11,7 @@ import msgspec
 
 from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
+from gradscope.analyses.doctor.compared import uncompared
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.isolation import fault_of
@@ -154,8 +155,8 @@ class ReportBuilder:
             stopped=log.stopped,
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        uncompared = observed.uncompared(self._listener, case.origins)
-        notes = (*case.notes, *log.notes(error), *_unread(case), *uncompared, *self._faults())
+        compared = uncompared(self._listener.derivatives, case.origins)
+        notes = (*case.notes, *log.notes(error), *_unread(case), *compared, *self._faults())
         return checked(Report(graph, meta(), case.passes, notes, seen))
 
     def _faults(self) -> Iterator[str]:
