@@ -11,11 +11,13 @@ from gradscope.diagnose import (
     errors,
     half,
     loop,
+    losses,
     lost,
     meant,
     missing,
     order,
     sizes,
+    unlearned,
     values,
     zero,
 )
@@ -74,6 +76,10 @@ _ALL = (
     Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
     Rule("GS308", "silent-inplace", lost.silent_inplace),
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
+    Rule("GS312", "remade-parameter", unlearned.remade_parameter),
+    Rule("GS313", "step-changes-nothing", unlearned.step_changes_nothing),
+    Rule("GS314", "statistics-move", unlearned.statistics_move),
+    Rule("GS315", "shared-object", unlearned.shared_object),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed),
     Rule("GS402", "freed-graph", errors.freed_graph),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root),
@@ -94,6 +100,7 @@ _ALL = (
     Rule("GS509", "step-without-backward", order.step_without_backward),
     Rule("GS510", "accumulation-not-divided", order.accumulation_not_divided),
     Rule("GS511", "scheduler-before-step", order.scheduler_before_step),
+    Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.checks import CallCheck
-from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
+from gradscope.model.loop_observations import (
+    Disorder,
+    MovingStatistics,
+    RemadeParameters,
+    SharedObject,
+    StepEffect,
+    SummedGradients,
+    WastedGraph,
+)
 from gradscope.model.plain import Number, Struct, TensorInfo
 
 Severity = Literal["error", "warning", "information"]
@@ -294,6 +302,10 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     never_stepped: bool = False
+    remade: tuple[RemadeParameters, ...] = ()
+    effects: tuple[StepEffect, ...] = ()
+    statistics: tuple[MovingStatistics, ...] = ()
+    shared: tuple[SharedObject, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None

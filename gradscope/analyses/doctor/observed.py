@@ -37,6 +37,10 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     places, case.held_by = observed_loop.optimizers(listener)
+
+    def name_of(leaf: torch.Tensor) -> str:
+        return case.names.of(leaf) or _used_name(listener, leaf)
+
     return Observations(
         optimizers=tuple(map(case.origins.of_place, places)),
         learners=tuple(
@@ -44,11 +48,7 @@ def observations(
         ),
         cuts=(
             *_cuts(listener, case),
-            *observed_loop.copies(
-                listener,
-                case.origins,
-                lambda leaf: case.names.of(leaf) or _used_name(listener, leaf),
-            ),
+            *observed_loop.copies(listener, case.origins, name_of),
         ),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
         changes=case.changes,
@@ -64,6 +64,10 @@ def observations(
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         never_stepped=listener.never_stepped,
+        remade=tuple(observed_loop.remade(listener, case.origins)),
+        effects=tuple(observed_loop.effects(listener, case.origins)),
+        statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
+        shared=tuple(observed_loop.shared(listener, case.origins)),
         functions=case.functions,
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
