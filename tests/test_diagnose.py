@@ -151,6 +151,21 @@ def test_an_operand_that_was_bad_before() -> None:
     assert told(observed(report, intakes=(intake,))) == [("GS105", "error", 9)]
 
 
+def test_what_carries_a_freed_graph_over_is_named() -> None:
+    failure = Failure("RuntimeError", "Trying to backward through the graph a second time", None)
+    report = plain()
+    last = len(report.graph.origins)
+    freed = Freed(0, last - 3, "self.memory", stored=last - 2, taken=last - 1)
+    (finding,) = diagnose(observed(report, failure=failure, freed=(freed,)))
+    assert finding.subject == "self.memory"
+    words = "carried over by self.memory, stored at demo.py:8 and used again at demo.py:9"
+    assert words in finding.evidence
+    steps = tuple(Step(number) for number in range(1, 5))
+    carried = Carried(last - 3, "add", 3, "total", stored=last - 2)
+    (finding,) = diagnose(observed(report, carried=(carried,), steps=steps))
+    assert finding.evidence[0].endswith("in a row; stored at demo.py:8")
+
+
 def given(loss: str, *ops: str, one_call: bool = True) -> Report:
     """A loss of line 9 that is given the result of these ops, of lines of their own; the last node
     of the loss and the one before it are of one call, or of two."""

@@ -646,6 +646,20 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "memory_of_last_batch",
+        "GS402",
+        "carried over by self.memory",
+        "a memory is written in forward and read in the next",
+        "",
+    ),
+    Case(
+        "state_returned_to_loop",
+        "GS402",
+        "carried over by hidden",
+        "the state that forward returns goes into the next window",
+        "",
+    ),
+    Case(
         "scaled_weight",
         "GS306",
         "",

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
+from gradscope.analyses.doctor.stores import codes_of, sites_of
 from gradscope.autograd.tensors import is_leaf_tensor, storage_of
 from gradscope.recording.names import locals_of, value_in_frame
 from gradscope.recording.places import frames_from
@@ -112,15 +113,11 @@ class Aliases:
     def _given(self, names: tuple[str, str], frames: list[FrameType]) -> Iterator[Site]:
         """Lines that give the one name to the other."""
         sources = self._recorder.sources
-        for code in _codes(frames):
-            for offset in range(0, len(code.co_code), 2):
-                site = Site(code, offset)
-                origin = sources.origin(site)
-                if not origin.variable:
-                    continue
-                left, right = _last(origin.variable), _last(origin.expression)
-                if {left, right} == {_last(name) for name in names} and left != right:
-                    yield site
+        for site in sites_of(codes_of(frames)):
+            origin = sources.origin(site)
+            left, right = _last(origin.variable), _last(origin.expression)
+            if left and {left, right} == {_last(name) for name in names} and left != right:
+                yield site
 
     def _expression(self, call: TorchCall) -> str:
         site = call.places.site(call.place)
@@ -198,20 +195,6 @@ def _own(value: Any) -> dict[str, Any]:
 def _is_module(value: Any) -> bool:
     # `isinstance` would ask for `__class__`, which may be a property of the program.
     return issubclass(type(value), nn.Module)
-
-
-def _codes(frames: Iterable[FrameType]) -> Iterator[CodeType]:
-    """The code of the frames, and of the methods of the objects in them."""
-    seen: set[CodeType] = set()
-    for frame in frames:
-        kinds = {type(value) for value in locals_of(frame).values()}
-        functions = [
-            getattr(member, "__code__", None) for kind in kinds for member in vars(kind).values()
-        ]
-        for code in [frame.f_code, *functions]:
-            if isinstance(code, CodeType) and code not in seen:
-                seen.add(code)
-                yield code
 
 
 def _last(path: str) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
+from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
@@ -30,6 +31,7 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.recording.places import frames_from
 
 
 def observations(
@@ -186,7 +188,9 @@ def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
     for place, known in listener.carries.known.items():
         if known.times:
             origin = origins.of_place(place)
-            yield Carried(origin, known.function, known.times, known.variable)
+            # Once may be chance, and is seen in a full look only.
+            stored = origins.of_site(known.stored) if known.times > 1 else None
+            yield Carried(origin, known.function, known.times, known.variable, stored)
     keeper = listener.kept.keeper
     if keeper is not None:
         yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
@@ -280,6 +284,16 @@ def module_hooks(listener: DoctorListener, origins: Origins) -> Iterator[Alterat
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:
-    """The node whose buffers were gone, and who freed them."""
-    site = listener.recorder.freed.by(watch.walked.nodes[position]._sequence_nr())
-    return Freed(position, origins.of_site(site))
+    """The node whose buffers were gone, who freed them, and what led there."""
+    recorder = listener.recorder
+    site = recorder.freed.by(watch.walked.nodes[position]._sequence_nr())
+    frames = list(frames_from(watch.call.frame, recorder.places))
+    before = recorder.freed.numbers(but_the_last=True)
+    found = carrier(watch.walked, position, before, frames, recorder)
+    return Freed(
+        position,
+        origins.of_site(site),
+        found.variable if found else "",
+        origins.of_site(found.stored) if found else None,
+        origins.of_site(found.taken) if found else None,
+    )
