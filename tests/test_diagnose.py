@@ -15,7 +15,15 @@ from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
-from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
+from gradscope.model.loop_observations import (
+    Disorder,
+    MovingStatistics,
+    RemadeParameters,
+    SharedObject,
+    StepEffect,
+    SummedGradients,
+    WastedGraph,
+)
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -145,6 +153,61 @@ def test_an_operand_that_was_bad_before() -> None:
     node = next(node.id for node in report.graph.nodes if node.op == "LogBackward0")
     intake = Intake(node, "data", nan=1, count=4, made=origin)
     assert told(observed(report, intakes=(intake,))) == [("GS105", "error", 9)]
+
+
+def test_what_carries_a_freed_graph_over_is_named() -> None:
+    failure = Failure("RuntimeError", "Trying to backward through the graph a second time", None)
+    report = plain()
+    last = len(report.graph.origins)
+    freed = Freed(0, last - 3, "self.memory", stored=last - 2, taken=last - 1)
+    (finding,) = diagnose(observed(report, failure=failure, freed=(freed,)))
+    assert finding.subject == "self.memory"
+    words = "carried over by self.memory, stored at demo.py:8 and used again at demo.py:9"
+    assert words in finding.evidence
+    steps = tuple(Step(number) for number in range(1, 5))
+    carried = Carried(last - 3, "add", 3, "total", stored=last - 2)
+    (finding,) = diagnose(observed(report, carried=(carried,), steps=steps))
+    assert finding.evidence[0].endswith("in a row; stored at demo.py:8")
+
+
+def given(loss: str, *ops: str, one_call: bool = True) -> Report:
+    """A loss of line 9 that is given the result of these ops, of lines of their own; the last node
+    of the loss and the one before it are of one call, or of two."""
+    program = Program()
+    y = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    for line, op in enumerate(ops, 3):
+        program.line = line
+        y = program.op(op, [(y, 0.5)], (0, 1), f"f{line}(x)")
+    program.line = 9
+    if loss == "NllLossBackward0" and one_call:
+        y = program.op("LogSoftmaxBackward0", [(y, 0.5)], (0, 1), "loss(y)")
+    return program.report((program.op(loss, [(y, 0.5)], (1.5,), "loss(y)"), (1.0,)))
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (given("NllLossBackward0", "SoftmaxBackward0"), [("GS512", "warning", 3)]),
+        (
+            given("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"),
+            [("GS512", "warning", 3)],
+        ),
+        (given("NllLossBackward0", "SoftmaxBackward0", "DivBackward0"), []),
+        (given("NllLossBackward0", "LogSoftmaxBackward0"), [("GS512", "information", 3)]),
+        (given("NllLossBackward0", "SoftmaxBackward0", one_call=False), [("GS512", "warning", 3)]),
+        (given("NllLossBackward0", "LogSoftmaxBackward0", one_call=False), []),
+        (
+            given("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"),
+            [("GS512", "warning", 3)],
+        ),
+        (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), []),
+        (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), []),
+    ],
+)
+def test_probabilities_for_a_loss_of_scores(
+    report: Report, expected: list[tuple[str, str, int]]
+) -> None:
+    assert told(report) == expected
 
 
 def summed(op: str, **known: Any) -> Report:
@@ -609,6 +672,46 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             )
         },
         [],
+    ),
+    "made anew in each forward": (
+        {"remade": (RemadeParameters(B, 3, 5),)},
+        [("GS312", "warning", 8)],
+    ),
+    "several in one function": (
+        {"remade": (RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))},
+        [("GS312", "warning", 8)],
+    ),
+    "made anew of what forward computed": (
+        {"remade": (RemadeParameters(B, 3, 5),), "cuts": (Cut(B, "Parameter", "function"),)},
+        [],
+    ),
+    "models made anew and stepped": (
+        {"remade": (RemadeParameters(B, 5, 5, stepped=True, alone=True),)},
+        [("GS312", "warning", 8)],
+    ),
+    "made anew and stepped beside what stays": (
+        {"remade": (RemadeParameters(B, 9, 9, stepped=True),)},
+        [],
+    ),
+    "steps that are rounded away": (
+        {"effects": (StepEffect(A, "bfloat16", 3, 100, 95),)},
+        [("GS313", "warning", 7)],
+    ),
+    "statistics of a frozen part": (
+        {"statistics": (MovingStatistics("body.1", A), MovingStatistics("body.4", A))},
+        [("GS314", "information", 7)],
+    ),
+    "statistics of a part that was in eval mode": (
+        {"statistics": (MovingStatistics("body.1", A, evaluated=B),)},
+        [("GS314", "warning", 8)],
+    ),
+    "a target that is the network": (
+        {"shared": (SharedObject(("target", "online"), B, given=A),)},
+        [("GS315", "warning", 7)],
+    ),
+    "a state that is no copy": (
+        {"shared": (SharedObject(("model", "best"), B, is_state=True),)},
+        [("GS315", "warning", 8)],
     ),
     "silent change": (
         {"changes": (Change(0, "self", B, "mul_", silent=True),)},

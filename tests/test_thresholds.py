@@ -17,7 +17,7 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.diagnose import diagnose
-from gradscope.model.loop_observations import Disorder, OrderKind
+from gradscope.model.loop_observations import Disorder, OrderKind, RemadeParameters, StepEffect
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -180,6 +180,16 @@ def unstepped(count: int) -> Report:
 def out_of_order(kind: OrderKind, times: int) -> Report:
     """A call of the loop that was so often out of order."""
     return observed(plain(), disorders=(Disorder(kind, A, B, times),))
+
+
+def remade(times: int, stepped: bool = False) -> Report:
+    """Parameters that were made anew for so many backward calls."""
+    return observed(plain(), remade=(RemadeParameters(A, times, times, stepped, alone=True),))
+
+
+def still(looks: int, share: int) -> Report:
+    """So many steps that leave so many elements of 100 as they were."""
+    return observed(plain(), effects=(StepEffect(A, "bfloat16", looks, 100, share),))
 
 
 def growing(count: int) -> Report:
@@ -551,6 +561,15 @@ EDGES = (
         ("GS510",),
         summed("MeanBackward0", steps=1),
     ),
+    Edge("unlearned.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
+    Edge(
+        "unlearned.FEWEST_MODELS",
+        remade(5, stepped=True),
+        ("GS312",),
+        remade(4, stepped=True),
+    ),
+    Edge("unlearned.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
+    Edge("unlearned.STILL", still(3, 90), ("GS313",), still(3, 89)),
     Edge("loop.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
     Edge(
         "loop.FEWEST_GROWTHS",

@@ -21,7 +21,7 @@ from gradscope.diagnose._readings import (
     TWICE,
     ErrorReading,
 )
-from gradscope.model.observations import Change, Failure, Raiser
+from gradscope.model.observations import Change, Failure, Freed, Raiser
 from gradscope.words import count, first_line, listed
 
 _FREED = "backward through the graph a second time"
@@ -128,9 +128,21 @@ def freed_graph(facts: Facts) -> Iterable[FindingDraft]:
         message=f"backward goes through {shared} a second time; its saved tensors were freed.",
         location=facts.location(facts.graph.nodes[freed.node].origin) or start.location,
         node=facts.reference(freed.node),
-        subject=facts.subject(freed.node),
-        evidence=(f"{facts.op(freed.node)} is the first node both calls share; {where}",),
+        subject=freed.variable or facts.subject(freed.node),
+        evidence=(
+            f"{facts.op(freed.node)} is the first node both calls share; {where}",
+            *_carried_over(facts, freed),
+        ),
     )
+
+
+def _carried_over(facts: Facts, freed: Freed) -> Iterable[str]:
+    """The variable that carries it over, where that is stored and where it is taken."""
+    if freed.variable:
+        stored, taken = facts.location(freed.stored), facts.location(freed.taken)
+        at = f", stored at {stored.file}:{stored.line}" if stored else ""
+        into = f" and used again at {taken.file}:{taken.line}" if taken else ""
+        yield f"carried over by {freed.variable}{at}{into}"
 
 
 def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:

@@ -88,7 +88,9 @@ def _growth_of(facts: Facts, entry: Carried) -> str:
     if entry.function == "append":
         where = f", put there by {facts.expression(entry.origin)}" if entry.origin else ""
         return f"it holds results of {entry.times:,} earlier steps with their graphs{where}"
-    return f"took its own result of the step before in {entry.times:,} steps in a row"
+    stored = facts.location(entry.stored)
+    where = f"; stored at {stored.file}:{stored.line}" if stored else ""
+    return f"took its own result of the step before in {entry.times:,} steps in a row{where}"
 
 
 def _growth(steps: Sequence[Step]) -> Sequence[Step]:

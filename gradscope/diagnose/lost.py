@@ -78,6 +78,7 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
         return  # where only an input is learned, the network is meant to stay as it is
     # A Parameter that forward makes anew of what it computed does change, with that.
     remade = [cut.origin for cut in facts.seen.cuts if cut.function == "Parameter"]
+    remade.extend(entry.origin for entry in facts.seen.remade)
     left = [
         item
         for item in learners

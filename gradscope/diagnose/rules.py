@@ -12,6 +12,7 @@ from gradscope.diagnose import (
     gain,
     half,
     loop,
+    losses,
     lost,
     meant,
     missing,
@@ -19,6 +20,7 @@ from gradscope.diagnose import (
     partial,
     raised,
     sizes,
+    unlearned,
     values,
     zero,
 )
@@ -103,6 +105,10 @@ _ALL = (
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
     Rule("GS310", "term-without-gradient", partial.lost_term),
     Rule("GS311", "part-cut-off", partial.part_cut_off),
+    Rule("GS312", "remade-parameter", unlearned.remade_parameter),
+    Rule("GS313", "step-changes-nothing", unlearned.step_changes_nothing),
+    Rule("GS314", "statistics-move", unlearned.statistics_move),
+    Rule("GS315", "shared-object", unlearned.shared_object),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),
@@ -129,6 +135,7 @@ _ALL = (
     Rule("GS509", "step-without-backward", order.step_without_backward),
     Rule("GS510", "accumulation-not-divided", order.accumulation_not_divided),
     Rule("GS511", "scheduler-before-step", order.scheduler_before_step),
+    Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

@@ -65,3 +65,48 @@ class SummedGradients(Struct, frozen=True):
     steps: int
     clipped: int | None = None
     same_loop: bool = False
+
+
+class RemadeParameters(Struct, frozen=True):
+    """A place that makes parameters, of which none ever got a second gradient: in how many of all
+    the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
+    ``alone``: these calls reached nothing else that had got one before."""
+
+    origin: int | None
+    times: int
+    calls: int
+    stepped: bool = False
+    alone: bool = False
+
+
+class StepEffect(Struct, frozen=True):
+    """What the steps of one place changed of a sample of parameters in half precision: ``asked``
+    elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps."""
+
+    origin: int | None
+    dtype: str
+    looks: int
+    asked: int
+    still: int
+
+
+class MovingStatistics(Struct, frozen=True):
+    """A batch norm whose running statistics moved (in so many calls that were heard) while its
+    weight did not require grad; ``evaluated`` is where the program had put a module around it in
+    eval mode."""
+
+    name: str
+    origin: int | None
+    times: int = 1
+    evaluated: int | None = None
+
+
+class SharedObject(Struct, frozen=True):
+    """Two ``names`` of one thing of which the program makes the one from the other at ``origin``;
+    ``given`` is where it got its second name.  ``is_state``: the state that is loaded is the
+    module's own."""
+
+    names: tuple[str, str]
+    origin: int | None
+    given: int | None = None
+    is_state: bool = False

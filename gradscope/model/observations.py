@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.checks import CallCheck
-from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
+from gradscope.model.loop_observations import (
+    Disorder,
+    MovingStatistics,
+    RemadeParameters,
+    SharedObject,
+    StepEffect,
+    SummedGradients,
+    WastedGraph,
+)
 from gradscope.model.plain import Number, Struct, TensorInfo
 
 Severity = Literal["error", "warning", "information"]
@@ -227,20 +235,26 @@ class Intake(Struct, frozen=True):
 
 class Freed(Struct, frozen=True):
     """The first node (in backward order) whose saved tensors an earlier backward call, at
-    ``origin``, had freed."""
+    ``origin``, had freed.  ``variable`` is what carries it over from that call's graph, ``stored``
+    where it is given that, and ``taken`` where it goes into the graph of the later call."""
 
     node: int
     origin: int | None = None
+    variable: str = ""
+    stored: int | None = None
+    taken: int | None = None
 
 
 class Carried(Struct, frozen=True):
     """A call that took its own result of the step before as an operand, history and all: in so many
-    steps in a row.  Such a graph grows from step to step."""
+    steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
+    to the ``variable`` that carries it over."""
 
     origin: int | None
     function: str
     times: int
     variable: str = ""
+    stored: int | None = None
 
 
 class Alteration(Struct, frozen=True):
@@ -381,6 +395,10 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     never_stepped: bool = False
+    remade: tuple[RemadeParameters, ...] = ()
+    effects: tuple[StepEffect, ...] = ()
+    statistics: tuple[MovingStatistics, ...] = ()
+    shared: tuple[SharedObject, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None

@@ -442,7 +442,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "softmax_before_ce",
-        "GS203",
+        "GS512",
         "Softmax",
         "a softmax in front of cross_entropy, saturated after a few steps",
         "https://github.com/bowang-lab/Transformer-GCN-QA/pull/32",
@@ -657,6 +657,62 @@ CASES: tuple[Case, ...] = (
         "GS307",
         "of the same list",
         "a python list of layers, of which the optimizer got the first",
+        "",
+    ),
+    Case(
+        "projection_in_forward",
+        "GS312",
+        "nn.Linear",
+        "forward makes the last layer, which is random each time",
+        "",
+    ),
+    Case(
+        "rounded_away",
+        "GS313",
+        "bfloat16",
+        "weights in bfloat16 and a learning rate that they cannot tell",
+        "",
+    ),
+    Case(
+        "eval_undone",
+        "GS314",
+        "body.1",
+        "the frozen backbone is put in eval mode once, and train() undoes it",
+        "",
+    ),
+    Case(
+        "target_is_online",
+        "GS315",
+        "target",
+        "the target network is the online network",
+        "",
+    ),
+    Case(
+        "best_state_not_copied",
+        "GS315",
+        "best",
+        "the best state is the state of the model itself",
+        "",
+    ),
+    Case(
+        "sigmoid_before_logits",
+        "GS512",
+        "sigmoid",
+        "probabilities are given to a loss that takes logits",
+        "",
+    ),
+    Case(
+        "memory_of_last_batch",
+        "GS402",
+        "carried over by self.memory",
+        "a memory is written in forward and read in the next",
+        "",
+    ),
+    Case(
+        "state_returned_to_loop",
+        "GS402",
+        "carried over by hidden",
+        "the state that forward returns goes into the next window",
         "",
     ),
     Case(
@@ -1596,6 +1652,14 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "two_phases",
         "two optimizers hold the same parameters, one after the other",
+    ),
+    Healthy(
+        "delta_made_anew",
+        "adversarial noise is a new Parameter for each batch; its gradient is read",
+    ),
+    Healthy(
+        "frozen_body_kept_in_eval",
+        "train() is overridden so that frozen batch norms stay in eval mode; an average is kept",
     ),
     Healthy(
         "functional_transforms",

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 
+from gradscope.analyses.doctor.aliases import Aliases
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
@@ -22,6 +23,7 @@ from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.shapes import Broadcasts
+from gradscope.analyses.doctor.statistics import FrozenStatistics
 from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
 from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
 from gradscope.autograd.isolation import functions_off
@@ -139,10 +141,12 @@ class DoctorListener(Listener):
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
-        self.learners = TrackedParameters(recorder)
+        self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
         told = (self.lost_terms.note_step, self.partial_cuts.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.reads = Reads(recorder)
+        self.statistics = FrozenStatistics(recorder)
+        self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.gradient_graphs = GradientGraphs()
         self.parameters = Parameters(self.cuts.note_rewrapped, self.copies.note, recorder.aside)
@@ -158,6 +162,7 @@ class DoctorListener(Listener):
     def start(self) -> None:
         """Install what else is needed."""
         self.learners.start()
+        self.statistics.start()
         self.alterations.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
 
@@ -165,11 +170,13 @@ class DoctorListener(Listener):
         """Leave nothing behind."""
         self.parameters.stop()
         self.alterations.stop()
+        self.statistics.stop()
         self.learners.stop()
 
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""
         self.light, self.has_news = light, False
+        self.learners.optimizers.compares = not light
 
     def forget_old(self) -> None:
         """Between two steps: forget where the nodes of much older steps were made."""
@@ -262,10 +269,13 @@ class DoctorListener(Listener):
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.gradient_graphs.note_edit(call)
+            self.aliases.note_edit(call)
+            self.learners.note_edit(call)
         elif sort == "switch":
             self.cuts.note_switch(call)
         elif sort == "grad":
             self.reads.note(call)
+            self.learners.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
         else:
@@ -278,10 +288,13 @@ class DoctorListener(Listener):
         # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
             self.changes.note_statistics(call)
+            self.statistics.note(call)
         if in_place:
             self.changes.note(call)
             self.alterations.note_clip(call)
             self.gradient_graphs.note_edit(call)
+            self.aliases.note_edit(call)
+            self.learners.note_edit(call)
         elif call.function == "deepcopy" and call.results:
             self.copies.note(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.

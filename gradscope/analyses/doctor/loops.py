@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradscope.analyses.doctor.stores import assigning, filling
 from gradscope.autograd.summary import readable
 from gradscope.autograd.tensors import (
     TensorTable,
@@ -21,7 +22,8 @@ from gradscope.autograd.tensors import (
     requires_grad,
     storage_of,
 )
-from gradscope.recording.names import Scopes, name_in_frame, value_in_frame
+from gradscope.recording.names import Scopes, name_in_frame
+from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.torch_call import TorchCall
@@ -41,13 +43,15 @@ MAX_FRESH = 200_000
 
 @dataclass
 class KnownCarry:
-    """A call that took what it had made in the step before, in how many steps in a row."""
+    """A call that took what it had made in the step before, in how many steps in a row; the name of
+    that, and the place that stores it there."""
 
     function: str
     variable: str
     times: int = 0
     last_step: int = 0
     looked_at: int = 0
+    stored: Site | None = None
 
 
 class Carries:
@@ -93,7 +97,8 @@ class Carries:
             if self._is_own_result(tensor, call):
                 known.times = known.times + 1 if known.last_step == self._step - 1 else 1
                 known.last_step = self._step
-                known.variable = known.variable or self._name(tensor, call)
+                if not known.variable:
+                    self._note_name(known, tensor, call)
                 return
 
     def _is_own_result(self, tensor: torch.Tensor, call: TorchCall) -> bool:
@@ -118,11 +123,16 @@ class Carries:
             stack.extend(target for target, _ in node.next_functions)
         return False
 
-    def _name(self, tensor: torch.Tensor, call: TorchCall) -> str:
+    def _note_name(self, known: KnownCarry, tensor: torch.Tensor, call: TorchCall) -> None:
+        """What the operand is called, and which line stores it under that name."""
         site, user = call.places.site(call.place), call.user
         if site is None or user is None:
-            return ""
-        return name_in_frame(tensor, self._recorder.sources.operands(site), user)
+            return
+        sources = self._recorder.sources
+        known.variable = name_in_frame(tensor, sources.operands(site), user)
+        if known.variable:
+            frames = list(frames_from(user, call.places))
+            known.stored = next(assigning(known.variable, frames, sources), None)
 
 
 @dataclass
@@ -262,26 +272,10 @@ class GrowingContainers:
         if full:
             # What is around a full container is full, too: the longest name is the innermost.
             name = max(full, key=len)
-            site = next(_filling(name, frames, sources), None)
+            site = next(filling(name, frames, sources), None)
             self.keeper = GrowingContainer(name, site, len(steps[name]))
 
 
 def _containers(path: str) -> Iterator[str]:
     """``history`` and ``history[3]['rows']`` for ``history[3]['rows'][0]``: what may hold many."""
     return (path[: match.start()] for match in re.finditer(r"\[", path))
-
-
-def _filling(name: str, frames: list[FrameType], sources: Sources) -> Iterator[Site]:
-    """Lines that put something into a container of this name, also in methods of its owner."""
-    owner, _, last = name.rpartition(".")
-    fills = r"\s*(\.(append|appendleft|extend|insert)\b|\[|\+=)"
-    here = re.compile(re.escape(name) + fills)
-    in_owner = re.compile(rf"\w+\.{re.escape(last)}{fills}")
-    codes = [(here, frame.f_code) for frame in frames]
-    for frame in frames if owner else ():
-        members = vars(type(value_in_frame(owner, frame))).values()
-        functions = (getattr(member, "__code__", None) for member in members)
-        codes.extend((in_owner, code) for code in functions if code is not None)
-    for wanted, code in codes:
-        sites = (Site(code, offset) for offset in range(0, len(code.co_code), 2))
-        yield from (site for site in sites if wanted.match(sources.origin(site).expression))

@@ -11,6 +11,7 @@ import torch
 
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
+from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions_elsewhere
 from gradscope.analyses.doctor.full_capture import FullCapture
@@ -34,6 +35,7 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import TensorInfo, number
 from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.recording.places import frames_from
 
 
 def observations(
@@ -41,6 +43,10 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     places, case.held_by = observed_loop.optimizers(listener)
+
+    def name_of(leaf: torch.Tensor) -> str:
+        return case.names.of(leaf) or used_name(listener, leaf)
+
     return Observations(
         optimizers=tuple(map(case.origins.of_place, places)),
         learners=tuple(
@@ -48,11 +54,7 @@ def observations(
         ),
         cuts=(
             *cuts(listener, case),
-            *observed_loop.copies(
-                listener,
-                case.origins,
-                lambda leaf: case.names.of(leaf) or used_name(listener, leaf),
-            ),
+            *observed_loop.copies(listener, case.origins, name_of),
         ),
         lost_terms=tuple(lost_terms(listener, case)),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
@@ -69,6 +71,10 @@ def observations(
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         never_stepped=listener.never_stepped,
+        remade=tuple(observed_loop.remade(listener, case.origins)),
+        effects=tuple(observed_loop.effects(listener, case.origins)),
+        statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
+        shared=tuple(observed_loop.shared(listener, case.origins)),
         functions=(*case.functions, *functions_elsewhere(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
@@ -167,7 +173,9 @@ def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
     for place, known in listener.carries.known.items():
         if known.times:
             origin = origins.of_place(place)
-            yield Carried(origin, known.function, known.times, known.variable)
+            # Once may be chance, and is seen in a full look only.
+            stored = origins.of_site(known.stored) if known.times > 1 else None
+            yield Carried(origin, known.function, known.times, known.variable, stored)
     keeper = listener.kept.keeper
     if keeper is not None:
         yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
@@ -280,6 +288,16 @@ def raiser(known: KnownRaiser | None, origins: Origins, is_shown: bool) -> Raise
 
 
 def freed(listener: DoctorListener, watch: FullCapture, position: int, origins: Origins) -> Freed:
-    """The node whose buffers were gone, and who freed them."""
-    site = listener.recorder.freed.by(watch.walked.nodes[position]._sequence_nr())
-    return Freed(position, origins.of_site(site))
+    """The node whose buffers were gone, who freed them, and what led there."""
+    recorder = listener.recorder
+    site = recorder.freed.by(watch.walked.nodes[position]._sequence_nr())
+    frames = list(frames_from(watch.call.frame, recorder.places))
+    before = recorder.freed.numbers(but_the_last=True)
+    found = carrier(watch.walked, position, before, frames, recorder)
+    return Freed(
+        position,
+        origins.of_site(site),
+        found.variable if found else "",
+        origins.of_site(found.stored) if found else None,
+        origins.of_site(found.taken) if found else None,
+    )

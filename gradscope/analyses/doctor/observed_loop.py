@@ -8,7 +8,15 @@ import torch
 
 from gradscope.analyses.doctor.captured_call import Origins
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.model.loop_observations import Disorder, SummedGradients, WastedGraph
+from gradscope.model.loop_observations import (
+    Disorder,
+    MovingStatistics,
+    RemadeParameters,
+    SharedObject,
+    StepEffect,
+    SummedGradients,
+    WastedGraph,
+)
 from gradscope.model.observations import Cut, EmptyStep
 
 NameOf = Callable[[torch.Tensor], str]
@@ -85,3 +93,46 @@ def optimizers(listener: DoctorListener) -> tuple[list[int], dict[int, list[int]
             held_by.setdefault(id(tensor), []).append(len(places))
         places.append(place)
     return places, held_by
+
+
+def remade(listener: DoctorListener, origins: Origins) -> Iterator[RemadeParameters]:
+    """Parameters that were made anew for several backward calls."""
+    seen = listener.learners.remade
+    for place, known in seen.known.items():
+        if known.times > 1 and not known.fit:
+            alone = seen.fresh == seen.calls
+            origin = origins.of_place(place)
+            yield RemadeParameters(origin, known.times, seen.calls, known.stepped, alone)
+
+
+def effects(listener: DoctorListener, origins: Origins) -> Iterator[StepEffect]:
+    """What steps changed of parameters in half precision."""
+    for place, known in listener.learners.optimizers.effects.known.items():
+        yield StepEffect(
+            origins.of_place(place), known.dtype, known.looks, known.asked, known.still
+        )
+
+
+def statistics(
+    listener: DoctorListener, origins: Origins, name_of: NameOf
+) -> Iterator[MovingStatistics]:
+    """Running statistics that moved in frozen modules."""
+    for weight, known in listener.statistics.living():
+        if not listener.learners.is_reached(weight):
+            yield MovingStatistics(
+                name_of(weight).rpartition(".")[0],
+                origins.of_place(known.place),
+                known.times,
+                origins.of_place(known.evaluated_at),
+            )
+
+
+def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]:
+    """What should be a copy, and is the same object."""
+    # A state that is loaded before anything has changed is as good as a copy.
+    steps = listener.learners.optimizers.order.steps
+    for place, known in listener.aliases.known.items():
+        if steps or not known.is_state:
+            yield SharedObject(
+                known.names, origins.of_place(place), origins.of_site(known.site), known.is_state
+            )

@@ -21,6 +21,7 @@ from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.analyses.doctor.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
+from gradscope.analyses.doctor.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.recorder import Recorder
@@ -34,7 +35,8 @@ MAX_MEMBERS = 1_000_000
 class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
-    (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so far."""
+    (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
+    far, ``samples`` some of its numbers as they were before."""
 
     optimizer: Optimizer
     frame: FrameType
@@ -42,18 +44,21 @@ class _Step:
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     calls: bool = False
     changed: set[int] = field(default_factory=set)
+    samples: list[Sample] = field(default_factory=list)
 
 
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop; ``on_step`` are told of the parameters of
-    each that makes a step.
+    ``order`` is what was seen of the order of the loop, ``effects`` of what steps change; those are
+    measured while it ``compares``; ``on_step`` are told of the parameters of each that makes a
+    step.
 
     Args:
         recorder: is off while a step is made.
         on_made: called after each optimizer that the program makes.
         on_given: told of leaves that hold a gradient no backward call has brought them.
+        on_step: told of the tensors of each step.
     """
 
     def __init__(
@@ -61,9 +66,12 @@ class Optimizers:
         recorder: Recorder,
         on_made: Callable[[], None],
         on_given: Callable[[Iterable[torch.Tensor]], None],
+        on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
+        self.effects = StepEffects()
+        self.compares = True
         self.order = LoopOrder()
-        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
+        self.on_step = [on_step]
         self.calls = LoopCalls(recorder, self.order, self._note_made)
         self._made: dict[int, tuple[weakref.ref[Optimizer], int]] = {}
         self._on_made = on_made
@@ -155,13 +163,15 @@ class Optimizers:
             self._stepped.add(id(optimizer))
         tensors = self._meet(optimizer)
         self._note_given(tensors)
+        for told in self.on_step:
+            told(tensors)
         # A closure brings the gradients during the step.
         if not given:
             self.order.step(id(optimizer), tensors, self._place(frame))
-        for told in self.on_step:
-            told(tensors)
         versions = _versions_of(tensors)
-        step = _Step(optimizer, frame, take_out(self._recorder), versions)
+        samples = self.effects.begin(optimizer) if self.compares and not given else []
+        above = take_out(self._recorder)
+        step = _Step(optimizer, frame, above, versions, samples=samples)
         self._running.append(step)
         return step
 
@@ -211,6 +221,7 @@ class Optimizers:
         with self._recorder.aside():
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             self.order.stepped(id(step.optimizer), tensors, place, step.changed)
+            self.effects.end(step.samples, place)
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:

@@ -127,7 +127,7 @@ class StepTracker:
         step = self._log.amend(norm=whole)
         learners = self._listener.learners
         reached = list(made.reached())
-        learners.note_reached(reached)
+        learners.note_reached(reached, counts=made.call.accumulates)
         self._listener.copies.note_reached(reached)
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)

@@ -17,6 +17,7 @@ from torch.nn.modules import module as module_hooks
 
 from gradscope.analyses.doctor.copies import DEEPCOPY, copied_by
 from gradscope.analyses.doctor.optimizers import Optimizers
+from gradscope.analyses.doctor.remade import Remade
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import (
     TensorTable,
@@ -37,10 +38,19 @@ OFTEN = 2
 
 
 class TrackedParameters:
-    """Which leaves there are, where they came from, who used them and who holds them."""
+    """Which leaves there are, where they came from, who used them and who holds them.
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.optimizers = Optimizers(recorder, self._note_frozen, self.note_reached)
+    Args:
+        recorder: is asked for places.
+        made: tells the place where the program itself made a Parameter; -1 where it did not.
+    """
+
+    def __init__(self, recorder: Recorder, made: Callable[[torch.Tensor], int]) -> None:
+        self.optimizers = Optimizers(
+            recorder, self._note_frozen, self.note_reached, self._note_step
+        )
+        self.remade = Remade()
+        self._made = made
         self._frozen: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._recorder = recorder
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
@@ -137,13 +147,41 @@ class TrackedParameters:
             lambda one: made(one) is not None or self.born(one) >= 0 or self.used(one) >= 0
         )
 
-    def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
-        """A backward call has brought these a gradient."""
+    def note_reached(self, leaves: Iterable[torch.Tensor], counts: bool = False) -> None:
+        """A backward call has brought these a gradient; it ``counts`` as one of its own."""
         reached = self._reached
+        self.remade.calls += counts
+        old = 0
         for leaf in leaves:
             times = reached.get(leaf, 0)
-            if times < OFTEN:
-                reached[leaf] = times + 1
+            old += bool(times)
+            if times >= OFTEN:
+                continue
+            reached[leaf] = times + 1
+            if times:
+                self.remade.note_fit(self._place_of(leaf))
+            elif counts:
+                self.remade.note_first(self._place_of(leaf))
+        self.remade.fresh += counts and not old
+
+    def _place_of(self, leaf: torch.Tensor) -> int:
+        """The line of the program that made a Parameter, or the module that holds it."""
+        born = self.born(leaf)
+        return born if born >= 0 else self._made(leaf)
+
+    def _note_step(self, tensors: Iterable[torch.Tensor]) -> None:
+        """An optimizer steps these."""
+        if self.remade.is_suspect:
+            for leaf in tensors:
+                # An input that is learned by a few steps is made anew each time, and no layer.
+                self.remade.note_stepped(self.born(leaf))
+                if self.born(leaf) < 0:
+                    self.remade.note_fit(self._made(leaf))
+
+    def note_edit(self, call: TorchCall) -> None:
+        """The program itself changes a leaf, or reads its gradient."""
+        if call.frame is call.user and call.operands:
+            self.remade.note_fit(self._place_of(call.operands[0]))
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint

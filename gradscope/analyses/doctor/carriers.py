@@ -1,0 +1,119 @@
+"""What carries a graph over from one step to the next: the variable, and the line that stores it.
+
+Looked for when backward meets a part of the graph that an earlier call has freed.
+"""
+
+from __future__ import annotations
+
+import re
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from gradscope.analyses.doctor.stores import assigning, filling, sites_of, targets
+from gradscope.autograd.tensors import grad_fn_of
+from gradscope.autograd.walk import NO_SEQUENCE, Walked
+from gradscope.recording.names import value_in_frame
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
+
+MAX_SITES = 20_000
+"""Places in the source that are read in search of the line that stores."""
+
+
+class Carrier(NamedTuple):
+    """The variable that holds what an earlier step made, the place that stores it there, and the
+    one that takes it into the graph of this step."""
+
+    variable: str
+    stored: Site | None
+    taken: Site | None
+
+
+def carrier(
+    walked: Walked, gone: int, freed: set[int], frames: list[FrameType], recorder: Recorder
+) -> Carrier | None:
+    """What leads to the node at position ``gone``, of those that earlier calls have ``freed``."""
+    new, old = _seam(walked, gone, freed)
+    made = _site(walked, old, recorder)
+    taken = None if new is None else _site(walked, new, recorder)
+    sources = recorder.sources
+    names = targets(sources.origin(made).variable) if made is not None else []
+    if new is None:
+        # The very result that backward starts from is of an earlier step.
+        return Carrier(names[0], made, None) if names else None
+    operands = sources.operands(taken) if taken is not None else ()
+    both = [name for name in names if name in operands]
+    if both:
+        return Carrier(", ".join(both), made, taken)
+    text = "" if taken is None else sources.origin(taken).expression
+    held = [name for name in operands if any(_is_freed(name, one, freed) for one in frames)]
+    if held:
+        stored = next(assigning(held[0], frames, sources), made)
+        return Carrier(held[0], stored, taken)
+    for name in operands:
+        # A layer or a function that is called carries nothing.
+        if re.search(rf"{re.escape(name)}\s*\(", text):
+            continue
+        stored = next(filling(name, frames, sources), None)
+        if stored is None and "." in name:
+            stored = next(assigning(name, frames, sources), None)
+        if stored is not None:
+            return Carrier(name, stored, taken)
+    return _carried_around(frames, recorder, taken)
+
+
+def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
+    """The edge from this step's graph into the older one: above it and below it."""
+    numbers = [node._sequence_nr() for node in walked.nodes]
+    # Older is also what was made then and had no part in that step's loss.
+    last = max((number for number in freed if number != NO_SEQUENCE), default=0)
+    above: dict[int, list[int]] = {}
+    for source, _, target, _ in walked.edges:
+        above.setdefault(target, []).append(source)
+    pending, seen = [gone], {gone}
+    while pending:
+        position = pending.pop()
+        for source in above.get(position, ()):
+            if last < numbers[source] != NO_SEQUENCE:
+                return source, position
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return None, min(seen)
+
+
+def _site(walked: Walked, position: int, recorder: Recorder) -> Site | None:
+    span = recorder.span_of(walked.nodes[position]._sequence_nr())
+    return None if span is None else recorder.places.site(span.place)
+
+
+def _carried_around(
+    frames: list[FrameType], recorder: Recorder, taken: Site | None
+) -> Carrier | None:
+    """A line on the stack that gives a variable what it computes of that variable:
+    ``out, state = net(x, state)``."""
+    sources = recorder.sources
+    for frame in frames:
+        for number, site in enumerate(sites_of([frame.f_code])):
+            if number > MAX_SITES:
+                break
+            for name in targets(sources.origin(site).variable):
+                if name in sources.operands(site) and _has_history(value_in_frame(name, frame)):
+                    return Carrier(name, site, taken)
+    return None
+
+
+def _is_freed(name: str, frame: FrameType, freed: set[int]) -> bool:
+    """Whether a variable still holds what an earlier step made."""
+    value = value_in_frame(name, frame)
+    made = grad_fn_of(value) if issubclass(type(value), torch.Tensor) else None
+    return made is not None and made._sequence_nr() in freed
+
+
+def _has_history(value: Any) -> bool:
+    items = value if type(value) in (list, tuple) else (value,)
+    return any(
+        issubclass(type(item), torch.Tensor) and grad_fn_of(item) is not None for item in items
+    )

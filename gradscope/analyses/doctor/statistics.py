@@ -1,0 +1,93 @@
+"""Running statistics of batch norms that move while the module's parameters are frozen."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.torch_call import TorchCall
+
+MAX_KNOWN = 5_000
+"""Batch norms, and modules in eval mode, that are remembered."""
+
+
+@dataclass
+class KnownStatistics:
+    """A batch norm that trains and does not learn: where it was called, how often, and the place
+    that had put a module around it in eval mode, or -1."""
+
+    place: int
+    evaluated_at: int
+    times: int = 1
+
+
+class FrozenStatistics:
+    """Watches batch norms, and the calls of ``eval`` that are meant for a part of a model."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._moving: TensorTable[KnownStatistics] = TensorTable(MAX_KNOWN)
+        self._in_eval: dict[int, tuple[weakref.ref[nn.Module], int]] = {}
+        self._originals: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """Learn of modules that the program itself puts into one mode or the other."""
+        for name in ("train", "eval"):
+            original = self._originals[name] = vars(nn.Module)[name]
+            setattr(nn.Module, name, self._switching(name, original))
+
+    def stop(self) -> None:
+        """Leave the class as it was."""
+        for name, original in self._originals.items():
+            setattr(nn.Module, name, original)
+        self._originals.clear()
+
+    def living(self) -> Iterator[tuple[torch.Tensor, KnownStatistics]]:
+        """Those that never learned anything."""
+        return (
+            (weight, known) for weight, known in self._moving.living() if not weight.requires_grad
+        )
+
+    def note(self, call: TorchCall) -> None:
+        """A batch norm computes, and changes, its statistics."""
+        weight = call.kwargs.get("weight")
+        if type(weight) is not nn.Parameter or weight.requires_grad:
+            return
+        known = self._moving.get(weight)
+        if known is not None:
+            known.times += 1
+            return
+        around = (
+            place
+            for reference, place in self._in_eval.values()
+            if (module := reference()) is not None
+            and any(one is weight for one in nn.Module.parameters(module))
+        )
+        evaluated_at = next(around, -1)
+        self._moving[weight] = KnownStatistics(call.place, evaluated_at)
+
+    def _switching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def switch(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            # Torch itself calls it for all parts of a module.
+            if not self._recorder.places.is_foreign(frame.f_code):
+                with self._recorder.aside():
+                    trains = name == "train" and bool(args[0] if args else kwargs.get("mode", True))
+                    if trains:
+                        self._in_eval.pop(id(module), None)
+                    elif len(self._in_eval) < MAX_KNOWN:
+                        place = self._recorder.places.number(frame)
+                        self._in_eval[id(module)] = (weakref.ref(module), place)
+            return original(module, *args, **kwargs)
+
+        return switch

@@ -1,0 +1,103 @@
+"""Rules about what a loss is given: probabilities, where it begins with a softmax itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.diagnose._facts import Facts, FindingDraft
+
+_LOGITS = ("BinaryCrossEntropyWithLogits",)
+_NLL = ("NllLoss", "NllLoss2D", "NllLossNd")
+_SQUASHING = ("Softmax", "Sigmoid", "LogSoftmax", "LogSigmoid")
+_SHAPING = (
+    *("View", "UnsafeView", "ReshapeAlias", "T", "Transpose", "Permute", "Squeeze", "Unsqueeze"),
+    *("Select", "Slice", "Index", "Alias", "Clone", "ToCopy", "AsStrided", "Expand", "Cat"),
+)
+"""What only moves numbers about."""
+
+
+def normalised_twice(facts: Facts) -> Iterable[FindingDraft]:
+    """GS512: a softmax or sigmoid before a loss that begins with one."""
+    told: set[int | None] = set()
+    for node in facts.graph.nodes:
+        loss = _loss_of(facts, node.id)
+        if loss is None:
+            continue
+        source = _source(facts, node.id)
+        origin = None if source is None else facts.graph.nodes[source].origin
+        if source is None or origin in told or origin == node.origin:
+            continue
+        finding = _finding(facts, source, node.id, loss)
+        if finding is not None:
+            told.add(origin)
+            yield finding
+
+
+def _loss_of(facts: Facts, node: int) -> str | None:
+    """What a loss takes of which this node is the first: logits, of one class or (``cross``) of
+    many, or log-probabilities."""
+    op = facts.op(node)
+    if op in _LOGITS:
+        return "logits"
+    if op == "LogSoftmax":
+        return "logits, cross" if _same_call(facts, node, facts.above(node)) else None
+    if op in _NLL and not _same_call(facts, node, facts.below(node)):
+        return "log-probabilities"
+    return None
+
+
+def _same_call(facts: Facts, node: int, others: Iterable[int]) -> bool:
+    """Whether one call made this node and one of the others: cross_entropy is made of several."""
+    origin = facts.graph.nodes[node].origin
+    return any(origin is not None and facts.graph.nodes[one].origin == origin for one in others)
+
+
+def _source(facts: Facts, node: int) -> int | None:
+    """The softmax or sigmoid whose result the loss is given, whatever only moves it about."""
+    for _ in range(len(facts.graph.nodes)):
+        below = list(facts.below(node))
+        if not below:
+            return None
+        node = below[0]
+        if facts.op(node) in _SQUASHING:
+            return node
+        if facts.op(node) not in _SHAPING:
+            return None
+    return None
+
+
+def _finding(facts: Facts, source: int, node: int, loss: str) -> FindingDraft | None:
+    op, place = facts.op(source), facts.location(facts.graph.nodes[node].origin)
+    where = f" at {place.file}:{place.line}" if place else ""
+    words = facts.words(node)
+    if loss == "log-probabilities":
+        if op.startswith("Log"):
+            return None
+        return facts.finding(
+            "warning",
+            f"{words} takes log-probabilities, and is given those of {op.lower()} without the log.",
+            source,
+            evidence=(f"{op} goes into the loss{where}",),
+            why="nll_loss picks the element of the right class and changes its sign; the log is "
+            "left to its input. Without it the gradient is largest where the answer is right "
+            "already.",
+            remedy="Use `log_softmax` in place of it, or `cross_entropy` on the logits.",
+        )
+    # A log_softmax of a log_softmax is the same again.
+    harmless = op == "LogSoftmax" and loss == "logits, cross"
+    return facts.finding(
+        "information" if harmless else "warning",
+        f"{words} begins with a {'softmax' if 'cross' in loss else 'sigmoid'}, and is given the "
+        f"result of a {op.lower()}.",
+        source,
+        evidence=(f"{op} goes into the loss{where}",),
+        why="A log_softmax of log-probabilities gives them unchanged; it is computed for nothing."
+        if harmless
+        else "The scores are squeezed into 0 to 1 before they are made probabilities: the loss "
+        "cannot come near zero, and the gradient is small even where the answer is wrong.",
+        remedy="Give the loss the scores as they are (logits), and use probabilities outside of "
+        "the loss only; nll_loss takes log-probabilities."
+        if "cross" in loss
+        else "Give the loss the scores as they are (logits); binary_cross_entropy takes "
+        "probabilities.",
+    )

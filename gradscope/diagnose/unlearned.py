@@ -1,0 +1,154 @@
+"""Rules about parameters that are trained, and keep nothing of it: made anew, changed by less than
+their precision, frozen but for their statistics, or one object under two names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._parameters import same_line
+from gradscope.model.loop_observations import MovingStatistics, RemadeParameters, SharedObject
+from gradscope.words import count, listed
+
+FEWEST_REMADE = 3
+"""Backward calls that reach parameters made anew, before that is called a mistake."""
+
+FEWEST_MODELS = 5
+"""The same where an optimizer steps them: whoever compares models makes a few anew."""
+
+FEWEST_LOOKS = 3
+"""Steps that are compared before anything is said of them."""
+
+STILL = 0.9
+"""The share of elements that a step does not change though they have a gradient."""
+
+
+def remade_parameter(facts: Facts) -> Iterable[FindingDraft]:
+    """GS312: a parameter that is made anew for each backward call."""
+    # A Parameter made of what forward has computed is a cut, and told as one.
+    cuts = [cut.origin for cut in facts.seen.cuts if cut.function in ("Parameter", "deepcopy")]
+    groups: dict[tuple[str, str, bool], list[RemadeParameters]] = {}
+    for entry in facts.seen.remade:
+        fewest = FEWEST_MODELS if entry.stepped else FEWEST_REMADE
+        if entry.times < fewest or any(same_line(facts, entry.origin, cut) for cut in cuts):
+            continue
+        place = None if entry.origin is None else facts.graph.origins[entry.origin]
+        if place is not None and (entry.alone or not entry.stepped):
+            groups.setdefault((place.file, place.function, entry.stepped), []).append(entry)
+    for entries in groups.values():
+        yield _remade(facts, entries)
+
+
+def _remade(facts: Facts, entries: list[RemadeParameters]) -> FindingDraft:
+    """One finding for all that one function makes anew."""
+    places = [place for entry in entries if (place := facts.location(entry.origin)) is not None]
+    entry = entries[places.index(min(places, key=lambda place: place.line))]
+    others = [facts.expression(one.origin) for one in entries if one is not entry]
+    words = facts.expression(entry.origin) or "This line"
+    return facts.finding(
+        "warning",
+        f"{words} makes new parameters for every backward call, so none of them ever learns.",
+        location=facts.location(entry.origin),
+        subject=facts.variable(entry.origin),
+        evidence=(
+            f"parameters made here got their first gradient in {entry.times:,} of "
+            f"{count(entry.calls, 'backward call')}, and never a second one",
+            *([f"made anew as well: {listed(others)}"] if others else []),
+        ),
+        why="Each is random again, and what the one before has learned is gone with it."
+        if entry.stepped
+        else "Each is random again, and no optimizer holds it; the gradient it gets is never used.",
+        remedy="Make layers and parameters once, in `__init__` or before the loop, and the "
+        "optimizer after them.",
+    )
+
+
+def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
+    """GS313: steps that are smaller than the precision of the parameters."""
+    for entry in facts.seen.effects:
+        if entry.looks < FEWEST_LOOKS or entry.still < STILL * entry.asked:
+            continue
+        words = facts.expression(entry.origin) or "The step"
+        yield facts.finding(
+            "warning",
+            f"{words} changes next to nothing: the steps are smaller than {entry.dtype} can tell.",
+            location=facts.location(entry.origin),
+            evidence=(
+                f"{entry.still / entry.asked:.1%} of the elements with a gradient stayed exactly "
+                f"as they were, in {count(entry.looks, 'step')}",
+            ),
+            why="bfloat16 has 8 significant bits, float16 11: a change by less than a 500th (a "
+            "4000th) of a number is rounded away, however often it is made.",
+            remedy="Keep the parameters in float32 and compute under torch.autocast; or use an "
+            "optimizer that keeps float32 copies, or a larger learning rate.",
+        )
+
+
+def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
+    """GS314: a frozen batch norm that still updates its running statistics."""
+    groups: dict[int | None, list[MovingStatistics]] = {}
+    for entry in facts.seen.statistics:
+        groups.setdefault(entry.evaluated, []).append(entry)
+    for evaluated, entries in groups.items():
+        place = facts.location(evaluated)
+        names = [entry.name or "a batch norm" for entry in entries]
+        yield facts.finding(
+            "warning" if place else "information",
+            f"The running statistics of {listed(names, 3)} move, though the parameters are frozen.",
+            location=place or facts.location(entries[0].origin),
+            subject=names[0],
+            evidence=(
+                f"{count(len(names), 'batch norm')} in train mode, and no weight requires grad",
+                *(
+                    [
+                        f"put in eval mode at {place.file}:{place.line}, and in train mode again "
+                        "with the whole model"
+                    ]
+                    if place
+                    else []
+                ),
+            ),
+            why="requires_grad=False freezes weights, not statistics: in train mode each batch is "
+            "normalised by its own, and moves those that eval mode uses.",
+            remedy="Call `.eval()` on the frozen part after each `model.train()`; nothing, if the "
+            "statistics are meant to follow the data.",
+        )
+
+
+def shared_object(facts: Facts) -> Iterable[FindingDraft]:
+    """GS315: what should be a copy is the same object."""
+    for entry in facts.seen.shared:
+        yield _state(facts, entry) if entry.is_state else _twins(facts, entry)
+
+
+def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
+    one, other = entry.names
+    used = facts.location(entry.origin)
+    where = f" at {used.file}:{used.line}" if used else ""
+    return facts.finding(
+        "warning",
+        f"{one} and {other} are the same object, so one is no copy of the other.",
+        location=facts.location(entry.given) or used,
+        subject=one,
+        evidence=(
+            f"{facts.expression(entry.origin) or 'an edit'}{where} writes the parameters "
+            "into themselves",
+        ),
+        why="An assignment gives a second name and copies nothing: every step of the one changes "
+        "the other, too.",
+        remedy="Make a copy, `copy.deepcopy(model)`, and keep it out of the optimizer.",
+    )
+
+
+def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
+    name, state = entry.names
+    return facts.finding(
+        "warning",
+        f"{state} is no copy of the state of {name}: what is loaded is what is there.",
+        location=facts.location(entry.given) or facts.location(entry.origin),
+        subject=state,
+        evidence=(f"{facts.expression(entry.origin)} copies tensors onto themselves",),
+        why="state_dict() gives the parameters themselves, not copies: they have changed with "
+        "every step since.",
+        remedy="Keep a copy: `copy.deepcopy(model.state_dict())`.",
+    )
