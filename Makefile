@@ -23,7 +23,7 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 
 # Two processes for two cores: more threads of torch would only wait for one another.
 test: $(INSTALLED) ## set up and run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
 	$(BIN)/python -m pytest -n 2 tests/operators/everything.py

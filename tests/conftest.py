@@ -24,6 +24,20 @@ from tests.looking import Done, Session
 ROOT = Path(__file__).parent.parent
 
 
+LONGEST = (
+    *("fuzz", "unharmed", "clinic", "unchanged", "deep", "hostile", "faults", "docs", "cli"),
+    *("doctor", "explain", "properties", "target_like_python", "render", "doctor_models"),
+)
+"""The files of tests that take more than ten seconds."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several processes begin with what takes longest, so that none is left with it at the end."""
+    if hasattr(config, "workerinput"):
+        order = {f"test_{name}": position for position, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """A process of xdist has ended: what it compared counts for all."""
