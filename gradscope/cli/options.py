@@ -194,8 +194,8 @@ doctor_options = all_of(
     click.option(
         "--check",
         is_flag=True,
-        help="Compare every custom Function with finite differences, not only those with few "
-        "inputs.",
+        help="Compare every custom Function with finite differences, whatever its size and "
+        "however long that takes.",
     ),
     click.option(
         "--fail-on",

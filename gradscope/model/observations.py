@@ -361,7 +361,7 @@ class Stopped(Struct, frozen=True):
     as many backward calls had been watched, or for as many ``seconds``, as was asked."""
 
     by: Literal["finding", "steps", "time"]
-    seconds: float | None = None
+    seconds: Number | None = None
 
 
 class Observations(Struct, frozen=True):

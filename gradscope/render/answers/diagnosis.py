@@ -109,7 +109,7 @@ def left_out(report: Report) -> list[str]:
     stopped = report.observations.stopped if report.observations else None
     if stopped is None or stopped.by == "finding":
         return []
-    when = "as asked" if stopped.seconds is None else f"after {duration(stopped.seconds)}"
+    when = "as asked" if stopped.seconds is None else f"after {duration(float(stopped.seconds))}"
     return [f"stopped {when}; the program had not ended"]
 
 
