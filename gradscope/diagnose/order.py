@@ -63,8 +63,10 @@ def clip_before_unscale(facts: Facts) -> Iterable[FindingDraft]:
 
 def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
     """GS508: a step between a forward pass and its backward."""
+    failure = facts.seen.failure
     for entry in _of(facts, "stale graph"):
-        if entry.times < FEWEST_STALE:
+        # Where torch has noticed it, the tensor that it needed is told.
+        if entry.times < FEWEST_STALE or (failure is not None and failure.in_backward):
             continue
         yield _finding(
             facts,

@@ -1095,7 +1095,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "relative_in_forward",
-        "GS307",
+        "GS312",
         "Parameter",
         "a Parameter made anew in each forward",
         "https://github.com/leaderj1001/Stand-Alone-Self-Attention/issues/2",

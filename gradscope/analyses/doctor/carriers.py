@@ -68,7 +68,7 @@ def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
     """The edge from this step's graph into the older one: above it and below it."""
     numbers = [node._sequence_nr() for node in walked.nodes]
     # Older is also what was made then and had no part in that step's loss.
-    last = max((number for number in freed if number != NO_SEQUENCE), default=0)
+    last = max((number for number in freed if number < NO_SEQUENCE), default=0)
     above: dict[int, list[int]] = {}
     for source, _, target, _ in walked.edges:
         above.setdefault(target, []).append(source)
@@ -76,7 +76,7 @@ def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
     while pending:
         position = pending.pop()
         for source in above.get(position, ()):
-            if last < numbers[source] != NO_SEQUENCE:
+            if last < numbers[source] < NO_SEQUENCE:
                 return source, position
             if source not in seen:
                 seen.add(source)

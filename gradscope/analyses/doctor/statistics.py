@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.autograd.tensors import TensorTable
+from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
@@ -23,10 +23,13 @@ MAX_KNOWN = 5_000
 @dataclass
 class KnownStatistics:
     """A batch norm that trains and does not learn: where it was called, how often, and the place
-    that had put a module around it in eval mode, or -1."""
+    that had put a module around it in eval mode, or -1; and its weight's memory and version then,
+    and the sequence number."""
 
     place: int
     evaluated_at: int
+    memory: tuple[int, int]
+    since: int
     times: int = 1
 
 
@@ -52,10 +55,15 @@ class FrozenStatistics:
         self._originals.clear()
 
     def living(self) -> Iterator[tuple[torch.Tensor, KnownStatistics]]:
-        """Those that never learned anything."""
-        return (
-            (weight, known) for weight, known in self._moving.living() if not weight.requires_grad
-        )
+        """Those that stayed as they were; an average of other weights moves with these."""
+        edits = list(self._recorder.events.in_place)
+        for weight, known in self._moving.living():
+            memory = (storage_of(weight), weight._version)
+            edited = any(
+                edit.storage == memory[0] and edit.sequence > known.since for edit in edits
+            )
+            if memory == known.memory and not edited and not weight.requires_grad:
+                yield weight, known
 
     def note(self, call: TorchCall) -> None:
         """A batch norm computes, and changes, its statistics."""
@@ -73,7 +81,10 @@ class FrozenStatistics:
             and any(one is weight for one in nn.Module.parameters(module))
         )
         evaluated_at = next(around, -1)
-        self._moving[weight] = KnownStatistics(call.place, evaluated_at)
+        memory = (storage_of(weight), weight._version)
+        self._moving[weight] = KnownStatistics(
+            call.place, evaluated_at, memory, call.sequence_range[1]
+        )
 
     def _switching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
