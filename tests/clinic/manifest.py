@@ -644,6 +644,7 @@ CASES: tuple[Case, ...] = (
         "two optimizers hold the same",
         "both optimizers were given the generator",
         "",
+        also=("GS310",),
     ),
     Case(
         "centers_not_learned",

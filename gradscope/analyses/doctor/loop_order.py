@@ -137,8 +137,12 @@ class LoopOrder:
     def zero(self, ids: Ids, place: int, owner: int) -> None:
         """These gradients are zeroed by an optimizer, or (0) a module."""
         self._events += 1
-        for one in ids & self.fresh:
+        waiting = ids & self.fresh
+        for one in waiting:
             self._zeroed[one] = (place, owner)
+        if waiting:
+            # What was added up is gone, as after the backward calls of an attack on the input.
+            self._since.clear()
         self._drop(ids)
 
     def schedule(self, optimizer: int, ids: Ids, place: int) -> None:
