@@ -50,8 +50,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if hasattr(config, "workeroutput"):
         config.workeroutput["goldens"] = list(goldens.compared)
         return
-    is_whole = config.args_source == config.ArgsSource.TESTPATHS and not config.option.keyword
-    if is_whole and exitstatus == 0 and not config.option.collectonly:
+    narrower = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
+    is_whole = config.args_source == config.ArgsSource.TESTPATHS
+    if is_whole and not exitstatus and not any(config.getoption(one, None) for one in narrower):
         left = goldens.left_over(goldens.compared)
         if left:
             print(f"\nno test reads: {', '.join(left)}", file=sys.stderr)
