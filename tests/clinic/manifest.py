@@ -1917,6 +1917,139 @@ HEALTHY: tuple[Healthy, ...] = (
         "a hook ends backward on purpose by an exception that is caught",
         information=("GS410",),
     ),
+    Healthy(
+        "spiking_lif",
+        "spiking neurons with a surrogate gradient",
+    ),
+    Healthy(
+        "ddpg_point_mass",
+        "the actor's backward fills the critic's gradients, which are zeroed before use",
+    ),
+    Healthy(
+        "shared_encoder_actor_critic",
+        "the actor leaves the encoder to the critic",
+    ),
+    Healthy(
+        "domain_reversal",
+        "gradient reversal whose strength begins at zero",
+    ),
+    Healthy(
+        "reptile_sines",
+        "gradients written as differences of weights, inner steps by hand",
+        information=("GS307",),
+    ),
+    Healthy(
+        "fomaml_copied_gradients",
+        "gradients of copies are handed to the original",
+    ),
+    Healthy(
+        "sam_optimizer_class",
+        "weights change between two backward calls, and back",
+    ),
+    Healthy(
+        "pcgrad_three_tasks",
+        "three backward calls through one graph, gradients rewritten",
+        information=("GS510",),
+    ),
+    Healthy(
+        "diffusion_trainer",
+        "a scaler skips steps, clipping after unscale_, a last incomplete window",
+        information=("GS504",),
+    ),
+    Healthy(
+        "lora_checkpointed",
+        "adapters under reentrant checkpoints, with a hook that makes inputs require grad",
+    ),
+    Healthy(
+        "hint_stages",
+        "two stages, each with a part that the other does not use",
+    ),
+    Healthy(
+        "byol_views",
+        "targets of a copy that no optimizer holds",
+    ),
+    Healthy(
+        "gan_accumulated",
+        "accumulation in both networks, gradients of one filled by the other",
+    ),
+    Healthy(
+        "progressive_stages",
+        "blocks that join the optimizer later, with a weight of zero at first",
+    ),
+    Healthy(
+        "adapters_per_domain",
+        "three of four adapters without gradient in every batch",
+    ),
+    Healthy(
+        "cascade_exits",
+        "fewer and fewer samples reach later stages",
+    ),
+    Healthy(
+        "residual_codebooks",
+        "codebooks that are moved by averages",
+    ),
+    Healthy(
+        "orthogonal_tbptt",
+        "half of a matrix is never read, the state is detached every chunk",
+    ),
+    Healthy(
+        "prompt_tokens",
+        "nearly all is frozen, a hook zeroes rows on purpose",
+    ),
+    Healthy(
+        "influence_of_points",
+        "gradients with create_graph that no step uses",
+    ),
+    Healthy(
+        "trust_region_policy",
+        "a term that is exactly zero is differentiated twice",
+        information=("GS307",),
+    ),
+    Healthy(
+        "attribution_prior",
+        "an attack's gradients are cleared, attributions are trained",
+    ),
+    Healthy(
+        "fused_layer_functions",
+        "custom Functions with None for what needs no gradient",
+    ),
+    Healthy(
+        "evolved_controller",
+        "a controller that learns without gradients beside a model that has some",
+    ),
+    Healthy(
+        "item_triplets",
+        "a margin loss that is zero for whole batches, sparse gradients",
+    ),
+    Healthy(
+        "robust_trainer",
+        "batches with NaN are found and left out, errors are caught",
+    ),
+    Healthy(
+        "gradnorm_weights",
+        "task weights that learn from the norms of gradients",
+        information=("GS504",),
+    ),
+    Healthy(
+        "discriminative_finetune",
+        "layers thawed epoch by epoch, groups whose rate is zero",
+    ),
+    Healthy(
+        "crf_tagger",
+        "infinities as masks in sums of exponentials",
+    ),
+    Healthy(
+        "private_per_sample",
+        "gradients made by vmap, clipped and written by hand",
+    ),
+    Healthy(
+        "lottery_rewind",
+        "pruned weights, and weights that are set back",
+    ),
+    Healthy(
+        "master_weights_half",
+        "float32 copies are stepped, not the parameters of the model",
+    ),
 )
 
 
