@@ -1,0 +1,522 @@
+"""Kinds of fault that ``benchmarks.injected`` puts into healthy programs, as changes of the syntax
+tree.
+
+A kind is a function that yields the places of one file where its fault fits; each place is a
+function that changes the tree and marks the guilty lines.  ``inject`` makes the text of the sick
+program of them, and knows where the marked lines are in it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+_HERE = "the fault is in the next line"
+
+Change = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement, where it stands, and around what."""
+
+    body: list[ast.stmt]
+    statement: ast.stmt
+    function: str  # the function around it; "" at the top
+    loops: int  # how many loops of this function are around it
+
+    @property
+    def at(self) -> int:
+        """Its place among its neighbours, as they stand now."""
+        return next(at for at, one in enumerate(self.body) if one is self.statement)
+
+    def replace(self, *statements: str | ast.stmt) -> None:
+        """Put others in its place; strings are code."""
+        at = self.at
+        self.body[at : at + 1] = [one for each in statements for one in _statements(each)]
+
+    def insert_before(self, *statements: str | ast.stmt) -> None:
+        """Put others before it."""
+        at = self.at
+        self.body[at:at] = [one for each in statements for one in _statements(each)]
+
+    def insert_after(self, *statements: str | ast.stmt) -> None:
+        """Put others behind it."""
+        at = self.at + 1
+        self.body[at:at] = [one for each in statements for one in _statements(each)]
+
+
+def _statements(code: str | ast.stmt) -> list[ast.stmt]:
+    return ast.parse(code).body if isinstance(code, str) else [code]
+
+
+def marked(statement: str | ast.stmt) -> ast.stmt:
+    """A statement as a guilty one: for the time being inside of a block that says so."""
+    block = ast.parse(f"if {_HERE!r}: pass").body[0]
+    assert isinstance(block, ast.If)
+    block.body = _statements(statement)
+    return block
+
+
+def lines(tree: ast.Module) -> list[Line]:
+    """Every statement of a file, outermost first."""
+    found: list[Line] = []
+    waiting: list[tuple[ast.AST, str, int]] = [(tree, "", 0)]
+    while waiting:
+        parent, function, loops = waiting.pop()
+        if isinstance(parent, ast.FunctionDef):
+            function, loops = parent.name, 0
+        elif isinstance(parent, ast.For | ast.While):
+            loops += 1
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(parent, name, None)
+            if isinstance(body, list):
+                found += [Line(body, one, function, loops) for one in body]
+                waiting += [(one, function, loops) for one in reversed(body)]
+    return found
+
+
+def inject(source: str, kind: Kind, number: int) -> tuple[str, set[int]]:
+    """The sick program's text, and the numbers of its guilty lines.
+
+    Args:
+        source: the healthy text of the file.
+        kind: the kind of fault.
+        number: which of the places that ``kind.places`` yields.
+    """
+    tree = ast.parse(source)
+    list(kind.places(tree))[number]()
+    guilty: set[int] = set()
+    text: list[str] = []
+    inside = -1
+    for line in ast.unparse(ast.fix_missing_locations(tree)).splitlines():
+        depth = len(line) - len(line.lstrip())
+        if line.strip() == f"if {_HERE!r}:":
+            inside = depth
+            continue
+        if inside >= 0 and depth > inside:
+            line = line[4:]
+            guilty.add(len(text) + 1)
+        else:
+            inside = -1
+        text.append(line)
+    return "\n".join(text) + "\n", guilty
+
+
+def plain(source: str) -> str:
+    """The healthy program in the same layout."""
+    return ast.unparse(ast.parse(source)) + "\n"
+
+
+# ---------------------------------------------------------------------- what to look for
+
+
+@dataclass(frozen=True)
+class Made:
+    """``name = call(...)`` in a forward pass."""
+
+    line: Line
+    name: str
+    value: str
+
+    def becomes(self, expression: str, *rest: str) -> None:
+        """Another expression of the value, ``{}``, and lines behind it; the first is guilty unless
+        there are more, then the last."""
+        first: str | ast.stmt = f"{self.name} = {expression.format(f'({self.value})')}"
+        code = [first, *(one.format(self.name) for one in rest)]
+        self.line.replace(*code[:-1], marked(code[-1]))
+
+
+def _made(tree: ast.Module) -> Iterator[Made]:
+    for line in lines(tree):
+        match line.statement:
+            case ast.Assign([ast.Name(name)], ast.Call() as call) if line.function == "forward":
+                if not _is_shape(call):
+                    yield Made(line, name, ast.unparse(call))
+            case ast.Return(ast.Call() as call) if line.function == "forward":
+                if not _is_shape(call) and "self." in ast.unparse(call.func):
+                    where = (line.body, line.statement, line.function, line.loops)
+                    yield Made(_Returned(*where), "result", ast.unparse(call))
+
+
+@dataclass(frozen=True)
+class _Returned(Line):
+    """A statement ``return value``: what takes its place is followed by ``return result``."""
+
+    def replace(self, *statements: str | ast.stmt) -> None:
+        """Put others in its place, and return what they made."""
+        super().replace(*statements, "return result")
+
+
+_SHAPES = ("view", "reshape", "size", "zeros", "ones", "arange", "range", "len", "int", "float")
+
+
+def _is_shape(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    return name.startswith(_SHAPES) or name.endswith("_")
+
+
+def _calls(tree: ast.Module, method: str) -> Iterator[tuple[Line, ast.Call, str]]:
+    """The statements ``x.method(...)``, with the call and ``x``."""
+    for line in lines(tree):
+        match line.statement:
+            case ast.Expr(ast.Call(ast.Attribute(owner, name)) as call) if name == method:
+                yield line, call, ast.unparse(owner)
+
+
+def _optimizers(tree: ast.Module) -> Iterator[tuple[Line, ast.Call, str]]:
+    """The statements ``optimizer = X(model.parameters(), ...)``, with the call and the model."""
+    for line in lines(tree):
+        match line.statement:
+            case ast.Assign(
+                [ast.Name()],
+                ast.Call(
+                    ast.Attribute(),
+                    [ast.Call(ast.Attribute(ast.Name(model), "parameters"), []), *_],
+                ) as call,
+            ):
+                yield line, call, model
+
+
+def _steps(tree: ast.Module) -> Iterator[tuple[Line, Line, str, str]]:
+    """``loss.backward()`` and ``optimizer.step()`` in one block: both lines, loss, optimizer."""
+    for line, call, loss in _calls(tree, "backward"):
+        if call.args or call.keywords:
+            continue
+        for later, step, optimizer in _calls(tree, "step"):
+            is_next = later.body is line.body and later.at > line.at
+            if is_next and not step.args and "opt" in optimizer.lower():
+                yield line, later, loss, optimizer
+                break
+
+
+def _losses(tree: ast.Module) -> Iterator[tuple[Line, str]]:
+    """``loss.backward()`` where loss is a name: the line, the name."""
+    for line, call, loss in _calls(tree, "backward"):
+        if loss.isidentifier() and not call.args:
+            yield line, loss
+
+
+# ---------------------------------------------------------------------- the kinds
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault.
+
+    ``is_loud``: python raises an exception.  ``shows``: the results of the program show whether a
+    place is a fault at all; the others are faults by what they are.
+    """
+
+    name: str
+    words: str
+    places: Callable[[ast.Module], Iterator[Change]]
+    is_loud: bool = False
+    shows: bool = True
+
+
+def _forward(expression: str, *rest: str) -> Callable[[ast.Module], Iterator[Change]]:
+    """A kind that changes one value of a forward pass."""
+
+    def places(tree: ast.Module) -> Iterator[Change]:
+        for made in _made(tree):
+            yield lambda made=made: made.becomes(expression, *rest)  # type: ignore[misc]
+
+    return places
+
+
+def _before_backward(*code: str) -> Callable[[ast.Module], Iterator[Change]]:
+    """A kind that puts a line before ``loss.backward()``; ``{}`` is the loss."""
+
+    def places(tree: ast.Module) -> Iterator[Change]:
+        for line, loss in _losses(tree):
+            yield lambda line=line, loss=loss: line.insert_before(  # type: ignore[misc]
+                *(marked(one.format(loss)) for one in code)
+            )
+
+    return places
+
+
+def _no_grad(tree: ast.Module) -> Iterator[Change]:
+    for made in _made(tree):
+
+        def change(made: Made = made) -> None:
+            inner = ast.parse(f"with torch.no_grad():\n    {made.name} = {made.value}").body[0]
+            made.line.replace(marked(inner))
+
+        yield change
+
+
+_WRONG = """
+class HalfPrecisionSafe(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 1.01
+"""
+
+
+def _wrong_function(tree: ast.Module) -> Iterator[Change]:
+    for made in _made(tree):
+
+        def change(made: Made = made) -> None:
+            made.becomes("HalfPrecisionSafe.apply({})")
+            after = [
+                at
+                for at, one in enumerate(tree.body)
+                if isinstance(one, ast.Import | ast.ImportFrom)
+            ]
+            code = _statements(_WRONG)
+            definition = cast(ast.ClassDef, code[0])
+            backward = cast(ast.FunctionDef, definition.body[1])
+            backward.body = [marked(backward.body[0])]
+            tree.body[after[-1] + 1 : after[-1] + 1] = [*_statements("import torch"), *code]
+
+        yield change
+
+
+def _no_zeroing(tree: ast.Module) -> Iterator[Change]:
+    for line, _, owner in _calls(tree, "zero_grad"):
+        for backward, step, _, optimizer in _steps(tree):
+            if optimizer == owner:
+
+                def change(line: Line = line, others: tuple[Line, Line] = (backward, step)) -> None:
+                    for one in others:
+                        one.replace(marked(one.statement))
+                    line.replace("pass")
+
+                yield change
+
+
+def _zeroed_too_early(tree: ast.Module) -> Iterator[Change]:
+    for line, _, owner in _calls(tree, "zero_grad"):
+        for _, step, _, optimizer in _steps(tree):
+            if optimizer == owner:
+
+                def change(line: Line = line, step: Line = step) -> None:
+                    step.insert_before(marked(line.statement))
+                    line.replace("pass")
+
+                yield change
+
+
+def _no_step(tree: ast.Module) -> Iterator[Change]:
+    for backward, step, _, _ in _steps(tree):
+
+        def change(backward: Line = backward, step: Line = step) -> None:
+            backward.replace(marked(backward.statement))
+            step.replace("pass")
+            for line, _, _ in [*_optimizers(tree)]:
+                line.replace(marked(line.statement))
+            for line, _, _ in [*_calls(tree, "zero_grad")]:
+                line.replace(marked(line.statement))
+
+        yield change
+
+
+def _step_first(tree: ast.Module) -> Iterator[Change]:
+    for backward, step, _, _ in _steps(tree):
+
+        def change(backward: Line = backward, step: Line = step) -> None:
+            step.replace("pass")
+            backward.replace(marked(step.statement), marked(backward.statement))
+
+        yield change
+
+
+def _clip(where: str) -> Callable[[ast.Module], Iterator[Change]]:
+    def places(tree: ast.Module) -> Iterator[Change]:
+        models = {model for _, _, model in _optimizers(tree)}
+        for backward, step, _, _ in _steps(tree):
+            for model in models if "clip_grad" not in ast.unparse(tree) else ():
+                code = f"torch.nn.utils.clip_grad_norm_({model}.parameters(), 0.5)"
+
+                def change(
+                    backward: Line = backward, step: Line = step, code: str = code
+                ) -> None:
+                    if where == "after step":
+                        step.insert_after(marked(code))
+                    else:
+                        backward.insert_before(marked(code))
+
+                yield change
+
+    return places
+
+
+def _optimizer(arguments: str, *after: str) -> Callable[[ast.Module], Iterator[Change]]:
+    """A kind that gives the optimizer other parameters, or changes the model behind it; ``{}`` is
+    the model."""
+
+    def places(tree: ast.Module) -> Iterator[Change]:
+        for line, call, model in _optimizers(tree):
+
+            def change(line: Line = line, call: ast.Call = call, model: str = model) -> None:
+                call.args[0] = ast.parse(arguments.format(model), mode="eval").body
+                line.insert_after(*(marked(one.format(model)) for one in after))
+                line.replace(marked(line.statement))
+
+            yield change
+
+    return places
+
+
+def _loss_call(name: str, code: str) -> Callable[[ast.Module], Iterator[Change]]:
+    """A kind that changes a call ``f(prediction, target, ...)`` in a loop or function."""
+
+    def places(tree: ast.Module) -> Iterator[Change]:
+        for line in lines(tree):
+            if isinstance(line.statement, ast.Assign | ast.Return | ast.Expr | ast.AugAssign):
+                for call in ast.walk(line.statement):
+                    if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(name):
+                        if len(call.args) < 2:
+                            continue
+
+                        def change(line: Line = line, call: ast.Call = call) -> None:
+                            words = [ast.unparse(one) for one in call.args[:2]]
+                            new = ast.parse(code.format(*words), mode="eval").body
+                            call.args[:2] = cast(ast.Tuple, new).elts
+                            line.replace(marked(line.statement))
+
+                        yield change
+
+    return places
+
+
+def _list_of_layers(tree: ast.Module) -> Iterator[Change]:
+    for line in lines(tree):
+        match line.statement:
+            case ast.Assign([_], ast.Call(ast.Attribute(_, "ModuleList"), [argument])) as whole:
+
+                def change(
+                    line: Line = line, whole: ast.Assign = whole, argument: ast.expr = argument
+                ) -> None:
+                    whole.value = ast.parse(f"list({ast.unparse(argument)})", mode="eval").body
+                    line.replace(marked(whole))
+                    for other, _, _ in [*_optimizers(tree)]:
+                        other.replace(marked(other.statement))
+
+                yield change
+
+
+def _grown(tree: ast.Module) -> Iterator[Change]:
+    for line, loss in _losses(tree):
+        if line.loops:
+
+            def change(line: Line = line, loss: str = loss) -> None:
+                line.insert_before(
+                    marked(f"total = {loss} + globals().get('total', 0)"),
+                    "globals()['total'] = total",
+                )
+                line.replace(marked("total.backward(retain_graph=True)"))
+
+            yield change
+
+
+def _nan_in_input(tree: ast.Module) -> Iterator[Change]:
+    for line in lines(tree):
+        match line.statement:
+            case ast.FunctionDef("forward", ast.arguments(args=[_, ast.arg(name), *_])) as forward:
+
+                def change(body: list[ast.stmt] = forward.body, name: str = name) -> None:
+                    body.insert(0, marked(f"{name} = {name} / {name}.std().mul(0)"))
+
+                yield change
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("detach", "a value of the forward pass is detached", _forward("{}.detach()")),
+    Kind("data", "`.data` of a value goes on", _forward("{}.data")),
+    Kind("no-grad", "one line of the forward pass is under `no_grad`", _no_grad),
+    Kind("numpy", "a value goes through numpy", _forward("torch.from_numpy({}.detach().numpy())")),
+    Kind("new-tensor", "a tensor is made anew of numbers", _forward("torch.tensor({}.tolist())")),
+    Kind("rounded", "a value is rounded", _forward("{}.round()")),
+    Kind("whole-number", "a value is cast to whole numbers and back", _forward("{}.long().float()")),
+    Kind("saturated", "tanh of numbers a thousand times too large", _forward("torch.tanh({} * 1e4)")),
+    Kind("dead", "every input of a ReLU is negative", _forward("torch.relu({} - 1e4)")),
+    Kind("log-of-zero", "log of what a ReLU has made zero", _forward("torch.log(torch.relu({}))")),
+    Kind("root-of-zero", "sqrt of what a ReLU has made zero", _forward("torch.sqrt(torch.relu({}))")),
+    Kind(
+        "all-masked",
+        "softmax over a row that is masked from end to end",
+        _forward("torch.softmax({0} * 0 - float('inf'), -1)"),
+    ),
+    Kind("large-gain", "one value is multiplied by 100,000", _forward("{} * 1e5")),
+    Kind("small-gain", "one value is multiplied by 1e-8", _forward("{} * 1e-8")),
+    Kind(
+        "edited",
+        "a result that backward needs is changed in place",
+        _forward("torch.tanh({})", "{}.mul_(2)"),
+        is_loud=True,
+    ),
+    Kind(
+        "edited-data",
+        "the same through `.data`, which torch does not notice",
+        _forward("torch.tanh({})", "{}.data.mul_(2)"),
+    ),
+    Kind("wrong-function", "backward of a custom Function is off by 1 %", _wrong_function),
+    Kind(
+        "hook",
+        "a hook makes the gradient zero",
+        _forward("{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient * 0)"),
+    ),
+    Kind(
+        "hook-shape",
+        "a hook returns a gradient of another shape",
+        _forward("{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient[..., :1])"),
+        is_loud=True,
+    ),
+    Kind(
+        "hook-raises",
+        "a hook raises an exception",
+        _forward("{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient['norm'])"),
+        is_loud=True,
+    ),
+    Kind("not-zeroed", "`zero_grad` is left out", _no_zeroing),
+    Kind("zeroed-early", "`zero_grad` between backward and step", _zeroed_too_early),
+    Kind("no-step", "`step` is left out", _no_step),
+    Kind("step-first", "`step` before backward", _step_first),
+    Kind("clip-late", "clipping after the step", _clip("after step"), shows=False),
+    Kind("clip-early", "clipping before backward", _clip("before backward"), shows=False),
+    Kind("some-left-out", "the optimizer gets some parameters only", _optimizer("list({}.parameters())[:-2]")),
+    Kind(
+        "copy-optimized",
+        "the optimizer gets the parameters of a copy",
+        _optimizer("__import__('copy').deepcopy({}).parameters()"),
+    ),
+    Kind(
+        "replaced",
+        "a layer is replaced after the optimizer was made",
+        _optimizer(
+            "{}.parameters()",
+            "[setattr({0}, name, __import__('copy').deepcopy(child)) for name, child in list({0}.named_children())[:1]]",
+        ),
+    ),
+    Kind(
+        "loss-from-number",
+        "the loss is made anew of its number",
+        _before_backward("{0} = torch.tensor({0}.item(), requires_grad=True)"),
+    ),
+    Kind(
+        "loss-detached",
+        "the loss is detached, and told to require a gradient",
+        _before_backward("{0} = {0}.detach().requires_grad_()"),
+    ),
+    Kind("underflow", "the loss is scaled so that gradients vanish", _before_backward("{0} = {0} * 1e-42")),
+    Kind("nan-input", "what goes into a model is divided by a standard deviation of zero", _nan_in_input),
+    Kind("grown", "the loss is added to that of earlier steps", _grown),
+    Kind("broadcast", "mse of a column and a row", _loss_call("mse_loss", "({0}, {1}.unsqueeze(-1))")),
+    Kind("two-softmax", "softmax before `cross_entropy`", _loss_call("cross_entropy", "({0}.softmax(-1), {1})")),
+    Kind("list-of-layers", "a python list instead of a ModuleList", _list_of_layers),
+    Kind(
+        "twice",
+        "backward a second time",
+        _before_backward("{0}.backward()"),
+        is_loud=True,
+    ),
+)

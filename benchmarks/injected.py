@@ -1,0 +1,324 @@
+"""What the doctor finds of faults that are put into healthy programs: the table of kinds in
+docs/doctor.md.
+
+    python -m benchmarks.injected                 all kinds, into the docs (make bench-injected)
+    python -m benchmarks.injected KIND...         only these, onto the terminal, place by place
+
+The programs are examples and the healthy ones of the clinic.  A place where the fault changes
+nothing (gradients and parameters at every step are the same to the last bit) is passed over, but
+for the kinds that are faults because of that.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import random
+import re
+import runpy
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from benchmarks import tables
+from benchmarks.faults import KINDS, Kind, inject, plain
+from benchmarks.tables import ROOT
+from gradscope.cli.entry import entry
+from gradscope.model import storage
+from gradscope.model.observations import Finding
+from tests.clinic.manifest import HEALTHY
+from tests.fuzz.process import Done, forked
+
+EACH = 10
+"""Places of each kind, if there are as many."""
+
+TIME_LIMIT = 90
+"""Seconds for one program under one tool."""
+
+EXAMPLES = (
+    "accumulate.py",
+    "physics_informed.py",
+    "unrolled_rnn.py",
+    "convnet/train.py",
+    "char_gpt/train.py",
+    "blackbox/train.py",
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A healthy program: its script, and all its files."""
+
+    script: Path
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As it is told."""
+        folder = self.script.parent.name
+        return self.script.stem if folder in ("examples", "healthy") else folder
+
+    @property
+    def files(self) -> list[Path]:
+        """The files in which a fault may be."""
+        alone = self.script.parent.name in ("examples", "healthy")
+        return [self.script] if alone else sorted(self.script.parent.glob("*.py"))
+
+
+def programs() -> list[Program]:
+    """All of them."""
+    examples = [Program(ROOT / "examples" / path) for path in EXAMPLES]
+    return [*examples, *(Program(one.program) for one in HEALTHY)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a fault goes."""
+
+    program: Program
+    file: Path
+    number: int
+
+
+@dataclass
+class Seen:
+    """What was said of one fault."""
+
+    place: Place
+    findings: tuple[Finding, ...] = ()
+    guilty: set[int] = field(default_factory=set)
+    anomaly: tuple[bool, bool] = (False, False)
+    status: int = 0
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """Those that end with status 1."""
+        return [one for one in self.findings if one.severity != "information"]
+
+    def on_line(self, finding: Finding) -> bool:
+        """Whether a finding is at a guilty line."""
+        at = finding.location
+        name = self.place.file.name
+        return at is not None and Path(at.file).name == name and at.line in self.guilty
+
+    @property
+    def is_right(self) -> bool:
+        """Whether a warning names a guilty line."""
+        return any(map(self.on_line, self.warnings))
+
+
+# ---------------------------------------------------------------------- one program
+
+
+def _running(program: Program, before: Callable[[], object]) -> Callable[[], object]:
+    """Run a program as python does, in this process."""
+
+    def run() -> None:
+        sys.argv = [program.script.name, *program.arguments]
+        sys.path.insert(0, "")
+        before()
+        runpy.run_path(program.script.name, run_name="__main__")
+
+    return run
+
+
+def _noting() -> None:
+    """Write what every step of an optimizer sees and leaves into a file."""
+    notes = open("notes", "w", encoding="utf-8")  # noqa: SIM115
+
+    def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        held = [one for group in optimizer.param_groups for one in group["params"]]
+        numbers = [[_sum(one.grad), _sum(one.detach())] for one in held]
+        print(json.dumps(numbers), file=notes, flush=True)
+
+    register_optimizer_step_post_hook(note)
+
+
+def _sum(tensor: torch.Tensor | None) -> str:
+    if tensor is None:
+        return "none"
+    dense = tensor.to_dense() if tensor.is_sparse else tensor
+    return dense.double().abs().sum().item().hex()
+
+
+def _doctor(program: Program) -> Callable[[], object]:
+    def run() -> None:
+        words = ["doctor", program.script.name, "-q", "-o", "report.json"]
+        sys.argv = ["gradscope", *words, "--", *program.arguments]
+        entry()
+
+    return run
+
+
+@contextlib.contextmanager
+def _copied(program: Program, place: Place | None, kind: Kind | None) -> Iterator[_Copy]:
+    """The program in a folder of its own, with or without a fault."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, guilty = Path(name), set[int]()
+        for path in program.script.parent.iterdir() if len(program.files) > 1 else program.files:
+            if path.suffix == ".py":
+                text = path.read_text("utf-8")
+                if place is not None and kind is not None and path == place.file:
+                    text, guilty = inject(text, kind, place.number)
+                else:
+                    text = plain(text)
+                (folder / path.name).write_text(text, "utf-8")
+            elif path.is_file():
+                shutil.copy(path, folder)
+        yield _Copy(program, folder, guilty)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    program: Program
+    folder: Path
+    guilty: set[int]
+
+    def results(self) -> tuple[int, str]:
+        """The status, and what the steps of its optimizers did."""
+        done = forked(_running(self.program, _noting), self.folder, TIME_LIMIT)
+        notes = self.folder / "notes"
+        return done.status, notes.read_text("utf-8") if notes.exists() else ""
+
+    def findings(self) -> tuple[tuple[Finding, ...], int]:
+        """The doctor's, and its status."""
+        done = forked(_doctor(self.program), self.folder, TIME_LIMIT)
+        saved = self.folder / "report.json"
+        return (storage.load(saved).findings if saved.exists() else ()), done.status
+
+    def anomaly(self, file: str) -> tuple[bool, bool]:
+        """Whether anomaly detection speaks, and whether it names a guilty line."""
+
+        def switch_on() -> None:
+            torch.autograd.set_detect_anomaly(True)
+
+        done = forked(_running(self.program, switch_on), self.folder, TIME_LIMIT)
+        return "Error detected in" in done.err, self._names(done, file)
+
+    def _names(self, done: Done, file: str) -> bool:
+        traces = re.findall(r"Traceback of forward call that caused.*?\n((?:  .*\n)+)", done.err)
+        own = {path.name for path in self.program.files}
+        for trace in traces:
+            frames = re.findall(r'File "(.+?)", line (\d+)', trace)
+            inner = [(Path(one).name, int(line)) for one, line in frames if Path(one).name in own]
+            if inner and inner[-1][0] == file and inner[-1][1] in self.guilty:
+                return True
+        return False
+
+
+# ---------------------------------------------------------------------- one kind
+
+
+def seen_of(kind: Kind, healthy: Sequence[Program], wanted: int) -> Iterator[Seen]:
+    """What was said of the faults of a kind; their places are chosen by chance, always the same."""
+    chance = random.Random(kind.name)
+    places = [
+        [Place(program, file, number) for file, number in _places(program, kind)]
+        for program in healthy
+    ]
+    for each in places:
+        chance.shuffle(each)
+    chance.shuffle(places)
+    found = 0
+    for each in places:
+        for place in each[:3]:
+            if found == wanted:
+                return
+            with _copied(place.program, place, kind) as copy:
+                if not _is_fault(kind, place, copy):
+                    continue
+                findings, status = copy.findings()
+                anomaly = copy.anomaly(place.file.name)
+                yield Seen(place, findings, copy.guilty, anomaly, status)
+            found += 1
+            break
+
+
+def _places(program: Program, kind: Kind) -> Iterator[tuple[Path, int]]:
+    for file in program.files:
+        count = len(list(kind.places(ast.parse(file.read_text("utf-8")))))
+        yield from ((file, number) for number in range(count))
+
+
+_HEALTHY: dict[Path, tuple[int, str]] = {}
+
+
+def _is_fault(kind: Kind, place: Place, copy: _Copy) -> bool:
+    """Whether the results differ from those of the healthy program as they should."""
+    script = place.program.script
+    if script not in _HEALTHY:
+        with _copied(place.program, None, None) as healthy:
+            _HEALTHY[script] = healthy.results()
+    status, steps = _HEALTHY[script]
+    if status or not steps:
+        return False
+    sick, sick_steps = copy.results()
+    if kind.is_loud:
+        return sick == 1
+    return sick == 0 and (sick_steps != steps or not kind.shows)
+
+
+# ---------------------------------------------------------------------- the table
+
+HEAD = (
+    "kind",
+    "what is done to the program",
+    "programs",
+    "doctor warns",
+    "on the right line",
+    "anomaly mode speaks",
+    "names the line",
+)
+
+
+def _row(kind: Kind, seen: Sequence[Seen]) -> tuple[str, ...]:
+    counts = (
+        len(seen),
+        sum(bool(one.warnings) for one in seen),
+        sum(one.is_right for one in seen),
+        sum(one.anomaly[0] for one in seen),
+        sum(one.anomaly[1] for one in seen),
+    )
+    return (kind.name, kind.words, *map(str, counts))
+
+
+def main(names: Sequence[str]) -> None:
+    """Count, and write the table."""
+    torch.set_num_threads(1)
+    healthy = programs()
+    rows = []
+    for kind in KINDS:
+        if names and kind.name not in names:
+            continue
+        seen = []
+        for one in seen_of(kind, healthy, EACH):
+            seen.append(one)
+            if names:
+                _tell(one)
+        rows.append(_row(kind, seen))
+        print(*rows[-1], file=sys.stderr, flush=True)
+    if rows and not names:
+        sums = [str(sum(int(row[column]) for row in rows)) for column in range(2, len(HEAD))]
+        rows.append(("**all**", "", *(f"**{one}**" for one in sums)))
+        tables.fill("doctor.md", "make bench-injected", tables.table(HEAD, rows))
+
+
+def _tell(seen: Seen) -> None:
+    place = seen.place
+    word = "right" if seen.is_right else "found" if seen.warnings else "MISSED"
+    print(word, place.program.name, place.file.name, place.number, sorted(seen.guilty), seen.status)
+    for one in seen.findings:
+        at = f"{Path(one.location.file).name}:{one.location.line}" if one.location else "-"
+        print("     ", one.rule, one.severity, at, one.message)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
