@@ -4,16 +4,15 @@ docs/doctor.md.
     python -m benchmarks.doctor_table            all programs, into the docs (make bench-doctor)
     python -m benchmarks.doctor_table NAME...    only these, onto the terminal
 
-Every program of tests/clinic runs in a process of its own, with a time limit.  How answers are
+Every program of tests/clinic runs in a fork of its own, with a time limit.  How answers are
 counted is told in the docs, above the table that this writes.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
+import runpy
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,15 +20,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import tables
-from benchmarks.tables import ROOT
+import torch
+
+from benchmarks import tables, under_torchlens
+from gradscope.cli.entry import entry
 from gradscope.diagnose import RULES
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from tests.clinic.manifest import CASES, HEALTHY, Case, right_places
+from tests.fuzz import runs
+from tests.fuzz.process import forked
 from tests.test_clinic import is_right
 
-HERE = ROOT / "benchmarks"
 TIME_LIMIT = 120
 """Seconds for one program under one tool."""
 
@@ -91,13 +93,14 @@ class Answer:
 def by_doctor(program: Program, folder: Path) -> tuple[Finding, ...]:
     """The doctor's findings."""
     saved = folder / "report.json"
-    _run(["-m", "gradscope", "doctor", str(program.script), "-q", "-o", str(saved)], folder)
+    _ran(["gradscope", "doctor", str(program.script), "-q", "-o", str(saved)], entry, folder)
     return storage.load(saved).findings if saved.exists() else ()
 
 
 def by_anomaly(program: Program, folder: Path) -> Answer:
     """Where ``torch.autograd.set_detect_anomaly(True)`` shows a forward call as the cause."""
-    said = _run(["-P", str(HERE / "under_anomaly.py"), str(program.script)], folder)
+    script = str(program.script)
+    said = _ran([script], lambda: _in_anomaly_mode(script), folder)
     traces = re.findall(r"Traceback of forward call that caused.*?\n((?:  .*\n)+)", said)
     frames = [re.findall(r'File "(.+?)", line (\d+)', trace) for trace in traces]
     return Answer("Error detected in" in said, _innermost(program, frames))
@@ -105,9 +108,8 @@ def by_anomaly(program: Program, folder: Path) -> Answer:
 
 def by_torchlens(program: Program, folder: Path) -> Answer:
     """The ops that TorchLens' own tools point at."""
-    answer = folder / "answer.json"
-    script = str(HERE / "under_torchlens.py")
-    _run(["-P", script, str(program.script), str(answer)], folder)
+    answer, script = folder / "answer.json", str(program.script)
+    _ran([script], lambda: under_torchlens.main(script, answer), folder)
     if not answer.exists():
         return Answer(ran=False)
     ops = json.loads(answer.read_text("utf-8"))
@@ -124,30 +126,27 @@ def _innermost(program: Program, traces: Iterable[Sequence[Sequence[str]]]) -> f
     return frozenset(found)
 
 
-def _run(arguments: list[str], folder: Path) -> str:
-    """What python prints to stderr; the program finds itself in an empty folder.
+def _ran(words: list[str], action: Callable[[], object], folder: Path) -> str:
+    """What a fork of this process prints to stderr; it finds itself in an empty folder.
 
-    With -P python does not look among the modules beside a script of ours.
+    Args:
+        words: its ``sys.argv``.
+        action: what it does.
+        folder: where it does that.
     """
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "OMP_NUM_THREADS": "1",
-    }
-    try:
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIME_LIMIT,
-        )
-    except subprocess.TimeoutExpired:
-        return ""
-    return done.stderr
+
+    def run() -> None:
+        sys.argv[:] = words
+        if len(words) == 1:
+            sys.path.insert(0, str(Path(words[0]).parent))
+        action()
+
+    return forked(run, folder, TIME_LIMIT).err
+
+
+def _in_anomaly_mode(script: str) -> None:
+    torch.autograd.set_detect_anomaly(True)
+    runpy.run_path(script, run_name="__main__")
 
 
 # ---------------------------------------------------------------------- the counting
@@ -219,6 +218,7 @@ def main(names: Collection[str]) -> None:
     sick = [Program(case.program("sick"), case) for case in cases]
     well = [Program(case.program("healed")) for case in cases]
     well += [Program(one.program) for one in HEALTHY if not names or one.name in names]
+    runs.warm_up()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         seen = list(pool.map(look, [*sick, *well]))
     print(file=sys.stderr)

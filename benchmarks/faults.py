@@ -227,6 +227,12 @@ def _forward(expression: str, *rest: str) -> Callable[[ast.Module], Iterator[Cha
     return places
 
 
+def _hooked(returned: str) -> Callable[[ast.Module], Iterator[Change]]:
+    """A kind that registers a hook on one value of a forward pass; it returns this."""
+    hook = f"register_hook(lambda gradient: {returned})"
+    return _forward("{}", f"{{0}}.requires_grad and {{0}}.{hook}")
+
+
 def _before_backward(*code: str) -> Callable[[ast.Module], Iterator[Change]]:
     """A kind that puts a line before ``loss.backward()``; ``{}`` is the loss."""
 
@@ -336,9 +342,7 @@ def _clip(where: str) -> Callable[[ast.Module], Iterator[Change]]:
             for model in models if "clip_grad" not in ast.unparse(tree) else ():
                 code = f"torch.nn.utils.clip_grad_norm_({model}.parameters(), 0.5)"
 
-                def change(
-                    backward: Line = backward, step: Line = step, code: str = code
-                ) -> None:
+                def change(backward: Line = backward, step: Line = step, code: str = code) -> None:
                     if where == "after step":
                         step.insert_after(marked(code))
                     else:
@@ -433,14 +437,32 @@ KINDS: tuple[Kind, ...] = (
     Kind("detach", "a value of the forward pass is detached", _forward("{}.detach()")),
     Kind("data", "`.data` of a value goes on", _forward("{}.data")),
     Kind("no-grad", "one line of the forward pass is under `no_grad`", _no_grad),
-    Kind("numpy", "a value goes through numpy", _forward("torch.from_numpy({}.detach().numpy())")),
-    Kind("new-tensor", "a tensor is made anew of numbers", _forward("torch.tensor({}.tolist())")),
+    Kind(
+        "numpy",
+        "a value goes through numpy",
+        _forward("torch.from_numpy({}.detach().numpy())"),
+    ),
+    Kind(
+        "new-tensor",
+        "a tensor is made anew of numbers",
+        _forward("torch.tensor({}.tolist())"),
+    ),
     Kind("rounded", "a value is rounded", _forward("{}.round()")),
-    Kind("whole-number", "a value is cast to whole numbers and back", _forward("{}.long().float()")),
-    Kind("saturated", "tanh of numbers a thousand times too large", _forward("torch.tanh({} * 1e4)")),
+    Kind(
+        "whole-number", "a value is cast to whole numbers and back", _forward("{}.long().float()")
+    ),
+    Kind(
+        "saturated", "tanh of numbers a thousand times too large", _forward("torch.tanh({} * 1e4)")
+    ),
     Kind("dead", "every input of a ReLU is negative", _forward("torch.relu({} - 1e4)")),
-    Kind("log-of-zero", "log of what a ReLU has made zero", _forward("torch.log(torch.relu({}))")),
-    Kind("root-of-zero", "sqrt of what a ReLU has made zero", _forward("torch.sqrt(torch.relu({}))")),
+    Kind(
+        "log-of-zero",
+        "log of what a ReLU has made zero",
+        _forward("torch.log(torch.relu({}))"),
+    ),
+    Kind(
+        "root-of-zero", "sqrt of what a ReLU has made zero", _forward("torch.sqrt(torch.relu({}))")
+    ),
     Kind(
         "all-masked",
         "softmax over a row that is masked from end to end",
@@ -459,22 +481,30 @@ KINDS: tuple[Kind, ...] = (
         "the same through `.data`, which torch does not notice",
         _forward("torch.tanh({})", "{}.data.mul_(2)"),
     ),
-    Kind("wrong-function", "backward of a custom Function is off by 1 %", _wrong_function),
+    Kind(
+        "wrong-function",
+        "backward of a custom Function is off by 1 %",
+        _wrong_function,
+    ),
     Kind(
         "hook",
         "a hook makes the gradient zero",
-        _forward("{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient * 0)"),
+        _hooked("gradient * 0"),
     ),
     Kind(
         "hook-shape",
         "a hook returns a gradient of another shape",
-        _forward("{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient[..., :1])"),
+        _forward(
+            "{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient[..., :1])"
+        ),
         is_loud=True,
     ),
     Kind(
         "hook-raises",
         "a hook raises an exception",
-        _forward("{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient['norm'])"),
+        _forward(
+            "{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient['norm'])"
+        ),
         is_loud=True,
     ),
     Kind("not-zeroed", "`zero_grad` is left out", _no_zeroing),
@@ -483,7 +513,11 @@ KINDS: tuple[Kind, ...] = (
     Kind("step-first", "`step` before backward", _step_first),
     Kind("clip-late", "clipping after the step", _clip("after step"), shows=False),
     Kind("clip-early", "clipping before backward", _clip("before backward"), shows=False),
-    Kind("some-left-out", "the optimizer gets some parameters only", _optimizer("list({}.parameters())[:-2]")),
+    Kind(
+        "some-left-out",
+        "the optimizer gets some parameters only",
+        _optimizer("list({}.parameters())[:-2]"),
+    ),
     Kind(
         "copy-optimized",
         "the optimizer gets the parameters of a copy",
@@ -494,7 +528,8 @@ KINDS: tuple[Kind, ...] = (
         "a layer is replaced after the optimizer was made",
         _optimizer(
             "{}.parameters()",
-            "[setattr({0}, name, __import__('copy').deepcopy(child)) for name, child in list({0}.named_children())[:1]]",
+            "for name, child in list({0}.named_children())[:1]:\n"
+            "    setattr({0}, name, __import__('copy').deepcopy(child))",
         ),
     ),
     Kind(
@@ -507,11 +542,25 @@ KINDS: tuple[Kind, ...] = (
         "the loss is detached, and told to require a gradient",
         _before_backward("{0} = {0}.detach().requires_grad_()"),
     ),
-    Kind("underflow", "the loss is scaled so that gradients vanish", _before_backward("{0} = {0} * 1e-42")),
-    Kind("nan-input", "what goes into a model is divided by a standard deviation of zero", _nan_in_input),
+    Kind(
+        "underflow",
+        "the loss is scaled so that gradients vanish",
+        _before_backward("{0} = {0} * 1e-42"),
+    ),
+    Kind(
+        "nan-input",
+        "what goes into a model is divided by a standard deviation of zero",
+        _nan_in_input,
+    ),
     Kind("grown", "the loss is added to that of earlier steps", _grown),
-    Kind("broadcast", "mse of a column and a row", _loss_call("mse_loss", "({0}, {1}.unsqueeze(-1))")),
-    Kind("two-softmax", "softmax before `cross_entropy`", _loss_call("cross_entropy", "({0}.softmax(-1), {1})")),
+    Kind(
+        "broadcast", "mse of a column and a row", _loss_call("mse_loss", "({0}, {1}.unsqueeze(-1))")
+    ),
+    Kind(
+        "two-softmax",
+        "softmax before `cross_entropy`",
+        _loss_call("cross_entropy", "({0}.softmax(-1), {1})"),
+    ),
     Kind("list-of-layers", "a python list instead of a ModuleList", _list_of_layers),
     Kind(
         "twice",

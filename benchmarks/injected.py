@@ -35,6 +35,7 @@ from gradscope.cli.entry import entry
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from tests.clinic.manifest import HEALTHY
+from tests.fuzz import runs
 from tests.fuzz.process import Done, forked
 
 EACH = 10
@@ -132,7 +133,7 @@ def _running(program: Program, before: Callable[[], object]) -> Callable[[], obj
 
 def _noting() -> None:
     """Write what every step of an optimizer sees and leaves into a file."""
-    notes = open("notes", "w", encoding="utf-8")  # noqa: SIM115
+    notes = Path("notes").open("w", encoding="utf-8")  # noqa: SIM115
 
     def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         held = [one for group in optimizer.param_groups for one in group["params"]]
@@ -146,7 +147,7 @@ def _sum(tensor: torch.Tensor | None) -> str:
     if tensor is None:
         return "none"
     dense = tensor.to_dense() if tensor.is_sparse else tensor
-    return dense.double().abs().sum().item().hex()
+    return float(dense.double().abs().sum()).hex()
 
 
 def _doctor(program: Program) -> Callable[[], object]:
@@ -292,7 +293,7 @@ def _row(kind: Kind, seen: Sequence[Seen]) -> tuple[str, ...]:
 
 def main(names: Sequence[str]) -> None:
     """Count, and write the table."""
-    torch.set_num_threads(1)
+    runs.warm_up()
     healthy = programs()
     rows = []
     for kind in KINDS:

@@ -1,4 +1,4 @@
-"""Trace a program with TorchLens: ``under_torchlens.py PROGRAM ANSWER.json``.
+"""Trace a program with TorchLens.
 
 TorchLens takes a module and its input.  So that it can see programs without modules too, and the
 loss, the whole program up to its first ``Tensor.backward()`` is made the ``forward`` of one module,
@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import json
 import runpy
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,13 +86,6 @@ def examine(program: str) -> list[list[tuple[str, int]]]:
     return [[(at.file, at.line_number) for at in ops[label].code_context] for label in labels]
 
 
-def main() -> None:
-    """Examine, and write the answer."""
-    program, answer = sys.argv[1:]
-    sys.argv = [program]
-    sys.path.insert(0, str(Path(program).parent))
-    Path(answer).write_text(json.dumps(examine(program)), "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def main(program: str, answer: Path) -> None:
+    """Examine a program, and write the answer."""
+    answer.write_text(json.dumps(examine(program)), "utf-8")
