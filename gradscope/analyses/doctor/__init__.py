@@ -7,6 +7,7 @@ into plain data when a report is made; :mod:`gradscope.diagnose` reads that.
        ├──────► sampling_policy          is the next call looked at in full, or only briefly?
        ├──────► full_capture, brief_capture              what came of the call
        ├──────► step_tracker             from one call to the next, one entry a call
+       ├──────► raisers                  who raised, where a call failed?
        ├──────► call_selector            which call, or last result, is to be reported?
        └──────► report_builder, observed, captured_call  that call and the run, as a Report
 
