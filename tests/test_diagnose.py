@@ -1155,10 +1155,29 @@ RAISED: dict[str, Report] = {
 }
 """For every rule that can say why backward raised, a report on which it does."""
 
+
+def after_a_step(rule: str) -> Report:
+    """A step of the optimizer has spoilt ``w``, and this rule finds what came of it."""
+    report = {
+        "GS101": spoilt(plain(), "MulBackward0", nan=1),
+        "GS102": placed(reports.broken(), 7),
+        "GS103": spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
+        "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
+    }[rule]
+    seen = report.observations or Observations()
+    leaves = range(len(report.graph.leaves))
+    known = tuple(SpoiltParameter(f"w{n}", n, "float32", 1, 0, 1) for n in leaves)
+    steps = (SpoilingStep("Adam", None, None, 1, known),)
+    return msgspec.structs.replace(
+        report, observations=msgspec.structs.replace(seen, spoiling_steps=steps)
+    )
+
+
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
+    **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS103", "GS105")},
     ("GS205", "GS204"): silent_units(),
     ("GS406", "GS601"): forgotten(),
     **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},

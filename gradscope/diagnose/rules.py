@@ -77,10 +77,7 @@ _CUT: dict[str, Agreement] = {
 _FOUND_NAN: dict[str, Agreement] = {"GS410": "call"}
 _NOT_FINITE: dict[str, Agreement] = {"GS205": "values", **_FOUND_NAN}
 # What a step has spoilt spoils all that is computed of it.
-_SPOILT: dict[str, Agreement] = {
-    **dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node"),
-    "GS205": "values",
-}
+_SPOILT: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node")
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 _ALL = (

@@ -137,8 +137,8 @@ class Setting(Struct, frozen=True):
 class SpoilingStep(Struct, frozen=True):
     """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
 
-    ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of the
-    backward call before.
+    ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of
+    the backward call before.
     """
 
     optimizer: str
