@@ -19,7 +19,10 @@ from gradscope.model.loop_observations import (
     Disorder,
     MovingStatistics,
     RemadeParameters,
+    Setting,
     SharedObject,
+    SpoilingStep,
+    SpoiltParameter,
     StepEffect,
     SummedGradients,
     WastedGraph,
@@ -140,6 +143,37 @@ def test_forward_is_blamed_where_finite_numbers_go_in() -> None:
     assert is_serious(report)
     both = spoilt(report, "MulBackward0", nan=1)
     assert told(both) == [("GS101", "error", 3)]
+
+
+def spoiling(rounded: bool = False) -> Report:
+    """``plain`` with a step at line 8 that spoilt ``w``, of an optimizer made at line 7."""
+    report = plain()
+    *_, made, stepped, _ = range(len(report.graph.origins))
+    setting = Setting("eps", 1e-8, is_zero=rounded)
+    spoilt = SpoiltParameter("w", 0, "float16", nan=2, inf=1, count=4, gradient=0.5)
+    step = SpoilingStep("Adam", stepped, made, 3, (spoilt,), (Setting("lr", 0.1), setting))
+    return observed(report, spoiling_steps=(step,))
+
+
+def test_a_step_that_spoils_is_told_where_its_optimizer_was_made() -> None:
+    (finding,) = diagnose(spoiling(rounded=True))
+    assert (finding.rule, finding.severity, finding.step) == ("GS106", "error", 3)
+    assert finding.location is not None and finding.location.line == 7
+    assert finding.evidence == (
+        "`call8()` (demo.py:8) after backward call 3 spoils 1 parameter: w",
+        "w: 2 NaN and 1 infinite of 4 elements, float16; its gradient is finite, 0.5",
+        "eps=1e-08 is 0 in float16",
+        "Adam with lr=0.1",
+    )
+    assert "eps=1e-4" in finding.remedy
+    (other,) = diagnose(spoiling())
+    assert "learning rate" in other.remedy and "Adam with lr=0.1, eps=1e-08" in other.evidence
+
+
+def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
+    after = spoilt(spoiling(), "MulBackward0", nan=1)
+    assert told(after) == [("GS106", "error", 7)]
+    assert told(msgspec.structs.replace(after, observations=None)) == [("GS101", "error", 3)]
 
 
 def test_half_precision_overflows_under_its_own_rule() -> None:
@@ -1121,10 +1155,29 @@ RAISED: dict[str, Report] = {
 }
 """For every rule that can say why backward raised, a report on which it does."""
 
+
+def after_a_step(rule: str) -> Report:
+    """A step of the optimizer has spoilt ``w``, and this rule finds what came of it."""
+    report = {
+        "GS101": spoilt(plain(), "MulBackward0", nan=1),
+        "GS102": placed(reports.broken(), 7),
+        "GS103": spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
+        "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
+    }[rule]
+    seen = report.observations or Observations()
+    leaves = range(len(report.graph.leaves))
+    known = tuple(SpoiltParameter(f"w{n}", n, "float32", 1, 0, 1) for n in leaves)
+    steps = (SpoilingStep("Adam", None, None, 1, known),)
+    return msgspec.structs.replace(
+        report, observations=msgspec.structs.replace(seen, spoiling_steps=steps)
+    )
+
+
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
+    **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS103", "GS105")},
     ("GS205", "GS204"): silent_units(),
     ("GS406", "GS601"): forgotten(),
     **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},

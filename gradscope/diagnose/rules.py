@@ -20,6 +20,7 @@ from gradscope.diagnose import (
     partial,
     raised,
     sizes,
+    spoiling,
     unlearned,
     values,
     zero,
@@ -75,6 +76,8 @@ _CUT: dict[str, Agreement] = {
 # Whoever looks for NaN in backward, anomaly mode or a hook, raises because of it.
 _FOUND_NAN: dict[str, Agreement] = {"GS410": "call"}
 _NOT_FINITE: dict[str, Agreement] = {"GS205": "values", **_FOUND_NAN}
+# What a step has spoilt spoils all that is computed of it.
+_SPOILT: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node")
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 _ALL = (
@@ -88,6 +91,7 @@ _ALL = (
     ),
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
     Rule("GS105", "nonfinite-input", values.nonfinite_input, _NOT_FINITE),
+    Rule("GS106", "nonfinite-step", spoiling.nonfinite_step, _SPOILT),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),

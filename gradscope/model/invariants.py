@@ -149,6 +149,10 @@ def _check_observations(report: Report) -> None:
         in_range([lost.cut], len(seen.cuts), f"{place}.cut", "observations.cuts")
         origins = [term.origin for term in lost.terms]
         in_range(origins, len(graph.origins), f"{place}.terms", "graph.origins")
+    for position, step in enumerate(seen.spoiling_steps):
+        place = f"observations.spoiling_steps[{position}].parameters"
+        leaves = [one.leaf for one in step.parameters]
+        in_range(leaves, len(graph.leaves), place, "graph.leaves")
 
 
 def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:

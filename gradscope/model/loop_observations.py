@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gradscope.model.plain import Struct
+from gradscope.model.plain import Number, Struct
 
 
 class WastedGraph(Struct, frozen=True):
@@ -110,3 +110,40 @@ class SharedObject(Struct, frozen=True):
     origin: int | None
     given: int | None = None
     is_state: bool = False
+
+
+class SpoiltParameter(Struct, frozen=True):
+    """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
+    2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes
+    ``graph.leaves`` when backward can reach it."""
+
+    name: str
+    leaf: int | None
+    dtype: str
+    nan: int
+    inf: int
+    count: int
+    gradient: Number | None = None
+
+
+class Setting(Struct, frozen=True):
+    """A setting of an optimizer; ``is_zero``: in the dtype of the parameter it is rounded to 0."""
+
+    name: str
+    value: Number
+    is_zero: bool = False
+
+
+class SpoilingStep(Struct, frozen=True):
+    """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
+
+    ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of
+    the backward call before.
+    """
+
+    optimizer: str
+    origin: int | None
+    made: int | None
+    call: int
+    parameters: tuple[SpoiltParameter, ...] = ()
+    settings: tuple[Setting, ...] = ()

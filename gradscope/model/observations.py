@@ -13,6 +13,7 @@ from gradscope.model.loop_observations import (
     MovingStatistics,
     RemadeParameters,
     SharedObject,
+    SpoilingStep,
     StepEffect,
     SummedGradients,
     WastedGraph,
@@ -394,6 +395,7 @@ class Observations(Struct, frozen=True):
     empty_steps: tuple[EmptyStep, ...] = ()
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
+    spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()

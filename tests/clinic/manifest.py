@@ -203,6 +203,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "prompt_in_half",
+        "GS106",
+        "RMSprop",
+        "float16 parameters: the optimizer's eps is 0 there, and so are the squares of gradients",
+        "",
+    ),
+    Case(
         "deep_sigmoid",
         "GS201",
         "Sigmoid",

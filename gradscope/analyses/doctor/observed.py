@@ -70,6 +70,7 @@ def observations(
         empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
+        spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),

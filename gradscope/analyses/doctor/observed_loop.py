@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from gradscope.analyses.doctor.captured_call import Origins
+from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
     Disorder,
     MovingStatistics,
     RemadeParameters,
+    Setting,
     SharedObject,
+    SpoilingStep,
+    SpoiltParameter,
     StepEffect,
     SummedGradients,
     WastedGraph,
 )
 from gradscope.model.observations import Cut, EmptyStep
+from gradscope.model.plain import number
 
 NameOf = Callable[[torch.Tensor], str]
 """What the program calls a leaf, or ""."""
@@ -81,6 +85,34 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
             window.steps,
             origins.of_place(window.clipped),
             here is not None and there is not None and recorder.sources.in_one_loop(here, there),
+        )
+
+
+def spoiling_steps(
+    listener: DoctorListener, case: CapturedCall, name_of: NameOf
+) -> Iterator[SpoilingStep]:
+    """Steps that made NaN or infinity of finite parameters and gradients."""
+    for known in listener.learners.optimizers.spoiling.known.values():
+        spoilt = []
+        for one in known.spoilt:
+            tensor = one.tensor()
+            spoilt.append(
+                SpoiltParameter(
+                    "" if tensor is None else name_of(tensor),
+                    None if tensor is None else case.leaf_number(tensor),
+                    one.dtype,
+                    *one.counts,
+                    one.size,
+                    None if one.gradient is None else number(one.gradient),
+                )
+            )
+        yield SpoilingStep(
+            known.optimizer,
+            case.origins.of_place(known.place),
+            case.origins.of_place(known.made),
+            known.calls,
+            tuple(spoilt),
+            tuple(Setting(*one) for one in known.settings),
         )
 
 

@@ -21,6 +21,7 @@ from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.analyses.doctor.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
+from gradscope.analyses.doctor.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.doctor.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
@@ -50,9 +51,9 @@ class _Step:
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop, ``effects`` of what steps change; those are
-    measured while it ``compares``; ``on_step`` are told of the parameters of each that makes a
-    step.
+    ``order`` is what was seen of the order of the loop, ``effects`` of what steps change, and
+    ``spoiling`` of NaN that they make; those are measured while it ``compares``; ``on_step`` are
+    told of the parameters of each that makes a step.
 
     Args:
         recorder: is off while a step is made.
@@ -68,7 +69,7 @@ class Optimizers:
         on_given: Callable[[Iterable[torch.Tensor]], None],
         on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
-        self.effects = StepEffects()
+        self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
         self.compares = True
         self.order = LoopOrder()
         self.on_step = [on_step]
@@ -170,6 +171,8 @@ class Optimizers:
             self.order.step(id(optimizer), tensors, self._place(frame))
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer) if self.compares and not given else []
+        if self.compares:
+            self.spoiling.begin(optimizer, tensors)
         above = take_out(self._recorder)
         step = _Step(optimizer, frame, above, versions, samples=samples)
         self._running.append(step)
@@ -222,15 +225,17 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             self.order.stepped(id(step.optimizer), tensors, place, step.changed)
             self.effects.end(step.samples, place)
+            changed = [one for one in tensors if id(one) in step.changed]
+            _, made = self._made.get(id(step.optimizer), (None, -1))
+            self.spoiling.end(step.optimizer, changed, made, place)
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:
         with self._recorder.aside():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
             step.changed |= ids_of(changed)
-            name = f"{type(step.optimizer).__name__}.step"
             site = self._recorder.places.site_of(step.frame)
-            self._recorder.events.note_changed(changed, name, site)
+            self._recorder.events.note_changed(changed, step_name(step.optimizer), site)
 
     def _place(self, frame: FrameType) -> int:
         user = self._recorder.places.user_frame(frame)

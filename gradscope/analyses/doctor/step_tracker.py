@@ -76,6 +76,8 @@ class StepTracker:
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
+        if isinstance(loss, str) or listener.values_seen.counts:
+            listener.learners.optimizers.spoiling.look(made.leaves)
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
@@ -126,6 +128,7 @@ class StepTracker:
         whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
         step = self._log.amend(norm=whole)
         learners = self._listener.learners
+        learners.optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = list(made.reached())
         learners.note_reached(reached, counts=made.call.accumulates)
         self._listener.copies.note_reached(reached)

@@ -1,0 +1,196 @@
+"""Steps of optimizers that make NaN or infinity of finite parameters and finite gradients.
+
+While the doctor looks closely, the parameters are read before and after each step.  Else nothing is
+read: a parameter that is found not finite later is traced to the step that changed it last.  Knows
+nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradscope.analyses.doctor.loop_calls import parameters_of
+from gradscope.analyses.doctor.values import Counts, count
+from gradscope.autograd.summary import readable, reducible
+from gradscope.autograd.tensors import TensorRef, storage_of
+from gradscope.recording.recorder import Recorder
+
+MAX_STEPS = 4
+"""Steps that spoil something, of which the parameters are remembered: one a place."""
+
+SETTINGS = ("lr", "eps", "weight_decay", "momentum")
+"""What is told of the settings of such an optimizer."""
+
+Setting = tuple[str, float, bool]
+"""Name and value of a setting, and whether it is rounded to 0 in the dtype of the parameter."""
+
+
+@dataclass(eq=False)
+class KnownSpoiltParameter:
+    """A parameter that such a step has spoilt: what is not finite in it, and the norm of the
+    gradient, where that was still there."""
+
+    tensor: TensorRef
+    dtype: str
+    counts: Counts
+    size: int
+    gradient: float | None = None
+
+
+@dataclass(eq=False)
+class KnownSpoilingStep:
+    """A step that spoilt parameters: its optimizer, where that was made and where it stepped, and
+    how many backward calls had been made by then."""
+
+    optimizer: str
+    made: int
+    place: int
+    calls: int
+    settings: list[Setting]
+    spoilt: list[KnownSpoiltParameter] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class LastStep:
+    """The last step of an optimizer that nobody has looked at closely."""
+
+    optimizer: weakref.ref[Optimizer]
+    made: int
+    place: int
+    calls: int
+
+
+class SpoilingSteps:
+    """Looks for such steps.
+
+    Args:
+        recorder: knows what was changed in place, and by what.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.known: dict[int, KnownSpoilingStep] = {}
+        self._recorder = recorder
+        self._before: dict[int, set[int]] = {}
+        self._unread: dict[int, LastStep] = {}
+        self._calls = 0
+        self._is_finite = True
+
+    def note_call(self, calls: int, is_finite: bool) -> None:
+        """So many backward calls have been made; whether all gradients of the last were finite."""
+        self._calls = calls
+        # What a step makes of gradients that are not finite is no fault of its own.
+        self._is_finite &= is_finite
+        self._unread.clear()
+
+    def begin(self, optimizer: Any, tensors: Sequence[torch.Tensor]) -> None:
+        """A step is about to be made, and to be looked at closely."""
+        if self._is_finite and len(self.known) < MAX_STEPS:
+            spoilt = {id(tensor) for tensor, _ in not_finite(tensors)}
+            self._before[id(optimizer)] = spoilt
+
+    def end(self, optimizer: Any, changed: Sequence[torch.Tensor], made: int, place: int) -> None:
+        """A step has been made, and has changed these tensors."""
+        before = self._before.pop(id(optimizer), None)
+        if not self._is_finite or len(self.known) >= MAX_STEPS:
+            return
+        if before is None:
+            last = LastStep(weakref.ref(optimizer), made, place, self._calls)
+            self._unread[id(optimizer)] = last
+            return
+        fresh = [pair for pair in not_finite(changed) if id(pair[0]) not in before]
+        gradients = [one.grad for one in parameters_of(optimizer) if one.grad is not None]
+        if fresh and gradients and not any(not_finite(gradients)):
+            self._note(optimizer, fresh, LastStep(weakref.ref(optimizer), made, place, self._calls))
+
+    def look(self, leaves: Iterable[torch.Tensor]) -> None:
+        """Something of the forward pass was not finite: is it one of these leaves, and was it a
+        step that nobody had looked at closely which made it so?"""
+        if not self._unread or not self._is_finite:
+            return
+        for leaf, counts in not_finite(list(leaves)):
+            last = self._last_of(leaf)
+            if last is not None and (leaf.grad is None or count(leaf.grad) is None):
+                self._note(last.optimizer(), [(leaf, counts)], last)
+
+    def _last_of(self, leaf: torch.Tensor) -> LastStep | None:
+        """The unread step that changed a leaf, if nothing has changed it since."""
+        storage = storage_of(leaf)
+        changes = (one for one in reversed(self._recorder.events.in_place) if storage)
+        latest = next((one for one in changes if one.storage == storage), None)
+        for last in self._unread.values():
+            optimizer = last.optimizer()
+            if optimizer is None or latest is None or latest.function != step_name(optimizer):
+                continue
+            if any(one is leaf for one in parameters_of(optimizer)):
+                return last
+        return None
+
+    def _note(
+        self, optimizer: Any, spoilt: list[tuple[torch.Tensor, Counts]], step: LastStep
+    ) -> None:
+        known = self.known.get(step.place)
+        if known is None:
+            known = self.known[step.place] = KnownSpoilingStep(
+                type(optimizer).__name__,
+                step.made,
+                step.place,
+                step.calls,
+                list(_settings(optimizer, spoilt[0][0])),
+            )
+        # What later steps spoil may well be a consequence.
+        if known.calls == step.calls:
+            known.spoilt.extend(_told(tensor, counts) for tensor, counts in spoilt)
+
+
+def step_name(optimizer: Any) -> str:
+    """What a change in place by a step of this optimizer is called."""
+    return f"{type(optimizer).__name__}.step"
+
+
+def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Counts]]:
+    """Those that hold NaN or infinity, and how many; one wait for each device."""
+    found: list[torch.Tensor] = []
+    waiting: dict[torch.device, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+    for tensor in tensors:
+        if not tensor.is_floating_point() or not readable(tensor):
+            continue
+        if tensor.is_cpu:
+            found.append(tensor)
+        else:
+            total = reducible(tensor.detach()).sum().double()
+            waiting.setdefault(tensor.device, []).append((tensor, total))
+    for pairs in waiting.values():
+        totals = torch.stack([total for _, total in pairs]).tolist()
+        found += [one for (one, _), total in zip(pairs, totals, strict=True) if total - total != 0]
+    counted = ((tensor, count(tensor)) for tensor in found)
+    return [(tensor, counts) for tensor, counts in counted if counts is not None]
+
+
+def _told(tensor: torch.Tensor, counts: Counts) -> KnownSpoiltParameter:
+    gradient = None
+    if tensor.grad is not None and readable(tensor.grad):
+        gradient = float(reducible(tensor.grad.detach()).double().norm())
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return KnownSpoiltParameter(TensorRef(tensor), dtype, counts, tensor.numel(), gradient)
+
+
+def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
+    """The settings of the group that holds a tensor."""
+    groups = optimizer.param_groups
+    group: dict[str, Any] = next(
+        (one for one in groups if any(p is tensor for p in one["params"])), {}
+    )
+    for name in SETTINGS:
+        value = group.get(name)
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            value = value.item()
+        if isinstance(value, (int, float)) and value and math.isfinite(value):
+            rounded = torch.tensor(float(value), dtype=torch.float64).to(tensor.dtype)
+            yield name, float(value), not rounded.item()

@@ -1,0 +1,88 @@
+"""Rules about what a step of the optimizer itself does to the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.diagnose._advice import Advice
+from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.model.loop_observations import SpoilingStep, SpoiltParameter
+from gradscope.words import count, joined, listed
+
+_LARGEST = {"float16": "65,504", "bfloat16": "3.4e38", "float32": "3.4e38", "float64": "1.8e308"}
+
+_ROUNDED = Advice(
+    "It divides by the root of a running mean of squared gradients, to which eps is added so that "
+    "this is never 0. In {dtype} eps is 0, and so are the squares of small gradients: 0/0 is NaN, "
+    "and anything else divided by 0 is infinite.",
+    "Keep the parameters in float32, and compute in half precision under `torch.autocast` with a "
+    "GradScaler; or give an eps that {dtype} can hold, such as `eps=1e-4`.",
+)
+_OVERFLOWS = Advice(
+    "The update, or what the optimizer computes on the way to it, is larger than {dtype} can hold "
+    "({largest}), or divides 0 by 0.",
+    "Lower the learning rate, clip the gradients (`torch.nn.utils.clip_grad_norm_`), and keep the "
+    "parameters in float32.",
+)
+
+
+def nonfinite_step(facts: Facts) -> Iterable[FindingDraft]:
+    """GS106: a step that makes NaN or infinity of finite parameters and finite gradients."""
+    for step in facts.seen.spoiling_steps:
+        if step.parameters:
+            yield _finding(facts, step)
+
+
+def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
+    first = step.parameters[0]
+    rounded = [setting for setting in step.settings if setting.is_zero]
+    advice = _ROUNDED if any(one.name == "eps" for one in rounded) else _OVERFLOWS
+    words = {"dtype": first.dtype, "largest": _LARGEST.get(first.dtype, "a finite number")}
+    place = step.origin if step.made is None else step.made
+    names = [parameter.name for parameter in step.parameters]
+    leaves = [facts.graph.leaves[one.leaf].node for one in step.parameters if one.leaf is not None]
+    called = facts.expression(step.origin) or "step()"
+    line = facts.location(step.origin)
+    at = f" ({line.file}:{line.line})" if line is not None else ""
+    return facts.finding(
+        "error",
+        f"A step of {step.optimizer} makes NaN or infinity of finite parameters and gradients.",
+        location=facts.location(place),
+        subject=names[0],
+        evidence=(
+            f"{called}{at} after backward call {step.call} spoils "
+            f"{count(len(set(names)), 'parameter')}: {listed(names)}",
+            _counts(first),
+            *(f"{one.name}={short(one.value)} is 0 in {first.dtype}" for one in rounded),
+            *_settings(step),
+        ),
+        why=advice.why.format(**words),
+        remedy=advice.remedy.format(**words),
+        step=step.call,
+        nodes=_above(facts, leaves),
+    )
+
+
+def _counts(one: SpoiltParameter) -> str:
+    parts = [f"{one.nan:,} NaN" * (one.nan > 0), f"{one.inf:,} infinite" * (one.inf > 0)]
+    gradient = "" if one.gradient is None else f"; its gradient is finite, {short(one.gradient)}"
+    amount = joined(part for part in parts if part)
+    name = one.name or "the first"
+    return f"{name}: {amount} of {count(one.count, 'element')}, {one.dtype}{gradient}"
+
+
+def _settings(step: SpoilingStep) -> Iterable[str]:
+    kept = [f"{one.name}={short(one.value)}" for one in step.settings if not one.is_zero]
+    if kept:
+        yield f"{step.optimizer} with {', '.join(kept)}"
+
+
+def _above(facts: Facts, leaves: Iterable[int]) -> set[int]:
+    """These leaves, and all nodes into which they go."""
+    found = set(leaves)
+    pending = list(found)
+    while pending:
+        fresh = [node for node in facts.above(pending.pop()) if node not in found]
+        found.update(fresh)
+        pending.extend(fresh)
+    return found
