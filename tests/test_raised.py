@@ -139,7 +139,7 @@ Outer.apply(x).sum().backward()
     "a hook on a leaf": Raising(
         "x.register_hook(lambda grad: grad.nothing)\n(x * 2).sum().backward()\n",
         "x.register_hook(lambda grad: grad.nothing)",
-        "The hook a lambda raised AttributeError.",
+        "The hook, a lambda, raised AttributeError.",
         "it gets the gradient of x",
         subject="a lambda",
     ),

@@ -72,7 +72,7 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
         words = _TWICE if check.order == 2 else _ONCE
     wrong = [one for one in check.inputs if one.verdict == "wrong"]
     # A wrong number is no consequence of None for another input, and is told beside it.
-    only_none = bool(wrong) and all(one.analytic is None for one in wrong)
+    only_none = check.order == 1 and bool(wrong) and all(one.analytic is None for one in wrong)
     return facts.finding(
         "warning",
         words.message.format(name=name),

@@ -32,7 +32,7 @@ _WORDS: dict[RaiserKind, _RaiserWords] = {
         "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`.",
     ),
     "hook": _RaiserWords(
-        "The hook {name}",
+        "The hook{name}",
         "Hooks run in the middle of backward; what one raises ends the whole call, and the leaves "
         "behind it get no gradient.",
         "Mend the hook at the line that raised, or take it away where it is registered.",
@@ -86,6 +86,8 @@ def backward_raises(facts: Facts) -> Iterable[FindingDraft]:
 
 def _named(facts: Facts, raiser: Raiser) -> str:
     """The name of a Function or a hook; an operation in the program's words."""
+    if raiser.kind == "hook":
+        return f", {raiser.name}," if raiser.name.startswith("a ") else f" {raiser.name}".rstrip()
     if raiser.kind in _NAMED:
         return raiser.name or "of the program"
     return facts.expression(raiser.made) or raiser.name or "an operation"
