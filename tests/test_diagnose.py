@@ -1079,17 +1079,24 @@ def beside(rule: str, code: str) -> Report:
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 
 
-def not_finite(rule: str) -> Report:
-    """A clamp that sends nothing but zeros, because what went in is NaN."""
+def not_finite(rule: str, **active: float) -> Report:
+    """A clamp that sends nothing but zeros, because what went in is NaN; or such an activation."""
     program = Program()
-    ratio = program.op("DivBackward0", [(program.leaf("w"), 0.0)], (1.0,), "w / 0")
-    hinge = program.op("ClampMinBackward0", [(ratio, 0.0)], (1.0,), "clamp(w / 0, min=0)")
-    loss = program.op("MseLossBackward0", [(hinge, 1.0)], (1.0,), "mse_loss(clamp)")
+    op = "TanhBackward0" if "saturated" in active else "ClampMinBackward0"
+    op = "ReluBackward0" if "dead" in active else op
+    w = program.leaf("w", data=(1.0,), shape=(16, 8))
+    ratio = program.op("DivBackward0", [(w, 0.0)], (1.0,), "w / 0")
+    hinge = program.op(op, [(ratio, 0.0)], (1.0,), "limited(w / 0)")
+    loss = program.op("MseLossBackward0", [(hinge, 1.0)], (1.0,), "mse_loss(limited)")
     report = program.report((loss, (1.0,)))
-    for op in ("DivBackward0", "ClampMinBackward0", "MseLossBackward0"):
-        report = spoilt(report, op, nan=1)
+    for spoils in ("DivBackward0", op, "MseLossBackward0"):
+        report = spoilt(report, spoils, nan=1)
     (node,) = (node.id for node in report.graph.nodes if node.op == "DivBackward0")
-    return observed(report, intakes=(Intake(node, "x", nan=1),) if rule == "GS105" else ())
+    return observed(
+        report,
+        intakes=(Intake(node, "x", nan=1),) if rule == "GS105" else (),
+        activities=(Activity(1, **active),) if active else (),
+    )
 
 
 def forgotten(*others: GradientComparison) -> Report:
@@ -1181,6 +1188,8 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS205", "GS204"): silent_units(),
     ("GS406", "GS601"): forgotten(),
     **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},
+    **{(rule, "GS204"): not_finite(rule, dead=1.0) for rule in ("GS101", "GS105")},
+    ("GS105", "GS203"): not_finite("GS105", saturated=1.0),
     **{
         (cut, code): beside(cut, code)
         for cut in ("GS303", "GS304", "GS309")

@@ -75,7 +75,7 @@ _CUT: dict[str, Agreement] = {
 }
 # Whoever looks for NaN in backward, anomaly mode or a hook, raises because of it.
 _FOUND_NAN: dict[str, Agreement] = {"GS410": "call"}
-_NOT_FINITE: dict[str, Agreement] = {"GS205": "values", **_FOUND_NAN}
+_NOT_FINITE: dict[str, Agreement] = {"GS204": "values", "GS205": "values", **_FOUND_NAN}
 # What a step has spoilt spoils all that is computed of it.
 _SPOILT: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node")
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
@@ -90,7 +90,7 @@ _ALL = (
         {"GS101": "node", "GS102": "node", **_FOUND_NAN},
     ),
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
-    Rule("GS105", "nonfinite-input", values.nonfinite_input, _NOT_FINITE),
+    Rule("GS105", "nonfinite-input", values.nonfinite_input, {"GS203": "values", **_NOT_FINITE}),
     Rule("GS106", "nonfinite-step", spoiling.nonfinite_step, _SPOILT),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),

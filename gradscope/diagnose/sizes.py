@@ -132,6 +132,7 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
             if twice
             else "Scale what goes in: normalise the inputs, divide attention scores by the "
             "square root of their width, or initialise the layer before it smaller.",
+            of_values=True,
         )
 
 
@@ -161,6 +162,7 @@ def dead_units(facts: Facts) -> Iterable[FindingDraft]:
             "rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
             # Where zeros go in and zeros come out, units are not dead.
             nodes=(node, *_next_above(facts, node)),
+            of_values=True,
         )
 
 

@@ -101,7 +101,10 @@ def nonfinite_input(facts: Facts) -> Iterable[FindingDraft]:
     if not forward.roots:
         # The loss is finite, and backward met what the data held.
         taken = [one for node in facts.once(BackwardSources).born for one in forward.took(node)]
-    for intake in taken:
+    # What was detached after something else had spoilt it is no source.
+    cut = {known.origin for known in facts.seen.cuts if known.origin is not None}
+    sources = [one for one in taken if one.made not in cut]
+    for intake in sources if sources or forward.born else taken:
         places.setdefault((intake.made, intake.name), intake)
     for intake in list(places.values())[:MOST]:
         yield _bad_operand(facts, intake)
