@@ -778,6 +778,18 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"steps": (Step(1, origin=A), Step(2, kept=3, reused=3, origin=A))},
         [("GS501", "warning", 7)],
     ),
+    "piling up by one step more": (
+        {"steps": (Step(1), Step(2, reused=3, origin=A, reused_by=B, used_by=C))},
+        [("GS501", "warning", 8)],
+    ),
+    "piling up inside of a step": (
+        {"steps": (Step(1), Step(2, reused=3, origin=A, in_closure=True)), "zeroed": B},
+        [("GS501", "warning", 8)],
+    ),
+    "piling up inside of a step that nothing zeroes": (
+        {"steps": (Step(1), Step(2, reused=3, origin=A, in_closure=True))},
+        [("GS501", "warning", 7)],
+    ),
     "two optimizers": ({"steps": (Step(1), Step(2, kept=3), Step(3))}, []),
     "carried": ({"carried": (Carried(B, "add", 3, "total"),)}, [("GS502", "warning", 8)]),
     "carried once": ({"carried": (Carried(B, "add", 1, "total"),)}, []),
@@ -844,6 +856,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a graph from before the step": (
         {"disorders": (Disorder("stale graph", B, A, 2, parameters=3),)},
         [("GS508", "warning", 8)],
+    ),
+    "a step with the same gradients": (
+        {"disorders": (Disorder("step again", B, A, 2, parameters=3),)},
+        [("GS513", "warning", 8)],
     ),
     "steps and no backward": (
         {"disorders": (Disorder("step alone", B, None, 2),), "steps": ()},

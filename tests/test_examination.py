@@ -413,6 +413,10 @@ def test_what_was_not_changed_after_it_was_saved(lines: str, session: Session) -
 # ---------------------------------------------------------------- loops
 
 LOOP = """
+def grads(net):
+    for p in net.parameters():
+        p.grad = torch.ones_like(p)
+
 net = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 total = 0
@@ -429,6 +433,8 @@ LOOPS = {
     ("optimizer.zero_grad(set_to_none=False)", "optimizer.step()"): [0, 0, 0],
     ("", "optimizer.step(); optimizer.zero_grad()"): [0, 0, 0],
     ("", "step % 2 and (optimizer.step(), optimizer.zero_grad())"): [0, 0, 0],
+    ("", "step or optimizer.step(); net.load_state_dict(net.state_dict())"): [0, 0, 0],
+    ("", "grads(net); optimizer.step()"): [0, 0, 0],
 }
 
 

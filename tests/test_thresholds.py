@@ -550,6 +550,12 @@ EDGES = (
         out_of_order("step alone", 1),
     ),
     Edge(
+        "order.FEWEST_AGAIN",
+        out_of_order("step again", 2),
+        ("GS513",),
+        out_of_order("step again", 1),
+    ),
+    Edge(
         "order.FEWEST_SCHEDULED",
         out_of_order("scheduler first", 2),
         ("GS511",),

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._parameters import same_line
 from gradscope.model.observations import Carried, EmptyStep, Location, Step
 from gradscope.words import count
 
@@ -32,21 +33,42 @@ def gradients_accumulate(facts: Facts) -> Iterable[FindingDraft]:
     if not piled:
         return
     step = piled[0]
+    # One step more, beside those that do zero, is the odd one.
+    is_odd = not any(same_line(facts, one.reused_by, one.used_by) for one in piled)
+    better = facts.seen.zeroed if step.in_closure else step.reused_by if is_odd else None
     yield facts.finding(
         "warning",
-        "Gradients pile up: nothing zeroes them between two steps.",
-        location=facts.location(step.origin),
+        "Gradients pile up: the function that the step calls again and again does not zero them."
+        if step.in_closure
+        else "Gradients pile up: nothing zeroes them between two steps.",
+        location=facts.location(better) or facts.location(step.origin),
         evidence=(
             f"{count(step.reused, 'parameter')} updated with a gradient that still held the one "
             f"of the update before; seen at {count(len(piled), 'backward call')}",
-            *_zeroed(facts, "zero_grad is called at {}, but not between these steps"),
+            *_between(facts, step, is_odd),
             *_norms(steps),
         ),
         why="backward adds to .grad. Each step therefore goes along the sum of all gradients so "
         "far, not along the gradient.",
-        remedy="Call `optimizer.zero_grad()` once for every `optimizer.step()`.",
+        remedy="Call `optimizer.zero_grad()` at the beginning of that function."
+        if step.in_closure
+        else "Call `optimizer.zero_grad()` once for every `optimizer.step()`.",
         step=step.number,
     )
+
+
+def _between(facts: Facts, step: Step, is_odd: bool) -> Iterable[str]:
+    """What was called between the two steps, and what was not."""
+    backward, before = facts.location(step.origin), facts.location(step.used_by)
+    if backward and step.in_closure:
+        yield f"backward is called inside of the step, at {backward.file}:{backward.line}"
+    elif backward and before and is_odd:
+        yield (
+            f"used at {before.file}:{before.line}; added to at {backward.file}:{backward.line}; "
+            "used once more here"
+        )
+    where = "outside of it" if step.in_closure else "but not between these steps"
+    yield from _zeroed(facts, f"zero_grad is called at {{}}, {where}")
 
 
 def _zeroed(facts: Facts, words: str, origin: int | None = None) -> Iterable[str]:

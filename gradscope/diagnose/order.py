@@ -18,6 +18,9 @@ FEWEST_STALE = 2
 FEWEST_ALONE = 2
 """Steps without any backward, before they are called a mistake."""
 
+FEWEST_AGAIN = 2
+"""Steps with gradients that the step before has used, before they are called a mistake."""
+
 FEWEST_SCHEDULED = 2
 """Times that a scheduler comes between backward and step, before that is called a mistake."""
 
@@ -97,6 +100,23 @@ def step_without_backward(facts: Facts) -> Iterable[FindingDraft]:
                 f"{count(entry.parameters, 'parameter')} was None",
                 "A step skips parameters without a gradient, so nothing is learned.",
                 "Call `loss.backward()` before `optimizer.step()`.",
+            )
+
+
+def step_repeated(facts: Facts) -> Iterable[FindingDraft]:
+    """GS513: a step with the gradients that the step before it has used."""
+    for entry in _of(facts, "step again"):
+        if entry.times >= FEWEST_AGAIN:
+            yield _finding(
+                facts,
+                entry,
+                "The optimizer steps a second time with the same gradients.",
+                f"{count(entry.times, 'time')}; nothing has changed the gradients of "
+                f"{count(entry.parameters, 'parameter')} since "
+                f"{_place(facts, entry.beside, 'the step before')}",
+                "The step is larger than the learning rate says: it goes along a gradient once "
+                "more that belongs to where the parameters were before.",
+                "Call `optimizer.step()` once for each gradient; delete the other call.",
             )
 
 

@@ -140,6 +140,7 @@ _ALL = (
     Rule("GS510", "accumulation-not-divided", order.accumulation_not_divided),
     Rule("GS511", "scheduler-before-step", order.scheduler_before_step),
     Rule("GS512", "normalised-twice", losses.normalised_twice),
+    Rule("GS513", "step-repeated", order.step_repeated),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

@@ -26,13 +26,14 @@ OrderKind = Literal[
     "clip scaled",
     "stale graph",
     "step alone",
+    "step again",
     "scheduler first",
     "scheduler early",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
-between a forward pass and its backward; a step without any backward; a scheduler between backward
-and step, or before all steps."""
+between a forward pass and its backward; a step without any backward; a second one with the same
+gradients; a scheduler between backward and step, or before all steps."""
 
 
 class Disorder(Struct, frozen=True):

@@ -280,7 +280,9 @@ class Step(Struct, frozen=True):
     before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
     ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
     they had been changed with.  ``reused``: of those, how many were then changed again with a
-    gradient that had the old one in it, which is certain only here.
+    gradient that had the old one in it, which is certain only here; by the step of an optimizer at
+    ``reused_by``, where the one at ``used_by`` had used the old one.  ``in_closure``: the call was
+    made by a function that the program gave to a step.
     ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
     any more though nothing changed them, nor did the program read the gradient.
     """
@@ -295,6 +297,9 @@ class Step(Struct, frozen=True):
     reused: int = 0
     dropped: int = 0
     origin: int | None = None
+    reused_by: int | None = None
+    used_by: int | None = None
+    in_closure: bool = False
 
 
 class EmptyStep(Struct, frozen=True):

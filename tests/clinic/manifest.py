@@ -955,6 +955,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/facebookresearch/nwm/issues/16",
     ),
     Case(
+        "decay_curve_fit",
+        "GS501",
+        "",
+        "zero_grad outside of the function that LBFGS calls again and again",
+        "",
+    ),
+    Case(
         "running_loss_tensor",
         "GS502",
         "",
@@ -1267,6 +1274,13 @@ CASES: tuple[Case, ...] = (
         "GS510",
         "backward",
         "micro-batches are added up, not averaged, and the sum is clipped",
+        "",
+    ),
+    Case(
+        "windows_flushed",
+        "GS513",
+        "step",
+        "one step more at the end of the epoch, though the last window was stepped",
         "",
     ),
     Case(
@@ -1902,6 +1916,10 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "all_pairs",
         "pairs of all with all: ranking, distances, a bias",
+    ),
+    Healthy(
+        "backtracking_search",
+        "a line search that steps from the same place again, a gradient put in place by hand",
     ),
     Healthy(
         "actor_critic_shared",

@@ -10,12 +10,15 @@ what a gradient holds, and judges nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
 from gradscope.autograd.summary import readable
+from gradscope.autograd.tensors import TensorTable
 from gradscope.model.loop_observations import OrderKind
 
 _sequence = torch._C._autograd._get_sequence_nr
@@ -25,6 +28,9 @@ MAX_PLACES = 1_000
 
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
+
+MAX_USED = 10_000
+"""Gradients of which it is known that a step has used them."""
 
 MAX_ASKED = 8
 """Gradients that are read to be sure that what should be gone is gone."""
@@ -54,6 +60,15 @@ class Window:
     clipped: int = -1
 
 
+class _Use(NamedTuple):
+    """A step has used a gradient: whose step, and of which versions the gradient and its parameter
+    were then."""
+
+    optimizer: int
+    gradient: int
+    parameter: int
+
+
 @dataclass
 class _LastStep:
     """The last step of an optimizer that changed anything: where, when (sequence number), what."""
@@ -81,7 +96,7 @@ class LoopOrder:
     _steps: dict[int, _LastStep] = field(default_factory=dict)
     _scheduled: dict[int, tuple[int, Ids]] = field(default_factory=dict)
     _since: dict[int, int] = field(default_factory=dict)
-    _used: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
     _latest: int = -1
     _last_clip: tuple[int, int] = (-1, -1)
     _meanwhile: set[int] = field(default_factory=set)
@@ -162,6 +177,7 @@ class LoopOrder:
         if not self.ever and all(one.grad is None for one in parameters):
             self._note("step alone", place, -1, len(ids))
         self._note_window(ids, place)
+        self._note_again(optimizer, parameters, ids, place)
         if optimizer in self._scheduled:
             self._note("scheduler first", self._scheduled.pop(optimizer)[0], place, 0)
 
@@ -175,9 +191,8 @@ class LoopOrder:
         used = bool(ids & self.fresh)
         self._meanwhile |= ids
         self._drop(ids)
-        for one in parameters[:MAX_ASKED]:
-            if one.grad is not None and len(self._used) < MAX_FRESH:
-                self._used[id(one)] = _token(one.grad)
+        for one, gradient in _asked(parameters):
+            self._used[gradient] = _Use(optimizer, _version(gradient), _version(one))
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
         if optimizer not in self._steps:
@@ -214,6 +229,21 @@ class LoopOrder:
         window.steps += 1
         window.clipped = max(window.clipped, self.clipped_of(ids))
 
+    def _note_again(
+        self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int
+    ) -> None:
+        """Has its last step used these very gradients, and has nothing changed since?"""
+        # Who puts the parameters back, as a line search does, steps from there once more.
+        known = self._steps.get(optimizer)
+        if known is None or ids & self.fresh:
+            return
+        uses = [
+            self._used.get(gradient) == (optimizer, _version(gradient), _version(one))
+            for one, gradient in _asked(parameters)
+        ]
+        if uses and all(uses):
+            self._note("step again", place, known.place, len(ids))
+
     def _name_step(self, place: int) -> None:
         """The first step of an optimizer is what an early scheduler should have waited for."""
         for (kind, _), known in self.known.items():
@@ -223,9 +253,8 @@ class LoopOrder:
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""
         gradient = parameter.grad
-        if gradient is not None and self._used.get(id(parameter)) == _token(gradient):
-            return True
-        return _is_gone(parameter)
+        used = self._used.get(gradient)
+        return (used is not None and used.gradient == _version(gradient)) or _is_gone(parameter)
 
     def _drop(self, ids: Ids) -> None:
         self.fresh -= ids
@@ -258,9 +287,15 @@ def _is_gone(parameter: torch.Tensor) -> bool:
     return gradient is None or (readable(gradient) and not bool(gradient.detach().any()))
 
 
-def _token(gradient: torch.Tensor) -> tuple[int, int]:
-    """What changes when a gradient is replaced, or changed in place."""
-    return id(gradient), 0 if gradient.is_inference() else gradient._version
+def _asked(parameters: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The first parameters that hold a gradient, with that."""
+    held = ((one, one.grad) for one in parameters)
+    return itertools.islice(((one, grad) for one, grad in held if grad is not None), MAX_ASKED)
+
+
+def _version(tensor: torch.Tensor | None) -> int:
+    """What changes when a tensor is changed in place."""
+    return 0 if tensor is None or tensor.is_inference() else tensor._version
 
 
 def ids_of(tensors: Iterable[torch.Tensor]) -> Ids:

@@ -1,5 +1,5 @@
-"""What a training loop carries from one backward call to the next: gradients, history,
-and results that a container keeps."""
+"""What a training loop carries from one backward call to the next: history, and results that a
+container keeps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.analyses.doctor.stores import assigning, filling
-from gradscope.autograd.summary import readable
-from gradscope.autograd.tensors import (
-    TensorTable,
-    grad_fn_of,
-    is_leaf_tensor,
-    requires_grad,
-    storage_of,
-)
+from gradscope.autograd.tensors import grad_fn_of, is_leaf_tensor, requires_grad
 from gradscope.recording.names import Scopes, name_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
@@ -33,9 +26,6 @@ MAX_WALKED = 400
 
 MAX_PLACES = 1_000
 """Places that are remembered."""
-
-MAX_HELD = 200_000
-"""Leaves that are followed from call to call."""
 
 MAX_FRESH = 200_000
 """Results of the current step that are known to be of the current step."""
@@ -133,89 +123,6 @@ class Carries:
         if known.variable:
             frames = list(frames_from(user, call.places))
             known.stored = next(assigning(known.variable, frames, sources), None)
-
-
-@dataclass
-class _Held:
-    """A leaf after a backward call: its version, and whether its ``.grad`` then mixed a gradient
-    that had been used with a new one."""
-
-    version: int
-    mixed: bool = False
-
-
-@dataclass
-class Updates:
-    """What happened to the leaves of a graph since they last got a gradient."""
-
-    changed: int
-    """Leaves that were changed in place."""
-    kept: int
-    """Of those, how many still hold the gradient they were changed with."""
-    dropped: int
-    """Leaves that were not changed, and no longer hold their gradient."""
-
-
-class Accumulating:
-    """Gradients that are used, kept, and added to."""
-
-    def __init__(self) -> None:
-        self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
-
-    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
-        """Look at the leaves of a graph just before backward goes through it.
-
-        Args:
-            leaves: the leaves.
-            edited: storages that were changed in place since the last call, also through ``.data``.
-        """
-        changed = kept = dropped = 0
-        unchanged: list[torch.Tensor] = []
-        for leaf in leaves:
-            held = self._held.get(leaf)
-            if held is None:
-                continue
-            is_changed = _is_changed(leaf, held, edited)
-            if not is_changed:
-                unchanged.append(leaf)
-            held.mixed = is_changed and _is_there(leaf.grad)
-            changed += is_changed
-            kept += held.mixed
-        # One gradient that is still there means that they are being gathered.
-        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
-            dropped = len(unchanged)
-        return Updates(changed, kept, dropped)
-
-    def mixed_and_used(self, edited: set[int]) -> int:
-        """How many leaves were changed with a gradient that held one used before."""
-        return sum(
-            _is_changed(leaf, held, edited) for leaf, held in self._held.living() if held.mixed
-        )
-
-    def any_used(self, edited: set[int]) -> bool:
-        """Whether any leaf was changed since the last call."""
-        return any(_is_changed(leaf, held, edited) for leaf, held in self._held.living())
-
-    def after(self, leaves: Iterable[torch.Tensor]) -> None:
-        """Remember how the call left the leaves."""
-        for leaf in leaves:
-            held = self._held.get(leaf)
-            if held is None:
-                self._held[leaf] = _Held(leaf._version)
-            else:
-                held.version = leaf._version
-
-
-def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
-    # A change through `.data` leaves the version of the leaf as it was.
-    return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
-
-
-def _is_there(gradient: torch.Tensor | None) -> bool:
-    if gradient is None:
-        return False
-    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
-    return not readable(gradient) or bool(gradient.detach().any())
 
 
 MANY = 4

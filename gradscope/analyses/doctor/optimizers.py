@@ -60,6 +60,8 @@ class Optimizers:
         on_made: called after each optimizer that the program makes.
         on_given: told of leaves that hold a gradient no backward call has brought them.
         on_step: told of the tensors of each step.
+
+    ``on_changed`` are told of the tensors that a step has changed, and of its place.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Optimizers:
         self.compares = True
         self.order = LoopOrder()
         self.on_step = [on_step]
+        self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
         self.calls = LoopCalls(recorder, self.order, self._note_made)
         self._made: dict[int, tuple[weakref.ref[Optimizer], int]] = {}
         self._on_made = on_made
@@ -118,6 +121,11 @@ class Optimizers:
             optimizer = reference()
             if optimizer is not None:
                 yield known, place, parameters_of(optimizer)
+
+    @property
+    def in_closure(self) -> bool:
+        """Whether a function of the program runs that it has given to a step."""
+        return bool(self._running) and self._running[-1].calls
 
     @property
     def any_stepped(self) -> bool:
@@ -236,6 +244,8 @@ class Optimizers:
             step.changed |= ids_of(changed)
             site = self._recorder.places.site_of(step.frame)
             self._recorder.events.note_changed(changed, step_name(step.optimizer), site)
+            for told in self.on_changed:
+                told(changed, self._place(step.frame))
 
     def _place(self, frame: FrameType) -> int:
         user = self._recorder.places.user_frame(frame)

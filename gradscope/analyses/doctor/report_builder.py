@@ -26,6 +26,16 @@ HALF = 500
 """So many of the first calls are kept, and so many of the last."""
 
 
+class _Logged(NamedTuple):
+    """A step with its place, and those of the step that used its gradient together with an older
+    one, and of the step that had used that."""
+
+    step: Step
+    site: Site | None
+    reused_by: Site | None = None
+    used_by: Site | None = None
+
+
 class StepLog:
     """The steps of a run; of very many the first and the last."""
 
@@ -35,33 +45,39 @@ class StepLog:
         self.glanced = 0
         self.batched = 0
         self.stopped: Stopped | None = None
-        self._first: list[tuple[Step, Site | None]] = []
-        self._last: deque[tuple[Step, Site | None]] = deque(maxlen=HALF)
+        self._first: list[_Logged] = []
+        self._last: deque[_Logged] = deque(maxlen=HALF)
 
     def add(self, step: Step, site: Site | None) -> None:
         """Another call is about to be made."""
         # The first steps show how it began, the last how it ended; those between fill no memory.
         kept = self._first if len(self._first) < HALF else self._last
-        kept.append((step, site))
+        kept.append(_Logged(step, site))
 
     @property
     def latest(self) -> Step | None:
         """The call that was added last."""
         kept = self._last or self._first
-        return kept[-1][0] if kept else None
+        return kept[-1].step if kept else None
 
     def amend(self, **known: Any) -> Step:
         """Fill in what has become known of the call that was added last."""
         kept = self._last or self._first
-        step, site = kept[-1]
-        step = msgspec.structs.replace(step, **known)
-        kept[-1] = (step, site)
+        step = msgspec.structs.replace(kept[-1].step, **known)
+        kept[-1] = kept[-1]._replace(step=step)
         return step
+
+    def note_reused(self, parameters: int, by: Site | None, before: Site | None) -> None:
+        """So many were changed with the gradient of that call and with one used before it."""
+        self.amend(reused=parameters)
+        kept = self._last or self._first
+        kept[-1] = kept[-1]._replace(reused_by=by, used_by=before)
 
     def steps(self, origins: Origins) -> Iterator[Step]:
         """All that are kept, with their places."""
-        for step, site in [*self._first, *self._last]:
-            yield msgspec.structs.replace(step, origin=origins.of_site(site))
+        for step, *sites in [*self._first, *self._last]:
+            origin, reused_by, used_by = map(origins.of_site, sites)
+            yield msgspec.structs.replace(step, origin=origin, reused_by=reused_by, used_by=used_by)
 
     def notes(self, error: BaseException | None) -> Iterator[str]:
         """How the run went, and what was not looked at, or not closely."""

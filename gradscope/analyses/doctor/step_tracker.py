@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import torch
 
+from gradscope.analyses.doctor.accumulating import Accumulating
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.loop_order import ids_of
-from gradscope.analyses.doctor.loops import Accumulating
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.escaping import message
@@ -67,6 +67,7 @@ class StepTracker:
         self._listener = listener
         self._log = log
         self._accumulating = Accumulating()
+        listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
         self._last_sequence = 0
         self._reads = 0
@@ -91,6 +92,7 @@ class StepTracker:
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
+            in_closure=listener.learners.optimizers.in_closure,
         )
         log.add(step, listener.recorder.places.site_of(call.frame))
         if updates.changed:
@@ -195,4 +197,6 @@ class StepTracker:
     def _finish_last(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""
         if self._log.latest is not None:
-            self._log.amend(reused=self._accumulating.mixed_and_used(edited))
+            found = self._accumulating.mixed_and_used(edited)
+            site = self._listener.recorder.places.site
+            self._log.note_reused(found.leaves, site(found.at), site(found.before))

@@ -1,0 +1,141 @@
+"""Gradients that a step has used, that are still there when the next ones come, and that a later
+step uses once more.
+
+Of a leaf that an optimizer steps, only its steps count: what is loaded or averaged into it uses no
+gradient.  Of any other, every change in place does, as in a descent by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from gradscope.autograd.summary import readable
+from gradscope.autograd.tensors import TensorTable, storage_of
+
+MAX_HELD = 200_000
+"""Leaves that are followed from call to call."""
+
+
+@dataclass
+class _Held:
+    """A leaf after a backward call: its version, and by id what it held in ``.grad``.
+
+    ``mixed``: that was a gradient which had been used, and a new one.  ``step`` is the place of the
+    last step of an optimizer that changed it, ``stepped`` whether there was one since the call, and
+    ``used_by`` that place and the one of the step before it, where it used a mixed gradient.
+    """
+
+    version: int
+    gradient: int = 0
+    mixed: bool = False
+    step: int = -1
+    stepped: bool = False
+    used_by: tuple[int, int] | None = None
+
+
+@dataclass
+class Updates:
+    """What happened to the leaves of a graph since they last got a gradient."""
+
+    changed: int
+    """Leaves that were changed in place."""
+    kept: int
+    """Of those, how many still hold the gradient they were changed with."""
+    dropped: int
+    """Leaves that were not changed, and no longer hold their gradient."""
+
+
+class Reuse(NamedTuple):
+    """How many leaves were changed with a gradient that held one used before; the place of a step
+    that did so (``at``), and of the step before it that had used the old one; -1 where that was no
+    step of an optimizer."""
+
+    leaves: int
+    at: int
+    before: int
+
+
+class Accumulating:
+    """Gradients that are used, kept, and added to."""
+
+    def __init__(self) -> None:
+        self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
+
+    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
+        """Look at the leaves of a graph just before backward goes through it.
+
+        Args:
+            leaves: the leaves.
+            edited: storages that were changed in place since the last call, also through ``.data``.
+        """
+        changed = kept = dropped = 0
+        unchanged: list[torch.Tensor] = []
+        for leaf in leaves:
+            held = self._held.get(leaf)
+            if held is None:
+                continue
+            is_changed = _is_changed(leaf, held, edited)
+            if not is_changed:
+                unchanged.append(leaf)
+            used = held.stepped if held.step >= 0 else is_changed
+            held.mixed = used and _is_there(leaf.grad)
+            changed += is_changed
+            kept += held.mixed
+        # One gradient that is still there means that they are being gathered.
+        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
+            dropped = len(unchanged)
+        return Updates(changed, kept, dropped)
+
+    def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
+        """A step of an optimizer has just changed these."""
+        for leaf in changed:
+            held = self._held.get(leaf)
+            if held is None:
+                continue
+            gradient = leaf.grad
+            # Who puts another gradient in its place has not used the mixed one.
+            if held.mixed and id(gradient) == held.gradient and _is_there(gradient):
+                held.used_by = (place, held.step)
+            held.step, held.stepped = place, True
+
+    def mixed_and_used(self, edited: set[int]) -> Reuse:
+        """How many leaves were changed, since the last call, with a gradient that held one used
+        before; each is told once."""
+        count, places = 0, (-1, -1)
+        for leaf, held in self._held.living():
+            if not held.mixed:
+                continue
+            if held.used_by or (held.step < 0 and _is_changed(leaf, held, edited)):
+                count += 1
+                places = held.used_by or places
+                held.mixed = False
+        return Reuse(count, *places)
+
+    def any_used(self, edited: set[int]) -> bool:
+        """Whether any leaf was changed since the last call."""
+        return any(_is_changed(leaf, held, edited) for leaf, held in self._held.living())
+
+    def after(self, leaves: Iterable[torch.Tensor]) -> None:
+        """Remember how the call left the leaves."""
+        for leaf in leaves:
+            held = self._held.get(leaf)
+            if held is None:
+                held = self._held[leaf] = _Held(leaf._version)
+            held.version, held.gradient = leaf._version, id(leaf.grad)
+            held.stepped, held.used_by = False, None
+
+
+def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
+    # A change through `.data` leaves the version of the leaf as it was.
+    return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
+
+
+def _is_there(gradient: torch.Tensor | None) -> bool:
+    if gradient is None:
+        return False
+    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
+    return not readable(gradient) or bool(gradient.detach().any())
