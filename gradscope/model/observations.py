@@ -75,6 +75,7 @@ class TrackedParameter(Struct, frozen=True):
     leaf: int | None = None
     used: int | None = None
     made: int | None = None
+    recorded: bool = False
     history: str = ""
     reached: bool = False
     waiting: bool = False
@@ -109,7 +110,8 @@ class Cut(Struct, frozen=True):
     ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: a
     single number made from its result is a term of a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
-    joined with floating-point ones (``torch.cat``).  ``parts``: see there.
+    joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
+    Function whose result does have history, and that used these leaves without being given them.
     """
 
     origin: int | None
@@ -125,6 +127,7 @@ class Cut(Struct, frozen=True):
     twin: str = ""
     joined: bool = False
     parts: tuple[CutPart, ...] = ()
+    inside: bool = False
 
 
 class LossTerm(Struct, frozen=True):

@@ -66,6 +66,13 @@ class Places:
             self._sites.append(Site(frame.f_code, frame.f_lasti))
         return number
 
+    def number_of_line(self, code: CodeType, line: int) -> int:
+        """The number of a line at which no instruction need stand, such as a decorator's."""
+        number = self._numbers.setdefault((id(code), -line), len(self._sites))
+        if number == len(self._sites):
+            self._sites.append(Site(code, -line))
+        return number
+
     def known(self, frame: FrameType) -> int | None:
         """The number of the place where a frame stands, if that was asked for before."""
         return self._numbers.get((id(frame.f_code), frame.f_lasti))
@@ -79,6 +86,8 @@ class Places:
         site = self.site(number)
         if site is None:
             return None
+        if site.lasti < 0:
+            return site.code.co_filename, -site.lasti
         lines = list(site.code.co_positions())
         # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         return site.code.co_filename, lines[site.lasti // 2][0]

@@ -617,6 +617,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/snowflakedb/ArcticTraining/pull/265",
     ),
     Case(
+        "speaker_embedding_frozen_by_decorator",
+        "GS304",
+        "no_grad",
+        "embed is decorated with torch.no_grad for serving, and the whole encoder runs in it",
+        "",
+    ),
+    Case(
         "evaluation_switches_off",
         "GS304",
         "set_grad_enabled",
@@ -714,6 +721,13 @@ CASES: tuple[Case, ...] = (
         "checkpoint",
         "reentrant checkpoint on raw input: no gradient for the block",
         "https://github.com/mlfoundations/open_clip/issues/573",
+    ),
+    Case(
+        "prompt_cleared_before_backward",
+        "GS309",
+        "checkpoint",
+        "the prompts are switched off before a reentrant checkpoint computes its layer again",
+        "",
     ),
     Case(
         "skip_added_in_place",

@@ -18,10 +18,12 @@ from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
+from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.shapes import Broadcasts
+from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
 from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
 from gradscope.autograd.isolation import functions_off
@@ -133,7 +135,9 @@ class DoctorListener(Listener):
         self.has_news = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.cuts = Cuts()
+        self.switches = Switches(recorder.sources, recorder.aside)
+        self.cuts = Cuts(self.switches)
+        self.inner_uses = InnerUses(self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
@@ -159,11 +163,13 @@ class DoctorListener(Listener):
         """Install what else is needed."""
         self.learners.start()
         self.alterations.start(self.recorder.places)
+        self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
 
     def stop(self) -> None:
         """Leave nothing behind."""
         self.parameters.stop()
+        self.switches.stop()
         self.alterations.stop()
         self.learners.stop()
 
@@ -258,12 +264,12 @@ class DoctorListener(Listener):
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
             self.learners.note_use(call)
-            self.cuts.note_inside(call.operands)
+            self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.gradient_graphs.note_edit(call)
         elif sort == "switch":
-            self.cuts.note_switch(call)
+            self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
         elif sort == "hook":
@@ -294,6 +300,6 @@ class DoctorListener(Listener):
         if not is_function:
             self.cuts.note(call)
             return
-        self.cuts.note_function(call)
+        self.inner_uses.note_function(call)
         if call.in_graph:
             self.derivatives.note(call)

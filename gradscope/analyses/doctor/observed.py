@@ -14,7 +14,7 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import cuts, lost_terms, used_name
+from gradscope.analyses.doctor.observed_cuts import cuts, inner_uses, lost_terms, used_name
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
@@ -53,6 +53,7 @@ def observations(
                 case.origins,
                 lambda leaf: case.names.of(leaf) or used_name(listener, leaf),
             ),
+            *inner_uses(listener, case),
         ),
         lost_terms=tuple(lost_terms(listener, case)),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
@@ -146,6 +147,7 @@ def _learner(
         leaf=case.leaf_number(tensor),
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
+        recorded=known.is_recorded(tensor),
         reached=known.is_reached(tensor),
         # Before any optimizer has stepped they all wait, which says nothing of this one.
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,

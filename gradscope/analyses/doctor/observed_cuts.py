@@ -33,6 +33,21 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
         )
 
 
+def inner_uses(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
+    """The custom Functions that used leaves inside, and whose results went into a graph."""
+    for known in listener.inner_uses.known.values():
+        if known.fed:
+            leaves = [leaf for leaf, _ in known.leaves.living()]
+            yield Cut(
+                origin=case.origins.of_place(known.place),
+                function=known.function,
+                reason=known.reason,
+                leaves=_names(listener, case, leaves),
+                feeds_graph=True,
+                inside=True,
+            )
+
+
 def _parts(listener: DoctorListener, case: CapturedCall, cut: KnownCut) -> Iterator[CutPart]:
     for part in () if cut.shared else cut.parts.values():
         for name in _names(listener, case, living([part.leaf])):
