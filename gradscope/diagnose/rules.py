@@ -19,6 +19,7 @@ from gradscope.diagnose import (
     partial,
     raised,
     sizes,
+    uncalled,
     values,
     zero,
 )
@@ -118,6 +119,7 @@ _ALL = (
     Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong, _RAISED),
     Rule("GS409", "no-history", errors.no_history, _RAISED),
     Rule("GS410", "backward-raises", raised.backward_raises),
+    Rule("GS411", "backward-not-called", uncalled.backward_not_called),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),

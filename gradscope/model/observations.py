@@ -154,6 +154,15 @@ class LostTerm(Struct, frozen=True):
     times: int = 1
 
 
+class UncalledBackward(Struct, frozen=True):
+    """A class of modules, by name, whose method ``backward``, at ``origin``, autograd never calls;
+    ``module`` is the path of one that ran in the forward pass."""
+
+    origin: int | None
+    name: str
+    module: str = ""
+
+
 class Change(Struct, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
@@ -370,6 +379,7 @@ class Observations(Struct, frozen=True):
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
     wasted_graphs: tuple[WastedGraph, ...] = ()
+    uncalled_backwards: tuple[UncalledBackward, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

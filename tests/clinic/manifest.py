@@ -870,6 +870,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/pytorch/pytorch/issues/91529",
     ),
     Case(
+        "reversal_written_as_module",
+        "GS411",
+        "backward",
+        "a gradient reversal is a Module with a method backward, which autograd never calls",
+        "",
+    ),
+    Case(
         "no_zero_grad",
         "GS501",
         "",

@@ -77,7 +77,8 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     alterations = list(observed.hooks(listener, watch, graph, passed, origins))
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(listener, origins))
-    met = ((module, modules.path(place)) for module, place in listener.recorder.modules.met())
+    met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
+    listener.uncalled.look(met)
     return CapturedCall(
         graph=observed.with_counts(listener, graph, watch.sequences),
         origins=origins,

@@ -14,7 +14,13 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import cuts, inner_uses, lost_terms, used_name
+from gradscope.analyses.doctor.observed_cuts import (
+    cuts,
+    inner_uses,
+    lost_terms,
+    uncalled_backwards,
+    used_name,
+)
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
@@ -57,6 +63,7 @@ def observations(
         ),
         lost_terms=tuple(lost_terms(listener, case)),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
+        uncalled_backwards=tuple(uncalled_backwards(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
