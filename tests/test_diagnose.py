@@ -48,6 +48,7 @@ from gradscope.model.observations import (
     Saved,
     Step,
     TrackedParameter,
+    UncalledBackward,
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
@@ -500,6 +501,48 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "cuts": (Cut(B, "detach", "function", ("b",)),),
         },
         [("GS303", "warning", 8)],
+    ),
+    "calls in one region": (
+        {
+            "learners": (REACHED, learner("b", used=A), learner("c", used=B)),
+            "cuts": (
+                Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
+                Cut(B, "linear", "no_grad", ("c",), feeds_graph=True, switched=C),
+            ),
+        },
+        [("GS304", "warning", 9)],
+    ),
+    "an evaluation is no reason": (
+        {
+            "learners": (REACHED, learner("b", used=A, recorded=True)),
+            "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
+        },
+        [("GS302", "warning", 7)],
+    ),
+    "an evaluation is all there was": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
+        },
+        [("GS304", "warning", 9)],
+    ),
+    "left out when a checkpoint is run again": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (Cut(B, "Checkpoint", "checkpoint", ("b",), feeds_graph=True, inside=True),),
+        },
+        [("GS309", "warning", 8)],
+    ),
+    "used inside of a Function": (
+        {
+            "learners": (REACHED, learner("b", used=A)),
+            "cuts": (Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
+        },
+        [("GS303", "warning", 8)],
+    ),
+    "a backward that nobody calls": (
+        {"learners": (REACHED,), "uncalled_backwards": (UncalledBackward(B, "Reversal", "turn"),)},
+        [("GS411", "warning", 8)],
     ),
     "a target": (
         {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",)),)},

@@ -105,6 +105,14 @@ _CHECKPOINT = (
     "inside do not count.",
     "Pass use_reentrant=False.",
 )
+_RECOMPUTED = (
+    "A reentrant checkpoint calls its function again in backward, and only what takes part then "
+    "gets a gradient. These did not: what the function reads (an attribute, a flag, a cache) was "
+    "changed between forward and backward; or inside of it a call cuts the history, or drops the "
+    "result.",
+    "Hand what changes to the function as an argument, and reset it after backward; or pass "
+    "use_reentrant=False, which checks that both calls do the same.",
+)
 _SAMPLE = "`sample` draws without history: what it was drawn from gets no gradient through it."
 _CAN_MOVE = (
     _SAMPLE,
@@ -125,7 +133,7 @@ _WITHOUT_HISTORY = (
 def why_and_remedy(cut: Cut) -> tuple[str, str]:
     """Why nothing of its operands is behind the result, and what to do instead."""
     if cut.reason == "checkpoint":
-        return _CHECKPOINT
+        return _RECOMPUTED if cut.inside else _CHECKPOINT
     if cut.within.endswith(".sample"):
         return _CAN_MOVE if cut.twin else _CANNOT_MOVE
     if cut.reason != "function":
@@ -142,15 +150,13 @@ def name_of(cut: Cut) -> str:
     return f"{cut.function} (for {cut.then})" if cut.then else cut.function
 
 
-def place_of(facts: Facts, cut: Cut) -> int | None:
+def place_of(cut: Cut) -> int | None:
     """Where to look: at the line that switched gradients off, not at the code that ran there."""
-    switch = cut.switched
-    if switch is not None and "grad" in facts.graph.origins[switch].expression:
-        return switch
-    return cut.origin
+    # What a function of torch does by itself begins with the line that calls it.
+    return cut.origin if cut.switched is None or cut.within else cut.switched
 
 
 def at_place(facts: Facts, cut: Cut) -> str:
     """The same, to begin a sentence with."""
-    place = facts.expression(place_of(facts, cut))
+    place = facts.expression(place_of(cut))
     return f"At {place} " if place else "Here "

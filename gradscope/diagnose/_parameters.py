@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from gradscope.diagnose._cuts import place_of
 from gradscope.diagnose._facts import Facts
 from gradscope.model.observations import Cut, TrackedParameter
 
@@ -78,7 +79,9 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
     candidates = [
         index
         for index, cut in enumerate(facts.seen.cuts)
-        if learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner)
+        if (learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner))
+        and not (learner.recorded and _is_evaluation(cut))
+        and not (cut.inside and is_spare_part(facts, learner))
     ]
     # The results of torch.autograd.grad are meant for other things, too.
     candidates = [
@@ -100,6 +103,12 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
             index,
         ),
     )
+
+
+def _is_evaluation(cut: Cut) -> bool:
+    """Whether it ran without gradients, and nothing of it came into a graph: what was also used
+    with history has another reason to get no gradient."""
+    return cut.reason in ("no_grad", "inference_mode") and not cut.feeds_graph
 
 
 def _feeds(facts: Facts, index: int) -> bool:
@@ -133,11 +142,14 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
     regions = [i for i, cut in enumerate(cuts) if cut.reason in ("no_grad", "inference_mode")]
     if not regions:
         return
-    index = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
-    names = set(cuts[index].leaves)
-    learners = [learner for learner in facts.seen.learners if learner.name in names]
-    missing.by_cut[index] = learners
-    missing.idle = [learner for learner in missing.idle if learner not in learners]
+    latest = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
+    left = {learner.name: learner for learner in facts.seen.learners}
+    for index in regions:
+        # All that ran in one region is one cause.
+        if place_of(cuts[index]) == place_of(cuts[latest]):
+            behind = (left.pop(name, None) for name in cuts[index].leaves)
+            missing.by_cut[index] = [learner for learner in behind if learner is not None]
+    missing.idle = [learner for learner in missing.idle if learner.name in left]
 
 
 def grouped(

@@ -26,8 +26,8 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 
 def history_cut(facts: Facts) -> Iterable[FindingDraft]:
     """GS303: a call that cut the history on the way from a parameter to the loss."""
-    for index, learners in _cut_off(facts, ("function",)):
-        yield _finding(facts, index, learners)
+    for indices, learners in _cut_off(facts, ("function",)):
+        yield _finding(facts, indices[0], learners)
     yield from _constant_terms(facts)
     yield from wasted_graphs(facts, facts.once(find_missing).by_cut)
 
@@ -57,25 +57,28 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
 
 def no_grad_region(facts: Facts) -> Iterable[FindingDraft]:
     """GS304: a part of the forward pass that runs where gradients are switched off."""
-    for index, learners in _cut_off(facts, ("no_grad", "inference_mode")):
-        found = _finding(facts, index, learners)
-        first = _first_call(facts, facts.seen.cuts[index])
-        yield msgspec.structs.replace(found, evidence=(*found.evidence, *first))
+    for indices, learners in _cut_off(facts, ("no_grad", "inference_mode")):
+        found = _finding(facts, indices[0], learners)
+        inside = _calls_inside(facts, indices)
+        yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))
     yield from _inference_tensor(facts)
 
 
 def reentrant_checkpoint(facts: Facts) -> Iterable[FindingDraft]:
-    """GS309: a reentrant checkpoint none of whose inputs needs a gradient."""
-    for index, learners in _cut_off(facts, ("checkpoint",)):
-        yield _finding(facts, index, learners)
+    """GS309: a reentrant checkpoint none of whose inputs needs a gradient, or that does something
+    else when backward calls its function again."""
+    for indices, learners in _cut_off(facts, ("checkpoint",)):
+        yield _finding(facts, indices[0], learners)
 
 
-def _first_call(facts: Facts, cut: Cut) -> Iterable[str]:
+def _calls_inside(facts: Facts, indices: list[int]) -> Iterable[str]:
     """What ran where gradients were switched off, if another line switched them off."""
-    place = facts.location(cut.origin)
-    if place is not None and place_of(facts, cut) != cut.origin:
-        called = facts.expression(cut.origin)
-        yield f"the first call there that needed history: {called} at {place.file}:{place.line}"
+    cuts = [facts.seen.cuts[index] for index in indices]
+    calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)
+    places = ((facts.expression(origin), facts.location(origin)) for origin in calls)
+    told = [f"{words} at {place.file}:{place.line}" for words, place in places if place]
+    if told:
+        yield f"ran there, and needed history: {listed(told)}"
 
 
 def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
@@ -85,7 +88,7 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
     index = next((i for i, c in enumerate(facts.seen.cuts) if c.reason == "inference_mode"), None)
     if index is not None and index in facts.once(find_missing).by_cut:
         return
-    origin = facts.seen.cuts[index].origin if index is not None else failure.origin
+    origin = place_of(facts.seen.cuts[index]) if index is not None else failure.origin
     yield facts.finding(
         "error",
         "A tensor that was made under inference_mode goes into a graph.",
@@ -99,13 +102,15 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
 
 def _cut_off(
     facts: Facts, reasons: tuple[CutReason, ...]
-) -> Iterable[tuple[int, list[TrackedParameter]]]:
+) -> Iterable[tuple[list[int], list[TrackedParameter]]]:
     """Cuts for these reasons with the learners behind them; one place is one cause."""
-    places: dict[int | None, tuple[int, list[TrackedParameter]]] = {}
+    places: dict[int | None, tuple[list[int], list[TrackedParameter]]] = {}
     for index, learners in sorted(facts.once(find_missing).by_cut.items()):
         cut = facts.seen.cuts[index]
         if cut.reason in reasons:
-            places.setdefault(place_of(facts, cut), (index, []))[1].extend(learners)
+            indices, behind = places.setdefault(place_of(cut), ([], []))
+            indices.append(index)
+            behind.extend(learners)
     return places.values()
 
 
@@ -113,28 +118,36 @@ def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> Find
     """The finding about a cut that these parameters, or its own leaves, are behind."""
     cut = facts.seen.cuts[index]
     names = [learner.name for learner in learners] or list(cut.leaves)
-    many = count(len(names), "parameter")
     failed = failed_without_history(facts)
-    is_switched = cut.reason in ("no_grad", "inference_mode") and not cut.within
-    what = (
-        f"gradients are switched off ({cut.reason})"
-        if is_switched
-        else f"{name_of(cut)} cuts the gradient off"
-    )
     why, remedy = why_and_remedy(cut)
     return facts.finding(
         "error" if failed else "warning",
-        f"{at_place(facts, cut)}{what}: {many} get{'s' * (len(names) == 1)} no gradient.",
-        location=facts.location(place_of(facts, cut)),
+        f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
+        location=facts.location(place_of(cut)),
         subject=_subject(facts, learners, names),
         evidence=(
-            f"its inputs depend on {listed(names)}; its result depends on nothing",
+            f"used inside of it, and no argument: {listed(names)}"
+            if cut.inside
+            else f"its inputs depend on {listed(names)}; its result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
         ),
         why=why,
         remedy=remedy,
         fails=True,
     )
+
+
+def _loss_at(cut: Cut, number: int) -> str:
+    """What happens there to so many parameters."""
+    many = count(number, "parameter")
+    if cut.inside and cut.reason == "checkpoint":
+        again = f"get{'s' * (number == 1)} no gradient when backward runs it again"
+        return f"{many} used in a reentrant checkpoint {again}."
+    if cut.reason in ("no_grad", "inference_mode") and not cut.within:
+        what = f"gradients are switched off ({cut.reason})"
+    else:
+        what = f"{name_of(cut)} cuts the gradient off"
+    return f"{what}: {many} get{'s' * (number == 1)} no gradient."
 
 
 def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -> str:

@@ -24,7 +24,7 @@ def lost_term(facts: Facts) -> Iterable[FindingDraft]:
     for lost in facts.seen.lost_terms:
         # What adds a plain number to the loss is GS303.
         if lost.origin is not None:
-            places.setdefault(place_of(facts, facts.seen.cuts[lost.cut]), []).append(lost)
+            places.setdefault(place_of(facts.seen.cuts[lost.cut]), []).append(lost)
     for place, found in places.items():
         lost, cut = found[0], facts.seen.cuts[found[0].cut]
         why, remedy = why_and_remedy(cut)
@@ -75,7 +75,7 @@ def part_cut_off(facts: Facts) -> Iterable[FindingDraft]:
     places: dict[int | None, list[Cut]] = {}
     for cut in facts.seen.cuts:
         if cut.feeds_graph and _is_partial(facts, cut):
-            places.setdefault(place_of(facts, cut), []).append(cut)
+            places.setdefault(place_of(cut), []).append(cut)
     for place, cuts in places.items():
         yield _finding(facts, place, cuts)
 

@@ -84,6 +84,7 @@ class TrackedParameter(Struct, frozen=True):
     leaf: int | None = None
     used: int | None = None
     made: int | None = None
+    recorded: bool = False
     history: str = ""
     reached: bool = False
     waiting: bool = False
@@ -118,7 +119,8 @@ class Cut(Struct, frozen=True):
     ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: a
     single number made from its result is a term of a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
-    joined with floating-point ones (``torch.cat``).  ``parts``: see there.
+    joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
+    Function whose result does have history, and that used these leaves without being given them.
     """
 
     origin: int | None
@@ -134,6 +136,7 @@ class Cut(Struct, frozen=True):
     twin: str = ""
     joined: bool = False
     parts: tuple[CutPart, ...] = ()
+    inside: bool = False
 
 
 class LossTerm(Struct, frozen=True):
@@ -158,6 +161,15 @@ class LostTerm(Struct, frozen=True):
     terms: tuple[LossTerm, ...] = ()
     call: int = 0
     times: int = 1
+
+
+class UncalledBackward(Struct, frozen=True):
+    """A class of modules, by name, whose method ``backward``, at ``origin``, autograd never calls;
+    ``module`` is the path of one that ran in the forward pass."""
+
+    origin: int | None
+    name: str
+    module: str = ""
 
 
 class Change(Struct, frozen=True):
@@ -387,6 +399,7 @@ class Observations(Struct, frozen=True):
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
     wasted_graphs: tuple[WastedGraph, ...] = ()
+    uncalled_backwards: tuple[UncalledBackward, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

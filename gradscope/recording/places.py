@@ -66,9 +66,24 @@ class Places:
             self._sites.append(Site(frame.f_code, frame.f_lasti))
         return number
 
+    def number_of_line(self, code: CodeType, line: int) -> int:
+        """The number of a line at which no instruction need stand, such as a decorator's."""
+        number = self._numbers.setdefault((id(code), -line), len(self._sites))
+        if number == len(self._sites):
+            self._sites.append(Site(code, -line))
+        return number
+
     def known(self, frame: FrameType) -> int | None:
         """The number of the place where a frame stands, if that was asked for before."""
         return self._numbers.get((id(frame.f_code), frame.f_lasti))
+
+    def has_any_in(self, code: CodeType) -> bool:
+        """Whether any place was asked about that stands in this code."""
+        return any(site.code is code for site in self._sites)
+
+    def is_own(self, code: CodeType) -> bool:
+        """Whether this is the program's own code, and not that of an installed package."""
+        return not self.is_foreign(code) and not _is_installed(code.co_filename)
 
     def site(self, number: int) -> Site | None:
         """The place with this number; None for a negative one."""
@@ -79,6 +94,8 @@ class Places:
         site = self.site(number)
         if site is None:
             return None
+        if site.lasti < 0:
+            return site.code.co_filename, -site.lasti
         lines = list(site.code.co_positions())
         # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         return site.code.co_filename, lines[site.lasti // 2][0]
@@ -101,12 +118,12 @@ class Places:
 
 def _is_standard(file: str) -> bool:
     """Whether this is a file of python's own, such as ``copy.py``."""
-    return (
-        file.startswith(_STANDARD)
-        and not file.startswith(_INSTALLED)
-        and "/site-packages/" not in file
-        and "/dist-packages/" not in file
-    )
+    return file.startswith(_STANDARD) and not _is_installed(file)
+
+
+def _is_installed(file: str) -> bool:
+    """Whether this is a file of an installed package."""
+    return file.startswith(_INSTALLED) or "/site-packages/" in file or "/dist-packages/" in file
 
 
 def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:

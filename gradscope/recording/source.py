@@ -28,7 +28,8 @@ TextSpan = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Site:
-    """A place in running code: a code object and the index of an instruction in it."""
+    """A place in running code: a code object and the index of an instruction in it, or, where
+    negative, a line: that of a decorator, or of ``def``."""
 
     code: CodeType
     lasti: int
@@ -42,7 +43,7 @@ class _File:
     variables: dict[TextSpan, str] = field(default_factory=dict)
     statements: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """Spans that stand for a statement: ``x[0]`` in ``x[0] = 3`` means all of it, and what a loop
-    does when it begins is shown as its first line."""
+    or a ``with`` does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
     loops: list[tuple[int, int]] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Sources:
         name = self.display_name(site.code.co_filename)
         function = site.code.co_qualname
         if span is None:
-            return Origin(name, site.code.co_firstlineno, function=function)
+            return Origin(name, max(site.code.co_firstlineno, -site.lasti), function=function)
         shown = file.statements.get(span, span)
         expression = _without_comments(text_of(file.lines, shown))
         return Origin(name, shown[0], expression, file.variables.get(span, ""), function)
@@ -108,6 +109,12 @@ class Sources:
         text = textwrap.dedent("".join(lines[first - 1 : last]))
         return first, text.splitlines()
 
+    def decorators(self, code: CodeType) -> list[tuple[int, str]]:
+        """The lines above the ``def`` of a function, with their numbers."""
+        first, last = code.co_firstlineno, self.lines_of(code)[0]
+        lines = self._file(code).lines
+        return [(line, lines[line - 1].strip()) for line in range(first, last)]
+
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
         lines = [line for _, _, line in code.co_lines() if line]
@@ -128,6 +135,8 @@ class Sources:
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
+        if site.lasti < 0:
+            return self._line(site.code, -site.lasti)
         # All positions of a code object are read at once: they can only be had in order.
         spans = self._spans.get(id(site.code))
         if spans is None:
@@ -137,6 +146,15 @@ class Sources:
         # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         position = site.lasti // 2
         return spans[position] if 0 <= position < len(spans) else None
+
+    def _line(self, code: CodeType, line: int) -> TextSpan | None:
+        """All of a line but its margins and comments."""
+        lines = self._file(code).lines
+        if not 1 <= line <= len(lines):
+            return None
+        raw = lines[line - 1].encode()
+        text = raw.partition(b"#")[0].rstrip()
+        return line, len(raw) - len(raw.lstrip()), line, len(text)
 
     def display_name(self, filename: str) -> str:
         """The file as a person in the working directory would type it."""
@@ -233,6 +251,9 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.AugAssign(target=target):
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = _span(node)
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                last = items[-1].optional_vars or items[-1].context_expr
+                file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
             case ast.While():
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):

@@ -624,6 +624,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/snowflakedb/ArcticTraining/pull/265",
     ),
     Case(
+        "speaker_embedding_frozen_by_decorator",
+        "GS304",
+        "no_grad",
+        "embed is decorated with torch.no_grad for serving, and the whole encoder runs in it",
+        "",
+    ),
+    Case(
         "evaluation_switches_off",
         "GS304",
         "set_grad_enabled",
@@ -780,6 +787,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/mlfoundations/open_clip/issues/573",
     ),
     Case(
+        "prompt_cleared_before_backward",
+        "GS309",
+        "checkpoint",
+        "the prompts are switched off before a reentrant checkpoint computes its layer again",
+        "",
+    ),
+    Case(
         "skip_added_in_place",
         "GS401",
         "Tanh",
@@ -931,6 +945,13 @@ CASES: tuple[Case, ...] = (
         "GS410",
         "WordDropout",
         "backward uses an attribute of ctx that forward sets in one of its branches",
+        "",
+    ),
+    Case(
+        "reversal_written_as_module",
+        "GS411",
+        "backward",
+        "a gradient reversal is a Module with a method backward, which autograd never calls",
         "",
     ),
     Case(

@@ -77,7 +77,8 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     alterations = list(observed.hooks(listener, watch, graph, passed, origins))
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(listener, origins))
-    met = ((module, modules.path(place)) for module, place in listener.recorder.modules.met())
+    met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
+    listener.uncalled.look(met)
     return CapturedCall(
         graph=observed.with_counts(listener, graph, watch.sequences),
         origins=origins,
@@ -203,6 +204,7 @@ def final_case(
     }
     # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
+    listener.inner_uses.mark(sequences)
     listener.broadcasts.mark([root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, listener.recorder.modules)

@@ -7,12 +7,9 @@ of the Report's graph, only of sequence numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
-from torch.distributions import Distribution
 
 from gradscope.analyses.doctor.ancestry import is_rounded, leaves_behind, parts_behind, terms_of
 from gradscope.analyses.doctor.known_cuts import (
@@ -22,17 +19,16 @@ from gradscope.analyses.doctor.known_cuts import (
     KnownCut,
     Taken,
 )
+from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.summary import is_small
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
     grad_fn_of,
     is_leaf_tensor,
-    is_learned_leaf,
     requires_grad,
 )
 from gradscope.model.observations import CutReason
-from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
 
 MAX_CUTS = 2_000
@@ -45,9 +41,6 @@ _CASTS = frozenset(["int", "long", "short", "char", "byte", "to", "type", "type_
 _JOINING = frozenset(
     ["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"]
 )
-_SWITCHES = frozenset(["grad_mode", "_contextlib"])
-"""Modules of torch in which the program itself switches."""
-
 _ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
 # What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
 # to come back through them.
@@ -90,37 +83,19 @@ places where it is."""
 
 
 class Cuts:
-    """All places that cut history."""
+    """All places that cut history.
 
-    def __init__(self) -> None:
+    Args:
+        switches: tells where it is switched off.
+    """
+
+    def __init__(self, switches: Switches) -> None:
+        self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
         self.taken: list[Taken] = []
         """Those whose results are in the graph that backward goes through now."""
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
-        self._switched_at = -1
-        self._switched_in = ("", "")
-        self._used_inside: dict[int, torch.Tensor] = {}
-
-    def note_switch(self, call: TorchCall) -> None:
-        """The program, or torch for it, has switched the recording of history on or off."""
-        if not (call.args[0] if call.args else True):
-            self._switched_at = call.place
-            self._switched_in = _switching_function(call)
-
-    def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
-        """A call inside a custom Function, which always runs without history."""
-        for tensor in operands:
-            if is_learned_leaf(tensor) and len(self._used_inside) < MAX_FOLLOWED:
-                # Held, for the few moments that the Function runs, so that no id is given away.
-                self._used_inside[id(tensor)] = tensor
-
-    def note_function(self, call: TorchCall) -> None:
-        """A custom Function has returned: what was used inside it is behind its result."""
-        inside, self._used_inside = self._used_inside, {}
-        if not call.in_graph and inside and not all(map(requires_grad, call.results)):
-            reason: CutReason = "checkpoint" if "Checkpoint" in call.function else "function"
-            self._add(call, reason, list(inside.values()))
 
     def note_gradients(
         self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
@@ -151,7 +126,16 @@ class Cuts:
             return
         if call.function in _HARMLESS or not _gives_values(call):
             return
-        self._add(call, _reason(), [tensor for tensor in call.operands if requires_grad(tensor)])
+        self.add(call, _reason(), [tensor for tensor in call.operands if requires_grad(tensor)])
+
+    def add(self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]) -> None:
+        """A call has cut what these tensors, or leaves, had behind them."""
+        is_off = reason in ("no_grad", "inference_mode")
+        switch = self._switches.current if is_off else Switch()
+        key: _Key = (call.place, call.function, reason, switch.place)
+        cut = self._know(key, call.results, behind)
+        if cut is not None:
+            cut.within, cut.twin = switch.within, switch.twin
 
     def is_followed(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor without history was computed from what has one."""
@@ -185,13 +169,6 @@ class Cuts:
     def start_step(self) -> None:
         """Forget results that have died."""
         self._results.forget_dead()
-
-    def _add(self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]) -> None:
-        switched = self._switched_at if reason == "no_grad" else -1
-        key: _Key = (call.place, call.function, reason, switched)
-        cut = self._know(key, call.results, behind)
-        if cut is not None and reason == "no_grad":
-            cut.within, cut.twin = self._switched_in
 
     def _know(
         self, key: _Key, results: list[torch.Tensor], behind: list[torch.Tensor]
@@ -256,22 +233,6 @@ class Cuts:
 
     def _calls_of(self, tensor: Any) -> list[CutCall]:
         return self._results.get(tensor, [])
-
-
-def _switching_function(call: TorchCall) -> tuple[str, str]:
-    """The function of torch that switched history off by itself, and its method that does not;
-    neither where the program did."""
-    inner: FrameType | None = None
-    frame: FrameType | None = call.frame
-    while frame is not None and call.places.is_foreign(frame.f_code):
-        inner, frame = frame, frame.f_back
-    if inner is None or Path(inner.f_code.co_filename).stem in _SWITCHES:
-        return "", ""
-    owner = locals_of(inner).get("self")
-    name = inner.f_code.co_name
-    if name != "sample" or not isinstance(owner, Distribution):
-        return inner.f_code.co_qualname, ""
-    return f"{type(owner).__name__}.sample", "rsample" if owner.has_rsample else ""
 
 
 def _is_continuous(tensor: torch.Tensor) -> bool:

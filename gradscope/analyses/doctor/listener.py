@@ -7,103 +7,34 @@ first call at a place that is not known ends that.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from gradscope.analyses.doctor.aliases import Aliases
+from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
+from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.statistics import FrozenStatistics
+from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
-from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
+from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
+from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall, name_of_call
-
-Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
-
-_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-
-_READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
-"""Properties that give a tensor; of the others only ``grad`` matters."""
-
-_HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook"])
-
-_NEVER = frozenset(
-    [
-        "dim",
-        "size",
-        "numel",
-        "stride",
-        "is_complex",
-        "is_floating_point",
-        "is_contiguous",
-        "element_size",
-        "data_ptr",
-        "storage_offset",
-        "untyped_storage",
-        "retain_grad",
-        "get_device",
-        "has_names",
-        "_record_function_enter_new",
-        "_record_function_exit",
-    ]
-)
-
-
-@dataclass(slots=True)
-class Kind:
-    """What is known of a torch function: how its calls are taken, whether their results are finite
-    where their operands are, and the places that make any."""
-
-    sort: Sort
-    name: str
-    is_brief: bool
-    only_passes: bool
-    places: set[int] = field(default_factory=set)
-
-
-def kind_of(func: Any, is_plain: bool) -> Kind:
-    """What is known of a function that was not met before.
-
-    Args:
-        func: the function.
-        is_plain: it neither changes its operands nor calls backward.
-    """
-    sort, name = _sort_of(func), name_of_call(func)
-    is_brief = is_plain and sort == "call" and name != "requires_grad_"
-    return Kind(sort, name, is_brief, name in PASSING)
-
-
-def _sort_of(func: Any) -> Sort:
-    name = str(getattr(func, "__name__", func))
-    if name in ("__get__", "__set__"):
-        accessed = name_of_call(func)
-        if accessed == "grad":
-            return "grad" if name == "__get__" else "none"
-        if name == "__set__":
-            return "data" if func == _SET_DATA else "event"
-        return "call" if accessed in _READ else "none"
-    if name in _NEVER or name.startswith("_record_function_exit"):
-        return "none"
-    # `no_grad`, `enable_grad` and `set_grad_enabled` all come down to it.
-    if func is torch._C._set_grad_enabled:
-        return "switch"
-    return "hook" if name in _HOOKS else "call"
-
+from gradscope.recording.torch_call import TorchCall
 
 _CLIPPING = torch.nn.utils.clip_grad.__file__
 
@@ -135,7 +66,9 @@ class DoctorListener(Listener):
         self.has_news = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.cuts = Cuts()
+        self.switches = Switches(recorder.sources, recorder.aside)
+        self.cuts = Cuts(self.switches)
+        self.inner_uses = InnerUses(self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
@@ -151,6 +84,7 @@ class DoctorListener(Listener):
         self.gradient_graphs = GradientGraphs()
         self.parameters = Parameters(self.cuts.note_rewrapped, self.copies.note, recorder.aside)
         self.alterations = Alterations()
+        self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
@@ -164,11 +98,13 @@ class DoctorListener(Listener):
         self.learners.start()
         self.statistics.start()
         self.alterations.start(self.recorder.places)
+        self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
 
     def stop(self) -> None:
         """Leave nothing behind."""
         self.parameters.stop()
+        self.switches.stop()
         self.alterations.stop()
         self.statistics.stop()
         self.learners.stop()
@@ -260,19 +196,20 @@ class DoctorListener(Listener):
         is_function = call.function == "apply" and bool(self.recorder.functions)
         if is_function:
             call.function = self.recorder.functions[-1].__name__
+            self.uncalled.note_function(self.recorder.functions[-1])
             if not any(map(requires_grad, call.results)):
                 # torch makes its node before it knows that nobody needs it.
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
             self.learners.note_use(call)
-            self.cuts.note_inside(call.operands)
+            self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
         elif sort == "switch":
-            self.cuts.note_switch(call)
+            self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
             self.learners.note_edit(call)
@@ -307,6 +244,6 @@ class DoctorListener(Listener):
         if not is_function:
             self.cuts.note(call)
             return
-        self.cuts.note_function(call)
+        self.inner_uses.note_function(call)
         if call.in_graph:
             self.derivatives.note(call)

@@ -16,7 +16,13 @@ from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions_elsewhere
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import cuts, lost_terms, used_name
+from gradscope.analyses.doctor.observed_cuts import (
+    cuts,
+    inner_uses,
+    lost_terms,
+    uncalled_backwards,
+    used_name,
+)
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
@@ -55,9 +61,11 @@ def observations(
         cuts=(
             *cuts(listener, case),
             *observed_loop.copies(listener, case.origins, name_of),
+            *inner_uses(listener, case),
         ),
         lost_terms=tuple(lost_terms(listener, case)),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
+        uncalled_backwards=tuple(uncalled_backwards(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -153,6 +161,7 @@ def _learner(
         leaf=case.leaf_number(tensor),
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
+        recorded=known.is_recorded(tensor),
         reached=known.is_reached(tensor),
         # Before any optimizer has stepped they all wait, which says nothing of this one.
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,

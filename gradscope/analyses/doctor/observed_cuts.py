@@ -1,4 +1,5 @@
-"""From what is remembered of cuts, and of the terms of losses, to plain data; and a leaf's name."""
+"""From what is remembered of cuts, of terms of losses and of methods that nobody calls, to plain
+data; and a leaf's name."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.known_cuts import KnownCut
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.lost_terms import living
-from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm
+from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm, UncalledBackward
 
 
 def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
@@ -33,10 +34,34 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
         )
 
 
+def inner_uses(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
+    """The custom Functions that used leaves inside, and whose results went into a graph."""
+    for known in listener.inner_uses.known.values():
+        if known.fed:
+            leaves = [leaf for leaf, _ in known.leaves.living()]
+            yield Cut(
+                origin=case.origins.of_place(known.place),
+                function=known.function,
+                reason=known.reason,
+                leaves=_names(listener, case, leaves),
+                feeds_graph=True,
+                inside=True,
+            )
+
+
 def _parts(listener: DoctorListener, case: CapturedCall, cut: KnownCut) -> Iterator[CutPart]:
     for part in () if cut.shared else cut.parts.values():
         for name in _names(listener, case, living([part.leaf])):
             yield CutPart(name, part.zero, part.rows)
+
+
+def uncalled_backwards(listener: DoctorListener, origins: Origins) -> Iterator[UncalledBackward]:
+    """The methods ``backward`` of modules that nobody has called."""
+    recorder = listener.recorder
+    for known in listener.uncalled.known():
+        line = recorder.sources.lines_of(known.code)[0]
+        place = recorder.places.number_of_line(known.code, line)
+        yield UncalledBackward(origins.of_place(place), known.name, known.path)
 
 
 def lost_terms(listener: DoctorListener, case: CapturedCall) -> Iterator[LostTerm]:

@@ -56,6 +56,7 @@ class TrackedParameters:
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._recorded: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._inner: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._handles: list[Any] = []
@@ -77,7 +78,7 @@ class TrackedParameters:
     # ------------------------------------------------------------------ while it runs
 
     def note_use(self, call: TorchCall) -> None:
-        """Remember the first use of each leaf among the operands."""
+        """Remember the first use of each leaf among the operands, and whether any had history."""
         used = self._used
         for tensor in call.operands:
             # A Parameter that was frozen is told of, too.
@@ -86,6 +87,8 @@ class TrackedParameters:
                 continue
             if used.get(tensor, -1) < 0:
                 used[tensor] = call.place
+            if call.in_graph:
+                self._recorded[tensor] = True
 
     def note_made_inside(self, call: TorchCall) -> None:
         """A custom Function has made a call: a leaf that this made is a detail of the Function,
@@ -127,6 +130,10 @@ class TrackedParameters:
     def used(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was first used; -1 where it never was."""
         return self._used.get(tensor, -1)
+
+    def is_recorded(self, tensor: torch.Tensor) -> bool:
+        """Whether a call that took a leaf has recorded history."""
+        return tensor in self._recorded
 
     def used_leaves(self) -> Iterator[torch.Tensor]:
         """All living leaves that a call has taken."""

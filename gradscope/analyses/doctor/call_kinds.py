@@ -1,0 +1,82 @@
+"""What is known of a torch function before any call of it: how its calls are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from gradscope.analyses.doctor.values import PASSING
+from gradscope.recording.torch_call import name_of_call
+
+Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
+
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+
+_READ = frozenset(["data", "T", "mT", "H", "mH", "real", "imag"])
+"""Properties that give a tensor; of the others only ``grad`` matters."""
+
+_HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook"])
+
+_NEVER = frozenset(
+    [
+        "dim",
+        "size",
+        "numel",
+        "stride",
+        "is_complex",
+        "is_floating_point",
+        "is_contiguous",
+        "element_size",
+        "data_ptr",
+        "storage_offset",
+        "untyped_storage",
+        "retain_grad",
+        "get_device",
+        "has_names",
+        "_record_function_enter_new",
+        "_record_function_exit",
+    ]
+)
+
+
+@dataclass(slots=True)
+class Kind:
+    """What is known of a torch function: how its calls are taken, whether their results are finite
+    where their operands are, and the places that make any."""
+
+    sort: Sort
+    name: str
+    is_brief: bool
+    only_passes: bool
+    places: set[int] = field(default_factory=set)
+
+
+def kind_of(func: Any, is_plain: bool) -> Kind:
+    """What is known of a function that was not met before.
+
+    Args:
+        func: the function.
+        is_plain: it neither changes its operands nor calls backward.
+    """
+    sort, name = _sort_of(func), name_of_call(func)
+    is_brief = is_plain and sort == "call" and name != "requires_grad_"
+    return Kind(sort, name, is_brief, name in PASSING)
+
+
+def _sort_of(func: Any) -> Sort:
+    name = str(getattr(func, "__name__", func))
+    if name in ("__get__", "__set__"):
+        accessed = name_of_call(func)
+        if accessed == "grad":
+            return "grad" if name == "__get__" else "none"
+        if name == "__set__":
+            return "data" if func == _SET_DATA else "event"
+        return "call" if accessed in _READ else "none"
+    if name in _NEVER or name.startswith("_record_function_exit"):
+        return "none"
+    # `no_grad`, `enable_grad` and `set_grad_enabled` all come down to it.
+    if func is torch._C._set_grad_enabled:
+        return "switch"
+    return "hook" if name in _HOOKS else "call"

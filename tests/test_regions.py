@@ -1,0 +1,195 @@
+"""Regions without gradients and Functions that use leaves inside: one finding a cause, at the line
+that is to blame, and what an evaluation is no reason for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import Session
+
+TOWER = """
+import contextlib
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.blocks = nn.Linear(4, 4), nn.ModuleList(nn.Linear(4, 4) for _ in range(5))
+    def run(self, x):
+        x = torch.tanh(self.first(x))
+        for block in self.blocks:
+            x = x + torch.tanh(block(x))
+        return x
+def quiet(function):
+    def inner(*args):
+        with torch.no_grad():  # quiet
+            return function(*args)
+    return inner
+@contextlib.contextmanager
+def silence():
+    with torch.no_grad():  # silence
+        yield
+class Sick(Tower):
+{method}
+tower, last = Sick(), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*tower.parameters(), *last.parameters()], lr=0.1)
+for _ in range(3):
+    loss = last(tower(torch.randn(8, 4)).clone()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+REGIONS = {
+    "@torch.no_grad()\ndef forward(self, x):\n    return self.run(x)": "@torch.no_grad()",
+    "@torch.no_grad\ndef forward(self, x):\n    return self.run(x)": "@torch.no_grad",
+    "@torch.inference_mode()\ndef forward(self, x):\n    return self.run(x)": (
+        "@torch.inference_mode()"
+    ),
+    "@torch.set_grad_enabled(False)\ndef forward(self, x):\n    return self.run(x)": (
+        "@torch.set_grad_enabled(False)"
+    ),
+    "@torch.amp.autocast('cpu', enabled=False)\n@torch.no_grad()  # why\n"
+    "def forward(self, x):\n    return self.run(x)": "@torch.no_grad()",
+    "@quiet\ndef forward(self, x):\n    return self.run(x)": "with torch.no_grad()",
+    "def forward(self, x):\n    with torch.no_grad():\n        return self.run(x)": (
+        "with torch.no_grad()"
+    ),
+    "def forward(self, x):\n    with silence():\n        return self.run(x)": (
+        "with torch.no_grad()"
+    ),
+    "def forward(self, x):\n    with torch.inference_mode():\n        with torch.enable_grad():\n"
+    "            x = x + 1\n        return self.run(x)": "with torch.inference_mode()",
+    "def forward(self, x):\n    with torch.no_grad() as none, silence():\n        x = x + 1\n"
+    "    with torch.set_grad_enabled(False):\n        return self.run(x)": (
+        "with torch.set_grad_enabled(False)"
+    ),
+    "def forward(self, x):\n    torch.set_grad_enabled(False)\n    x = self.run(x)\n"
+    "    torch.set_grad_enabled(True)\n    return x": "torch.set_grad_enabled(False)",
+    # What a block inside of the region switches is over after that.
+    "@torch.no_grad()\ndef forward(self, x):\n    with torch.no_grad():\n        x = x + 1\n"
+    "    with torch.enable_grad():\n        x = x + 1\n    return self.run(x)": "@torch.no_grad()",
+}
+
+
+@pytest.mark.parametrize("method", REGIONS)
+def test_a_region_without_gradients_is_one_finding(method: str, session: Session) -> None:
+    lines = "".join(f"    {line}\n" for line in method.splitlines())
+    report = session.look(TOWER.format(method=lines), "-q", "--steps", "all", command="doctor")
+    (found,) = report.findings
+    assert (found.rule, found.severity, found.subject) == ("GS304", "warning", "tower")
+    assert found.location is not None
+    assert found.location.expression == REGIONS[method]
+    assert "12 parameters get no gradient" in found.message
+    (inside,) = [line for line in found.evidence if line.startswith("ran there")]
+    assert "`self.first(x)` at" in inside
+    assert "`block(x)` at" in inside
+
+
+def test_after_a_failure_too(session: Session) -> None:
+    method = "    @torch.no_grad()\n    def forward(self, x):\n        return self.run(x)\n"
+    text = TOWER.format(method=method).replace("last(tower", "(tower")
+    report = session.look(text, "-q", command="doctor")
+    (found,) = report.findings
+    assert (found.rule, found.severity) == ("GS304", "error")
+    assert found.location is not None
+    assert found.location.expression == "@torch.no_grad()"
+    assert "12 parameters" in found.message
+
+
+HELD = """
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+class Adapter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base, self.extra, self.is_on = nn.Linear(4, 4), nn.Linear(4, 4), True
+    def forward(self, x):
+        x = torch.tanh(self.base(x))
+        return {inside}
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * adapter.extra.weight.sum() + 0 * adapter.base.weight.sum()
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream
+adapter, last = Adapter(), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*adapter.parameters(), *last.parameters()], lr=0.1)
+@torch.no_grad()
+def evaluate(x):
+    return last(adapter(x))
+for _ in range(4):
+    adapter.is_on = True
+    x = torch.randn(8, 4, requires_grad=True)
+    {use}
+    loss = last(h).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    adapter.is_on = True
+    evaluate(x)
+"""
+_ADDED = "x + self.extra(x) if self.is_on else x"
+_AGAIN = "h = checkpoint(adapter, x, use_reentrant=True)"
+
+HELD_BACK: dict[tuple[str, str], tuple[str, str, str]] = {
+    # What backward computes again has no part for it.
+    (_ADDED, f"{_AGAIN}; adapter.is_on = False"): ("GS309", _AGAIN[4:], "adapter.extra"),
+    ("x + self.extra(x).detach()", _AGAIN): ("GS309", _AGAIN[4:], "adapter.extra"),
+    (_ADDED, _AGAIN): ("", "", ""),
+    (_ADDED, "h = checkpoint(adapter, x, use_reentrant=False)"): ("", "", ""),
+    # No graph has ever held it, though an evaluation without gradients used it as well.
+    (_ADDED, f"{_AGAIN}; adapter(x); h = x + adapter.base(x)"): (
+        "GS302",
+        "self.extra(x)",
+        "adapter.extra",
+    ),
+    (_ADDED, "adapter(x); h = x + adapter.base(x)"): ("GS302", "self.extra(x)", "adapter.extra"),
+}
+
+
+@pytest.mark.parametrize(("inside", "use"), HELD_BACK)
+def test_what_is_used_and_gets_nothing(inside: str, use: str, session: Session) -> None:
+    text = HELD.format(inside=inside, use=use)
+    report = session.look(text, "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.severity != "information"]
+    told = [
+        (one.rule, one.location.expression if one.location else "", one.subject) for one in found
+    ]
+    assert told == [HELD_BACK[inside, use]] * bool(HELD_BACK[inside, use][0])
+
+
+def test_a_function_has_to_be_given_what_is_to_learn(session: Session) -> None:
+    report = session.look(
+        """
+import torch
+torch.manual_seed(0)
+weight, bias = torch.nn.Parameter(torch.randn(4)), torch.nn.Parameter(torch.randn(4))
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bias):
+        return x * weight + bias
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream * weight, upstream.sum(0)
+optimizer = torch.optim.SGD([weight, bias], lr=0.1)
+for _ in range(3):
+    h = Scaled.apply(torch.randn(8, 4), bias)
+    optimizer.zero_grad()
+    h.square().mean().backward()
+    optimizer.step()
+""",
+        "-q",
+        "--steps",
+        "all",
+        command="doctor",
+    )
+    (found,) = report.findings
+    assert found.location is not None
+    assert (found.rule, found.subject) == ("GS303", "weight")
+    assert found.location.expression == "Scaled.apply(torch.randn(8, 4), bias)"
+    assert found.evidence[0] == "used inside of it, and no argument: weight"
