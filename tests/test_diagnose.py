@@ -30,6 +30,7 @@ from gradscope.model.loop_observations import (
 from gradscope.model.observations import (
     Activity,
     Alteration,
+    Birth,
     Broadcast,
     Carried,
     Change,
@@ -174,6 +175,20 @@ def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
     after = spoilt(spoiling(), "MulBackward0", nan=1)
     assert told(after) == [("GS106", "error", 7)]
     assert told(msgspec.structs.replace(after, observations=None)) == [("GS101", "error", 3)]
+
+
+def test_the_line_inside_of_a_function_is_blamed() -> None:
+    bare = placed(spoilt(logs(), "LogBackward0", inf=1), 7)
+    line = len(bare.graph.origins) - 1
+    report = observed(bare, births=(Birth(0, line, "exp"),))
+    (finding,) = diagnose(report)
+    assert finding.location is not None and finding.location.line == 7
+    assert finding.message.startswith("`call7()` in the forward of Log makes the first infinity")
+    assert finding.evidence[0] == "inside of `log(w*2)`, demo.py:4"
+    assert "exp overflows" in finding.why
+    # What is known of backward says nothing of forward.
+    (other,) = diagnose(observed(report, births=(Birth(0, line, "exp", in_backward=True),)))
+    assert other.location is not None and other.location.line == 4
 
 
 def test_half_precision_overflows_under_its_own_rule() -> None:
@@ -1179,6 +1194,12 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
     **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS103", "GS105")},
     ("GS205", "GS204"): silent_units(),
+    ("GS102", "GS601"): observed(
+        reports.broken(),
+        functions=(
+            CallCheck((2,), "Own", "wrong", (GradientComparison(0, "", "wrong", "NaN", 1.0),)),
+        ),
+    ),
     ("GS406", "GS601"): forgotten(),
     **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},
     **{

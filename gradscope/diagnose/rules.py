@@ -82,7 +82,7 @@ _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS1
 
 _ALL = (
     Rule("GS101", "nonfinite-forward", values.nonfinite_forward, _NOT_FINITE),
-    Rule("GS102", "nonfinite-backward", values.nonfinite_backward, _FOUND_NAN),
+    Rule("GS102", "nonfinite-backward", values.nonfinite_backward, {"GS601": "node", **_FOUND_NAN}),
     Rule(
         "GS103",
         "half-overflow",

@@ -15,6 +15,13 @@ from gradscope.diagnose._advice import (
     WRITTEN,
     Advice,
 )
+from gradscope.diagnose._births import (
+    advice_of,
+    birth_in,
+    birth_lines,
+    location_of,
+    words_of,
+)
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_evidence import aftermath, counts, way_lines
 from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
@@ -50,12 +57,15 @@ def _left_out(facts: Facts) -> dict[int, int]:
 def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
     what = "NaN" if forward.nan[nodes[0]] else "infinity"
     node = forward.guilty(nodes[0])
-    advice = _advice(facts, forward, node, nodes[0])
+    birth = birth_in(facts, node)
+    advice = _advice(facts, forward, node, nodes[0]) if birth is None else advice_of(birth)
     return facts.finding(
         "error",
-        f"{facts.words(node)} makes the first {what}; what goes into it is finite.",
+        f"{words_of(facts, node, birth)} makes the first {what}; what goes into it is finite.",
         node,
+        location=location_of(facts, birth),
         evidence=(
+            *birth_lines(facts, birth),
             *counts(facts, nodes),
             aftermath(facts, forward),
             *way_lines(facts, forward, nodes[0]),
@@ -184,7 +194,8 @@ def _left_out_finding(
 
 def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
-    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE)
+    birth = birth_in(facts, node, in_backward=True)
+    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE) if birth is None else advice_of(birth)
     guard = _guard(facts, node)
     why, remedy = advice
     if guard is not None:
@@ -199,9 +210,13 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
     names = backward.spoilt[node]
     return facts.finding(
         "error",
-        f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
+        f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity."
+        if birth is None
+        else f"{words_of(facts, node, birth)} makes the first NaN or infinity of backward.",
         node,
+        location=location_of(facts, birth),
         evidence=(
+            *birth_lines(facts, birth),
             *_flow_lines(facts, node),
             *(_saved_line(facts, s) for s in facts.seen.saved if s.node == node),
             f"spoils the gradient of {count(len(names), 'leaf').replace('leafs', 'leaves')}: "

@@ -217,6 +217,16 @@ class Saved(Struct, frozen=True):
     count: int
 
 
+class Birth(Struct, frozen=True):
+    """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
+    the first NaN or infinity of finite numbers, and the function of torch that it called."""
+
+    node: int
+    origin: int | None
+    function: str = ""
+    in_backward: bool = False
+
+
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
@@ -386,6 +396,7 @@ class Observations(Struct, frozen=True):
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
+    births: tuple[Birth, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     carried: tuple[Carried, ...] = ()

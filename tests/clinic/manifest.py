@@ -203,6 +203,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "row_lengths",
+        "GS102",
+        "Length",
+        "the backward of a custom Function divides by the length of a vector, which is 0",
+        "",
+    ),
+    Case(
         "prompt_in_half",
         "GS106",
         "RMSprop",

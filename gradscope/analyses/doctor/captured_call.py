@@ -17,6 +17,7 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.observations import (
     Activity,
     Alteration,
+    Birth,
     Change,
     Freed,
     Intake,
@@ -111,6 +112,7 @@ class CapturedCall:
     changes: tuple[Change, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
+    births: tuple[Birth, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     alterations: tuple[Alteration, ...] = ()

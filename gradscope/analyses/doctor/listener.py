@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from gradscope.analyses.doctor.aliases import Aliases
+from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
@@ -135,6 +136,7 @@ class DoctorListener(Listener):
         self.has_news = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
+        self.births = Births()
         self.cuts = Cuts()
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
@@ -236,8 +238,7 @@ class DoctorListener(Listener):
             self.light, self.has_news = False, True
         if self.light and kind.is_brief and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
-            if not self._is_inside(call):
-                self.values_seen.note(call)
+            self._note_values(call, self._is_inside(call))
             return
         if self._is_inside(call):
             self.learners.note_made_inside(call)
@@ -255,6 +256,14 @@ class DoctorListener(Listener):
         """Whether a call is made by a custom Function, and is not that Function's own."""
         return len(self.recorder.functions) > (call.function == "apply")
 
+    def _note_values(self, call: TorchCall, is_inside: bool) -> None:
+        if is_inside:
+            self.births.note(call)
+            return
+        self.values_seen.note(call)
+        if self.recorder.functions:
+            self.births.end(call, self.values_seen)
+
     def _show(self, call: TorchCall, sort: Sort) -> None:
         is_inside = self._is_inside(call)
         is_function = call.function == "apply" and bool(self.recorder.functions)
@@ -264,6 +273,7 @@ class DoctorListener(Listener):
                 # torch makes its node before it knows that nobody needs it.
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
+            self._note_values(call, is_inside)
             self.learners.note_use(call)
             self.cuts.note_inside(call.operands)
         elif sort == "data":
@@ -300,7 +310,7 @@ class DoctorListener(Listener):
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)
-        self.values_seen.note(call)
+        self._note_values(call, is_inside=False)
         if call.in_graph:
             self.carries.note(call)
         self.broadcasts.note(call)

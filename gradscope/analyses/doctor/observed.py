@@ -22,6 +22,7 @@ from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
     Alteration,
+    Birth,
     Broadcast,
     Carried,
     Change,
@@ -62,6 +63,7 @@ def observations(
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
+        births=case.births,
         intakes=case.intakes,
         freed=case.freed,
         carried=tuple(_carried(listener, case.origins)),
@@ -233,6 +235,16 @@ def intakes(
         # Of the nodes of a call this graph need not hold all.
         oldest = made_in_order[bisect_left(made_in_order, taken.first)]
         yield Intake(position, name, nan, inf, taken.size, made, sequences[oldest])
+
+
+def births(listener: DoctorListener, watch: FullCapture, origins: Origins) -> Iterator[Birth]:
+    """The lines inside of custom Functions that made the first NaN or infinity."""
+    for sequence, birth in listener.births.known.items():
+        position = watch.sequences.get(sequence)
+        if position is not None:
+            yield Birth(position, origins.of_site(birth.site), birth.function)
+    for node, birth in watch.flow.births:
+        yield Birth(node, origins.of_site(birth.site), birth.function, in_backward=True)
 
 
 def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:
