@@ -923,6 +923,22 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"broadcasts": (Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)},
         [],
     ),
+    "a map of one pixel": (
+        {"broadcasts": (Broadcast(1, "sub", ((8, 3, 1, 1), (8, 3)), (8, 3, 8, 3), reduced=True),)},
+        [("GS503", "warning", 3)],
+    ),
+    "a factor a sample": (
+        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 5)), (8, 8, 5), reduced=True),)},
+        [("GS503", "warning", 3)],
+    ),
+    "a factor a head": (
+        {"broadcasts": (Broadcast(1, "mul", ((4, 1, 1), (8, 5)), (4, 8, 5), reduced=True),)},
+        [],
+    ),
+    "as long in two ways": (
+        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
+        [],
+    ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (
         {"alterations": (Alteration(A, "register_hook", 0, 1.0, 2.0),)},
@@ -1197,7 +1213,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS102", "GS601"): observed(
         reports.broken(),
         functions=(
-            CallCheck((2,), "Own", "wrong", (GradientComparison(0, "", "wrong", "NaN", 1.0),)),
+            CallCheck((1,), "Own", "wrong", (GradientComparison(0, "", "wrong", "NaN", 1.0),)),
         ),
     ),
     ("GS406", "GS601"): forgotten(),

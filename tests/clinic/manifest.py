@@ -203,6 +203,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "marker_offsets",
+        "GS503",
+        "Sub",
+        "(n, 3, 1, 1) of a convolution against (n, 3)",
+        "",
+    ),
+    Case(
         "row_lengths",
         "GS102",
         "Length",
