@@ -227,6 +227,14 @@ class Birth(Struct, frozen=True):
     in_backward: bool = False
 
 
+class Rounding(Struct, frozen=True):
+    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
+
+    node: int
+    value: Number
+    dtype: str
+
+
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
@@ -397,6 +405,7 @@ class Observations(Struct, frozen=True):
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
     births: tuple[Birth, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     carried: tuple[Carried, ...] = ()

@@ -21,6 +21,7 @@ from gradscope.model.observations import (
     Change,
     Freed,
     Intake,
+    Rounding,
     Saved,
 )
 from gradscope.model.report import BackwardPass, Graph, Origin
@@ -113,6 +114,7 @@ class CapturedCall:
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
     births: tuple[Birth, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     alterations: tuple[Alteration, ...] = ()

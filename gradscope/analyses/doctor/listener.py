@@ -23,6 +23,7 @@ from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
+from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.statistics import FrozenStatistics
 from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
@@ -137,6 +138,7 @@ class DoctorListener(Listener):
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
         self.births = Births()
+        self.rounded = RoundedNumbers()
         self.cuts = Cuts()
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
@@ -261,6 +263,7 @@ class DoctorListener(Listener):
             self.births.note(call)
             return
         self.values_seen.note(call)
+        self.rounded.note(call)
         if self.recorder.functions:
             self.births.end(call, self.values_seen)
 

@@ -31,6 +31,7 @@ from gradscope.model.observations import (
     Intake,
     Observations,
     Raiser,
+    Rounding,
     Step,
     TrackedParameter,
 )
@@ -64,6 +65,7 @@ def observations(
         activities=case.activities,
         saved=case.saved,
         births=case.births,
+        roundings=case.roundings,
         intakes=case.intakes,
         freed=case.freed,
         carried=tuple(_carried(listener, case.origins)),
@@ -245,6 +247,14 @@ def births(listener: DoctorListener, watch: FullCapture, origins: Origins) -> It
             yield Birth(position, origins.of_site(birth.site), birth.function)
     for node, birth in watch.flow.births:
         yield Birth(node, origins.of_site(birth.site), birth.function, in_backward=True)
+
+
+def roundings(listener: DoctorListener, sequences: dict[int, int]) -> Iterator[Rounding]:
+    """The numbers that are 0 in the dtype of what they are added to."""
+    for sequence, known in listener.rounded.known.items():
+        position = sequences.get(sequence)
+        if position is not None:
+            yield Rounding(position, number(known.value), known.dtype)
 
 
 def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:

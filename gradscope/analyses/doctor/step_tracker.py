@@ -164,6 +164,7 @@ class StepTracker:
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
         listener.births.known.clear()
+        listener.rounded.known.clear()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
