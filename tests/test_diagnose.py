@@ -16,6 +16,7 @@ from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
+    AlikeUnits,
     Disorder,
     MovingStatistics,
     RemadeParameters,
@@ -216,6 +217,25 @@ def test_an_eps_that_is_0_is_blamed() -> None:
     assert finding.evidence[0] == "`x*x + eps`: 1e-10 is 0 in float16"
     # What a layer has made of it is no divisor that the eps was meant for.
     assert told(divided(op="AddmmBackward0")) == [("GS101", "error", 9)]
+
+
+def alike(count: int) -> Report:
+    """So many weights, set at line 7, whose units are all alike."""
+    report = plain()
+    weights = (AlikeUnits(f"layers.{n}.weight", 16, 1, 0 if n else None) for n in range(count))
+    return observed(placed(report, 7), alike=tuple(weights))
+
+
+def test_units_that_are_alike_are_one_finding_a_line() -> None:
+    (finding,) = diagnose(alike(2))
+    assert (finding.rule, finding.severity, finding.subject) == (
+        *("GS207", "warning", "layers.0.weight"),
+    )
+    assert finding.evidence == (
+        "layers.0.weight: 16 units, all equal",
+        "layers.1.weight: 16 units, all equal",
+        "so they were before an update, and after it",
+    )
 
 
 def test_half_precision_overflows_under_its_own_rule() -> None:

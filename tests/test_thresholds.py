@@ -37,6 +37,7 @@ from tests.test_diagnose import (
     REACHED,
     A,
     B,
+    alike,
     divided,
     in_half,
     learner,
@@ -70,6 +71,11 @@ def line(report: Report) -> object:
     """The line of the first finding."""
     place = diagnose(report)[0].location
     return None if place is None else place.line
+
+
+def fourth(report: Report) -> object:
+    """The last line of the evidence but one, up to a colon."""
+    return diagnose(report)[0].evidence[-2].partition(":")[0]
 
 
 def evidence(report: Report) -> object:
@@ -631,6 +637,7 @@ EDGES = (
     Edge(
         "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression
     ),
+    Edge("alike.MOST", alike(5), "and 1 more", alike(4), "layers.3.weight", fourth),
     Edge("_blame.BELOW", divided(6), 9, divided(5), 2, line),
     Edge("half: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gradscope.diagnose import (
+    alike,
     derivative,
     errors,
     gain,
@@ -98,6 +99,7 @@ _ALL = (
     Rule("GS204", "dead-units", sizes.dead_units),
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
     Rule("GS206", "outlier-gain", gain.outlier_gain),
+    Rule("GS207", "units-alike", alike.units_alike),
     Rule("GS301", "unused-parameter", missing.unused_parameter, _RAISED),
     Rule("GS302", "result-unused", missing.result_unused, _RAISED),
     Rule("GS303", "history-cut", missing.history_cut, _CUT),

@@ -9,6 +9,7 @@ from typing import Literal
 
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
+    AlikeUnits,
     Disorder,
     MovingStatistics,
     RemadeParameters,
@@ -416,6 +417,7 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
+    alike: tuple[AlikeUnits, ...] = ()
     never_stepped: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()

@@ -217,6 +217,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "flat_policy",
+        "GS207",
+        "units",
+        "all weights begin as the same constant",
+        "",
+    ),
+    Case(
         "row_lengths",
         "GS102",
         "Length",

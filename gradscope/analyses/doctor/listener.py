@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from gradscope.analyses.doctor.aliases import Aliases
+from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
@@ -155,6 +156,7 @@ class DoctorListener(Listener):
         self.gradient_graphs = GradientGraphs()
         self.parameters = Parameters(self.cuts.note_rewrapped, self.copies.note, recorder.aside)
         self.alterations = Alterations()
+        self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused

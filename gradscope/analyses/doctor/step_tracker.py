@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import torch
 
+from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.loop_order import ids_of
 from gradscope.analyses.doctor.loops import Accumulating
@@ -139,6 +140,8 @@ class StepTracker:
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
+            if isinstance(made, FullCapture):
+                self._listener.alike.look(made)
             self._accumulating.after(made.leaves)
         else:
             self._note_gradients(made)
