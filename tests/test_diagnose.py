@@ -16,6 +16,7 @@ from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
+    AlikeUnits,
     Disorder,
     MovingStatistics,
     RemadeParameters,
@@ -30,6 +31,7 @@ from gradscope.model.loop_observations import (
 from gradscope.model.observations import (
     Activity,
     Alteration,
+    Birth,
     Broadcast,
     Carried,
     Change,
@@ -45,6 +47,7 @@ from gradscope.model.observations import (
     Mismatch,
     Observations,
     Raiser,
+    Rounding,
     Saved,
     Step,
     TrackedParameter,
@@ -175,6 +178,65 @@ def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
     after = spoilt(spoiling(), "MulBackward0", nan=1)
     assert told(after) == [("GS106", "error", 7)]
     assert told(msgspec.structs.replace(after, observations=None)) == [("GS101", "error", 3)]
+
+
+def test_the_line_inside_of_a_function_is_blamed() -> None:
+    bare = placed(spoilt(logs(), "LogBackward0", inf=1), 7)
+    line = len(bare.graph.origins) - 1
+    report = observed(bare, births=(Birth(0, line, "exp"),))
+    (finding,) = diagnose(report)
+    assert finding.location is not None and finding.location.line == 7
+    assert finding.message.startswith("`call7()` in the forward of Log makes the first infinity")
+    assert finding.evidence[0] == "inside of `log(w*2)`, demo.py:4"
+    assert "exp overflows" in finding.why
+    # What is known of backward says nothing of forward.
+    (other,) = diagnose(observed(report, births=(Birth(0, line, "exp", in_backward=True),)))
+    assert other.location is not None and other.location.line == 4
+
+
+def divided(between: int = 1, op: str = "SqrtBackward0", dtype: str = "float16") -> Report:
+    """``x / norm`` of line 9, where line 2 has added an eps that is 0 in this dtype, with so many
+    operations between."""
+    program = Program()
+    x = program.leaf("x")
+    program.line = 2
+    norm = program.op("AddBackward0", [(x, 1.0)], (0.0,), "x*x + eps")
+    program.line = 3
+    for _ in range(between):
+        norm = program.op(op, [(norm, 1.0)], (0.0,), "sqrt(norm)")
+    program.line = 9
+    y = program.op("DivBackward0", [(x, 1.0), (norm, 1.0)], (0.0,), "x / norm")
+    report = spoilt(program.report((y, (1.0,))), "DivBackward0", nan=1)
+    node = next(n.id for n in report.graph.nodes if n.op == "AddBackward0")
+    return observed(report, roundings=(Rounding(node, 1e-10, dtype),))
+
+
+def test_an_eps_that_is_0_is_blamed() -> None:
+    (finding,) = diagnose(divided())
+    assert (finding.rule, finding.location and finding.location.line) == ("GS101", 2)
+    assert finding.message.startswith("`x / norm` makes the first NaN")
+    assert finding.evidence[0] == "`x*x + eps`: 1e-10 is 0 in float16"
+    # What a layer has made of it is no divisor that the eps was meant for.
+    assert told(divided(op="AddmmBackward0")) == [("GS101", "error", 9)]
+
+
+def alike(count: int) -> Report:
+    """So many weights, set at line 7, whose units are all alike."""
+    report = plain()
+    weights = (AlikeUnits(f"layers.{n}.weight", 16, 1, 0 if n else None) for n in range(count))
+    return observed(placed(report, 7), alike=tuple(weights))
+
+
+def test_units_that_are_alike_are_one_finding_a_line() -> None:
+    (finding,) = diagnose(alike(2))
+    assert (finding.rule, finding.severity, finding.subject) == (
+        *("GS207", "warning", "layers.0.weight"),
+    )
+    assert finding.evidence == (
+        "layers.0.weight: 16 units, all equal",
+        "layers.1.weight: 16 units, all equal",
+        "so they were before an update, and after it",
+    )
 
 
 def test_half_precision_overflows_under_its_own_rule() -> None:
@@ -967,6 +1029,22 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"broadcasts": (Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)},
         [],
     ),
+    "a map of one pixel": (
+        {"broadcasts": (Broadcast(1, "sub", ((8, 3, 1, 1), (8, 3)), (8, 3, 8, 3), reduced=True),)},
+        [("GS503", "warning", 3)],
+    ),
+    "a factor a sample": (
+        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 5)), (8, 8, 5), reduced=True),)},
+        [("GS503", "warning", 3)],
+    ),
+    "a factor a head": (
+        {"broadcasts": (Broadcast(1, "mul", ((4, 1, 1), (8, 5)), (4, 8, 5), reduced=True),)},
+        [],
+    ),
+    "as long in two ways": (
+        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
+        [],
+    ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (
         {"alterations": (Alteration(A, "register_hook", 0, 1.0, 2.0),)},
@@ -1245,6 +1323,12 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
     **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS103", "GS105")},
     ("GS205", "GS204"): silent_units(),
+    ("GS102", "GS601"): observed(
+        reports.broken(),
+        functions=(
+            CallCheck((1,), "Own", "wrong", (GradientComparison(0, "", "wrong", "NaN", 1.0),)),
+        ),
+    ),
     ("GS406", "GS601"): forgotten(),
     **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},
     **{(rule, "GS204"): not_finite(rule, dead=1.0) for rule in ("GS101", "GS105")},

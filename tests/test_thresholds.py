@@ -33,7 +33,19 @@ from gradscope.model.observations import (
 from gradscope.model.report import HalfSizes, Report
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
-from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt, summed
+from tests.test_diagnose import (
+    REACHED,
+    A,
+    B,
+    alike,
+    divided,
+    in_half,
+    learner,
+    observed,
+    plain,
+    spoilt,
+    summed,
+)
 
 
 def codes(report: Report) -> object:
@@ -53,6 +65,17 @@ class Edge(NamedTuple):
     short: Report
     instead: object = ()
     ask: Callable[[Report], object] = codes
+
+
+def line(report: Report) -> object:
+    """The line of the first finding."""
+    place = diagnose(report)[0].location
+    return None if place is None else place.line
+
+
+def fourth(report: Report) -> object:
+    """The last line of the evidence but one, up to a colon."""
+    return diagnose(report)[0].evidence[-2].partition(":")[0]
 
 
 def evidence(report: Report) -> object:
@@ -620,6 +643,8 @@ EDGES = (
     Edge(
         "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression
     ),
+    Edge("alike.MOST", alike(5), "and 1 more", alike(4), "layers.3.weight", fourth),
+    Edge("_blame.BELOW", divided(6), 9, divided(5), 2, line),
     Edge("half: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),
     Edge("grouping.FEWEST_IN_FUNCTION", functions(15), 4, functions(14), 3, boxes),

@@ -4,7 +4,8 @@ node uses what another call has left, such as a tensor kept on the class instead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -36,14 +37,27 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     if saved.is_packed(node) or saved.is_released(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
-    try:
-        with torch.no_grad(), own_pass():
-            found = _backward_of(call.custom)(_Context(node), *upstream)
-    except Exception:
+    found = backward_again(call.custom, node, upstream)
+    if found is None:
         return None
     found = found if isinstance(found, tuple) else (found,)
     still = [one.detach().clone() if isinstance(one, torch.Tensor) else None for one in found]
     return still if len(still) == len(call.leaves) else None
+
+
+def backward_again(
+    custom: Any,
+    node: Any,
+    upstream: Sequence[torch.Tensor | None],
+    watch: AbstractContextManager[Any] | None = None,
+) -> Any:
+    """What the backward of a custom Function returns when it is run once more with a copy of what
+    its node has; None where it raises.  ``watch`` is entered around it."""
+    try:
+        with torch.no_grad(), own_pass(), watch or nullcontext():
+            return _backward_of(custom)(_Context(node), *upstream)
+    except Exception:
+        return None
 
 
 class _Context:

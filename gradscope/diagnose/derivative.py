@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -71,8 +72,8 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
     else:
         words = _TWICE if check.order == 2 else _ONCE
     wrong = [one for one in check.inputs if one.verdict == "wrong"]
-    # A wrong number is no consequence of None for another input, and is told beside it.
-    only_none = check.order == 1 and bool(wrong) and all(one.analytic is None for one in wrong)
+    # A wrong number is no consequence of None or NaN for another input, and is told beside it.
+    no_number = check.order == 1 and bool(wrong) and not any(map(_is_number, wrong))
     return facts.finding(
         "warning",
         words.message.format(name=name),
@@ -82,8 +83,12 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
         evidence=tuple(filter(None, (*map(_told, wrong), check.reason))),
         why=words.why,
         remedy=words.remedy,
-        nodes=check.nodes[:1] if only_none else (),
+        nodes=check.nodes[:1] if no_number else (),
     )
+
+
+def _is_number(one: GradientComparison) -> bool:
+    return one.analytic is not None and math.isfinite(float(one.analytic))
 
 
 def _told(one: GradientComparison) -> str:

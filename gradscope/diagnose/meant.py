@@ -21,7 +21,7 @@ _MEANT = re.compile(
 
 
 def loss_broadcasts(facts: Facts) -> Iterable[FindingDraft]:
-    """GS503: a loss between (n, 1) and (n,), which has n·n elements."""
+    """GS503: a loss between (n, 1) and (n,), or the like, which has n·n elements."""
     # Where the same two shapes meet at several places, one of them is wrong, and it is one cause.
     places: dict[frozenset[tuple[int, ...]], dict[int | None, Broadcast]] = {}
     for entry in facts.seen.broadcasts:
@@ -34,13 +34,18 @@ def loss_broadcasts(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _is_mixed(entry: Broadcast) -> bool:
-    """Whether the operands are the same but for one dimension of length 1, which only one has."""
+    """Whether both operands begin with the same dimension, as samples do, and it is there twice in
+    the result: they were aligned by other dimensions."""
     if len(entry.shapes) != 2:
         return False
     low, high = sorted(entry.shapes, key=len)
-    return len(high) == len(low) + 1 and any(
-        size == 1 and high[:at] + high[at + 1 :] == low for at, size in enumerate(high)
-    )
+    # Of as many dimensions, as (n, 1) and (1, n), they were aligned on purpose.
+    if len(low) == len(high) or not low or low[0] != high[0] or low[0] == 1:
+        return False
+    # Where two dimensions are as long as each other, one of them alone may be what was meant.
+    fewer = max(low.count(low[0]), high.count(low[0]))
+    is_same = [size for size in high if size > 1] == [size for size in low if size > 1]
+    return entry.result.count(low[0]) > fewer and (fewer == 1 or is_same)
 
 
 def _broadcast(facts: Facts, entry: Broadcast, others: Iterable[Broadcast]) -> FindingDraft:
@@ -60,7 +65,8 @@ def _broadcast(facts: Facts, entry: Broadcast, others: Iterable[Broadcast]) -> F
         ),
         why="Every element meets every other, not only its own partner; the mean of that has its "
         "minimum at the mean of the targets.",
-        remedy="Give both the same shape: `prediction.squeeze(-1)`, or `target.unsqueeze(-1)`.",
+        remedy="Give both the same shape: `prediction.squeeze(-1)` or `target.unsqueeze(-1)`, or "
+        "`prediction.flatten(1)` where several dimensions are of length 1.",
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gradscope.diagnose import (
+    alike,
     derivative,
     errors,
     gain,
@@ -83,7 +84,7 @@ _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS1
 
 _ALL = (
     Rule("GS101", "nonfinite-forward", values.nonfinite_forward, _NOT_FINITE),
-    Rule("GS102", "nonfinite-backward", values.nonfinite_backward, _FOUND_NAN),
+    Rule("GS102", "nonfinite-backward", values.nonfinite_backward, {"GS601": "node", **_FOUND_NAN}),
     Rule(
         "GS103",
         "half-overflow",
@@ -99,6 +100,7 @@ _ALL = (
     Rule("GS204", "dead-units", sizes.dead_units),
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
     Rule("GS206", "outlier-gain", gain.outlier_gain),
+    Rule("GS207", "units-alike", alike.units_alike),
     Rule("GS301", "unused-parameter", missing.unused_parameter, _RAISED),
     Rule("GS302", "result-unused", missing.result_unused, _RAISED),
     Rule("GS303", "history-cut", missing.history_cut, _CUT),

@@ -15,6 +15,7 @@ from gradscope.diagnose._advice import (
     WRITTEN,
     Advice,
 )
+from gradscope.diagnose._blame import blame
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_evidence import aftermath, counts, way_lines
 from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
@@ -50,12 +51,16 @@ def _left_out(facts: Facts) -> dict[int, int]:
 def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
     what = "NaN" if forward.nan[nodes[0]] else "infinity"
     node = forward.guilty(nodes[0])
-    advice = _advice(facts, forward, node, nodes[0])
+    known = blame(facts, node, in_backward=False)
+    advice = _advice(facts, forward, node, nodes[0]) if known is None else known.advice
     return facts.finding(
         "error",
-        f"{facts.words(node)} makes the first {what}; what goes into it is finite.",
+        f"{known.words if known else facts.words(node)} makes the first {what}; what goes into it "
+        "is finite.",
         node,
+        location=known.location if known else None,
         evidence=(
+            *(known.lines if known else ()),
             *counts(facts, nodes),
             aftermath(facts, forward),
             *way_lines(facts, forward, nodes[0]),
@@ -187,7 +192,8 @@ def _left_out_finding(
 
 def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
-    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE)
+    known = blame(facts, node, in_backward=True)
+    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE) if known is None else known.advice
     guard = _guard(facts, node)
     why, remedy = advice
     if guard is not None:
@@ -202,9 +208,13 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
     names = backward.spoilt[node]
     return facts.finding(
         "error",
-        f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
+        f"{known.words} makes the first NaN or infinity of backward."
+        if known is not None and known.is_inside
+        else f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
         node,
+        location=known.location if known else None,
         evidence=(
+            *(known.lines if known else ()),
             *_flow_lines(facts, node),
             *(_saved_line(facts, s) for s in facts.seen.saved if s.node == node),
             f"spoils the gradient of {count(len(names), 'leaf').replace('leafs', 'leaves')}: "

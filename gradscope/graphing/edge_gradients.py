@@ -170,8 +170,12 @@ class EdgeGradients:
                 if not place.arrived:
                     self._note(place, received)
                 self._note_sent(place, sent)
+                self._ran(place, received)
         except Exception as error:
             self.table.note_fault(error)
+
+    def _ran(self, place: NodeEdges, received: Gradients) -> None:
+        """A node has run, and what it sent is noted."""
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         for slot, edge in place.leaving:

@@ -113,6 +113,16 @@ class SharedObject(Struct, frozen=True):
     is_state: bool = False
 
 
+class AlikeUnits(Struct, frozen=True):
+    """A weight all of whose ``units`` were equal and got equal gradients, before it changed and
+    after; ``origin`` set it, as far as that was seen, or uses it."""
+
+    name: str
+    units: int
+    origin: int | None
+    leaf: int | None = None
+
+
 class SpoiltParameter(Struct, frozen=True):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
     2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes

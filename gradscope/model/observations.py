@@ -9,6 +9,7 @@ from typing import Literal
 
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
+    AlikeUnits,
     Disorder,
     MovingStatistics,
     RemadeParameters,
@@ -229,6 +230,24 @@ class Saved(Struct, frozen=True):
     count: int
 
 
+class Birth(Struct, frozen=True):
+    """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
+    the first NaN or infinity of finite numbers, and the function of torch that it called."""
+
+    node: int
+    origin: int | None
+    function: str = ""
+    in_backward: bool = False
+
+
+class Rounding(Struct, frozen=True):
+    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
+
+    node: int
+    value: Number
+    dtype: str
+
+
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
@@ -404,6 +423,8 @@ class Observations(Struct, frozen=True):
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
+    births: tuple[Birth, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     carried: tuple[Carried, ...] = ()
@@ -414,6 +435,7 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
+    alike: tuple[AlikeUnits, ...] = ()
     never_stepped: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()

@@ -83,7 +83,9 @@ class Events:
     ) -> None:
         """Remember the tensors that a call has changed."""
         # By torch's convention a function whose name ends in _ changes its first argument.
-        changed = (kwargs["out"],) if kwargs.get("out") is not None else args[:1]
+        # `nn.init.constant_` and its like hand all of theirs over by name.
+        first = args[:1] or tuple(kwargs.values())[:1]
+        changed = (kwargs["out"],) if kwargs.get("out") is not None else first
         self.note_changed(tensors_in(changed), _name(func), site)
 
     def note_changed(

@@ -16,6 +16,7 @@ import msgspec
 import torch
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.analyses.doctor.births import KnownBirth, birthplace
 from gradscope.analyses.doctor.full_capture import MAX_SOURCES, DoctorGradientTable, FullCapture
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues, count, read_counts
@@ -100,6 +101,7 @@ class BriefCapture(WatchedCall):
         self._arrived: dict[LiveNode, int] = {}
         self._norms: dict[LiveNode, float] = {}
         self._saved: list[tuple[LiveNode, Saved]] = []
+        self._births: list[tuple[LiveNode, KnownBirth]] = []
 
     @property
     def nodes(self) -> list[LiveNode]:
@@ -145,6 +147,9 @@ class BriefCapture(WatchedCall):
         if len({node for node, _ in self._saved}) < MAX_SOURCES:
             self._saved += [(node, saved) for saved in summaries(0, node)]
             self._values.note_saved(node)
+            birth = birthplace(node, received, self.recorder.places)
+            if birth is not None:
+                self._births.append((node, birth))
 
     # ------------------------------------------------------------------ what came of it
 
@@ -230,6 +235,7 @@ class BriefCapture(WatchedCall):
         before = (walked.nodes[position] in self._added for position in watch.leaf_positions)
         watch.before = [unread if had else None for had in before]
         watch.note_grads()
+        flow.births = [(walked.index[node], birth) for node, birth in self._births]
         flow.saved = [
             msgspec.structs.replace(saved, node=walked.index[node]) for node, saved in self._saved
         ]

@@ -90,6 +90,8 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
         changes=tuple(observed.changes(changed, origins)),
         activities=tuple(before.active),
         saved=tuple(watch.flow.saved),
+        births=tuple(observed.births(listener, watch, origins)),
+        roundings=tuple(observed.roundings(listener, watch.sequences)),
         intakes=tuple(observed.intakes(listener, origins, names, watch.sequences)),
         freed=() if gone is None else (observed.freed(listener, watch, gone, origins),),
         functions=tuple(before.functions),

@@ -17,9 +17,11 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.observations import (
     Activity,
     Alteration,
+    Birth,
     Change,
     Freed,
     Intake,
+    Rounding,
     Saved,
 )
 from gradscope.model.report import BackwardPass, Graph, Origin
@@ -111,6 +113,8 @@ class CapturedCall:
     changes: tuple[Change, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
+    births: tuple[Birth, ...] = ()
+    roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     alterations: tuple[Alteration, ...] = ()

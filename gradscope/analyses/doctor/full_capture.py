@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.analyses.doctor.births import KnownBirth, birthplace
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.nodes import is_leaf
@@ -23,6 +24,7 @@ from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.observations import Saved
 from gradscope.model.report import GradientInfo, Graph
 from gradscope.recording.names import Scopes
+from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 
 MAX_SOURCES = 8
@@ -33,13 +35,16 @@ class DoctorEdgeGradients(EdgeGradients):
     """Also looks at what a node had saved when finite gradients came in and others went out.
 
     ``has_hooks``: the program has hung hooks on tensors, so that gradients may be replaced.
-    ``on_source`` is told of each such node while it still has what it saved.
+    ``on_source`` is told of each such node while it still has what it saved.  ``births`` are the
+    lines inside of custom Functions that made the first such number, by node.
     """
 
-    def __init__(self, walked: Walked, table: DoctorGradientTable) -> None:
+    def __init__(self, walked: Walked, table: DoctorGradientTable, places: Places) -> None:
         super().__init__(walked, table)
+        self._lines = places
         self._bad = table.bad
         self.saved: list[Saved] = []
+        self.births: list[tuple[int, KnownBirth]] = []
         self.replaced: set[int] = set()
         self.has_hooks = False
         self.on_source: Callable[[LiveNode], None] = _nothing
@@ -53,13 +58,15 @@ class DoctorEdgeGradients(EdgeGradients):
                 self.replaced.add(place.number)
         return super()._received(place, output, gradient)
 
-    def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
-        super()._note_sent(place, sent)
+    def _ran(self, place: NodeEdges, received: Gradients) -> None:
         if self._sources < MAX_SOURCES and self._is_source(place):
             self._sources += 1
             node = self.walked.nodes[place.number]
             self.saved.extend(summaries(place.number, node))
             self.on_source(node)
+            birth = birthplace(node, received, self._lines)
+            if birth is not None:
+                self.births.append((place.number, birth))
 
     def _is_source(self, place: NodeEdges) -> bool:
         bad = self._bad
@@ -127,7 +134,7 @@ class FullCapture(MeasuredCall):
         walked = walk(edge_of(root)[0] for root in call.roots)
         # The doctor lets the program run on, and drop its graph whenever it likes.
         make_release_safe(walked)
-        gradients = DoctorEdgeGradients(walked, table or DoctorGradientTable())
+        gradients = DoctorEdgeGradients(walked, table or DoctorGradientTable(), recorder.places)
         super().__init__(call, recorder, number, gradients)
         self.sequences = {
             node._sequence_nr(): position

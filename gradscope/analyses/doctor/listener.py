@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.aliases import Aliases
+from gradscope.analyses.doctor.alike import Alike
+from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
@@ -23,6 +25,7 @@ from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
+from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.statistics import FrozenStatistics
 from gradscope.analyses.doctor.switches import Switches
@@ -66,6 +69,8 @@ class DoctorListener(Listener):
         self.has_news = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
+        self.births = Births()
+        self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(self.switches)
         self.inner_uses = InnerUses(self.cuts)
@@ -85,6 +90,7 @@ class DoctorListener(Listener):
         self.parameters = Parameters(self.cuts.note_rewrapped, self.copies.note, recorder.aside)
         self.alterations = Alterations()
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
+        self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
@@ -172,8 +178,7 @@ class DoctorListener(Listener):
             self.light, self.has_news = False, True
         if self.light and kind.is_brief and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
-            if not self._is_inside(call):
-                self.values_seen.note(call)
+            self._note_values(call, self._is_inside(call))
             return
         if self._is_inside(call):
             self.learners.note_made_inside(call)
@@ -191,6 +196,15 @@ class DoctorListener(Listener):
         """Whether a call is made by a custom Function, and is not that Function's own."""
         return len(self.recorder.functions) > (call.function == "apply")
 
+    def _note_values(self, call: TorchCall, is_inside: bool) -> None:
+        if is_inside:
+            self.births.note(call)
+            return
+        self.values_seen.note(call)
+        self.rounded.note(call)
+        if self.recorder.functions:
+            self.births.end(call, self.values_seen)
+
     def _show(self, call: TorchCall, sort: Sort) -> None:
         is_inside = self._is_inside(call)
         is_function = call.function == "apply" and bool(self.recorder.functions)
@@ -201,6 +215,7 @@ class DoctorListener(Listener):
                 # torch makes its node before it knows that nobody needs it.
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
+            self._note_values(call, is_inside)
             self.learners.note_use(call)
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
@@ -237,7 +252,7 @@ class DoctorListener(Listener):
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)
-        self.values_seen.note(call)
+        self._note_values(call, is_inside=False)
         if call.in_graph:
             self.carries.note(call)
         self.broadcasts.note(call)

@@ -28,6 +28,7 @@ from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
     Alteration,
+    Birth,
     Broadcast,
     Carried,
     Change,
@@ -36,6 +37,7 @@ from gradscope.model.observations import (
     Intake,
     Observations,
     Raiser,
+    Rounding,
     Step,
     TrackedParameter,
 )
@@ -70,6 +72,8 @@ def observations(
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
+        births=case.births,
+        roundings=case.roundings,
         intakes=case.intakes,
         freed=case.freed,
         carried=tuple(_carried(listener, case.origins)),
@@ -79,6 +83,7 @@ def observations(
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
+        alike=tuple(observed_loop.alike_units(listener, case, name_of)),
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
@@ -242,6 +247,24 @@ def intakes(
         # Of the nodes of a call this graph need not hold all.
         oldest = made_in_order[bisect_left(made_in_order, taken.first)]
         yield Intake(position, name, nan, inf, taken.size, made, sequences[oldest])
+
+
+def births(listener: DoctorListener, watch: FullCapture, origins: Origins) -> Iterator[Birth]:
+    """The lines inside of custom Functions that made the first NaN or infinity."""
+    for sequence, birth in listener.births.known.items():
+        position = watch.sequences.get(sequence)
+        if position is not None:
+            yield Birth(position, origins.of_site(birth.site), birth.function)
+    for node, birth in watch.flow.births:
+        yield Birth(node, origins.of_site(birth.site), birth.function, in_backward=True)
+
+
+def roundings(listener: DoctorListener, sequences: dict[int, int]) -> Iterator[Rounding]:
+    """The numbers that are 0 in the dtype of what they are added to."""
+    for sequence, known in listener.rounded.known.items():
+        position = sequences.get(sequence)
+        if position is not None:
+            yield Rounding(position, number(known.value), known.dtype)
 
 
 def changes(known: Iterable[KnownChange], origins: Origins) -> Iterator[Change]:

@@ -9,6 +9,7 @@ import torch
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
+    AlikeUnits,
     Disorder,
     MovingStatistics,
     RemadeParameters,
@@ -86,6 +87,17 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
             origins.of_place(window.clipped),
             here is not None and there is not None and recorder.sources.in_one_loop(here, there),
         )
+
+
+def alike_units(
+    listener: DoctorListener, case: CapturedCall, name_of: NameOf
+) -> Iterator[AlikeUnits]:
+    """Weights whose units are all alike."""
+    for tensor, known in listener.alike.told():
+        used = case.origins.of_place(listener.learners.used(tensor))
+        origin = case.origins.of_site(known.site)
+        leaf = case.leaf_number(tensor)
+        yield AlikeUnits(name_of(tensor), known.units, used if origin is None else origin, leaf)
 
 
 def spoiling_steps(

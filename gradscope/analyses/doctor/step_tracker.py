@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import torch
 
 from gradscope.analyses.doctor.accumulating import Accumulating
+from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.loop_order import ids_of
 from gradscope.analyses.doctor.report_builder import StepLog
@@ -142,6 +143,8 @@ class StepTracker:
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
+            if isinstance(made, FullCapture):
+                self._listener.alike.look(made)
             self._accumulating.after(made.leaves)
         else:
             self._note_gradients(made)
@@ -166,6 +169,8 @@ class StepTracker:
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
+        listener.births.known.clear()
+        listener.rounded.known.clear()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
