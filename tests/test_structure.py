@@ -36,8 +36,9 @@ ROOMS = {
     "graphing": "words errors escaping garbage version model autograd recording",
     "derivatives": "words errors model autograd",
     "analyses": "",
+    "analyses/training": "model autograd recording",
     "analyses/doctor": "words errors escaping garbage model target autograd recording graphing "
-    "derivatives",
+    "derivatives analyses/training",
     "analyses/check": "errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",
     "analyses/memory": "errors model autograd recording graphing",
@@ -86,6 +87,7 @@ WITH_TORCH = (
     "graphing/",
     "derivatives/",
     "running/",
+    "analyses/training/",
     "analyses/doctor/",
     "analyses/check/",
     "analyses/explain/",

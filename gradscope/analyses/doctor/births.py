@@ -17,8 +17,9 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
-from gradscope.analyses.doctor.values import Counts, NonFiniteValues, count
+from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd import saved
+from gradscope.autograd.nonfinite import Counts, count
 from gradscope.derivatives.rerun import is_restorable, unnoticed
 from gradscope.derivatives.stale import backward_again
 from gradscope.recording.places import Places

@@ -19,9 +19,10 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.analyses.doctor.births import KnownBirth, birthplace
 from gradscope.analyses.doctor.full_capture import MAX_SOURCES, DoctorGradientTable, FullCapture
 from gradscope.analyses.doctor.saved_values import summaries
-from gradscope.analyses.doctor.values import NonFiniteValues, count, read_counts
+from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.nonfinite import count, read_counts
 from gradscope.autograd.norms import MANY
 from gradscope.autograd.summary import is_ordinary, name_of
 from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk

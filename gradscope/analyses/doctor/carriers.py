@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.stores import assigning, filling, sites_of, targets
+from gradscope.analyses.training.stores import assigning, filling, sites_of, targets
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.recording.names import value_in_frame

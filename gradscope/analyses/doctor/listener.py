@@ -12,12 +12,10 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.aliases import Aliases
 from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
-from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
@@ -27,11 +25,13 @@ from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
-from gradscope.analyses.doctor.statistics import FrozenStatistics
 from gradscope.analyses.doctor.switches import Switches
-from gradscope.analyses.doctor.tracked_parameters import Parameters, TrackedParameters
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues
+from gradscope.analyses.training.aliases import Aliases
+from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
+from gradscope.analyses.training.statistics import FrozenStatistics
+from gradscope.analyses.training.tracked_parameters import Parameters, TrackedParameters
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.stores import assigning, filling
+from gradscope.analyses.training.stores import assigning, filling
 from gradscope.autograd.tensors import grad_fn_of, is_leaf_tensor, requires_grad
 from gradscope.recording.names import Scopes, name_in_frame
 from gradscope.recording.places import frames_from

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 import torch
 
-from gradscope.analyses.doctor.accumulating import Accumulating
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.loop_order import ids_of
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.training.accumulating import Accumulating
+from gradscope.analyses.training.loop_order import ids_of
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall

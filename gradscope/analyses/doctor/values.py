@@ -16,6 +16,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf, leaf_of
+from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import readable, reducible
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
 from gradscope.recording.torch_call import TorchCall
@@ -60,8 +61,6 @@ _PRODUCTS = ("mul", "rmul")
 
 MAX_BEHIND = 1_000
 """Nodes behind an operand that are searched for where its NaN came from."""
-
-Counts = tuple[int, int]
 
 
 @dataclass
@@ -275,21 +274,3 @@ def _passes(call: TorchCall) -> bool:
     # A division by less than 1 may overflow, and so may a product with more.
     divides = call.function in _DIVISIONS and abs(factor) >= 1
     return divides or (call.function in _PRODUCTS and abs(factor) <= 1)
-
-
-def count(tensor: torch.Tensor) -> Counts | None:
-    """How many elements are NaN and infinite; None where all are finite or cannot be read."""
-    return read_counts(tensor) if readable(tensor) else None
-
-
-def read_counts(tensor: torch.Tensor) -> Counts | None:
-    """As :func:`count`, of a tensor that can be read."""
-    still = reducible(tensor.detach())
-    total = still.sum().item()
-    if isinstance(total, complex):
-        total = abs(total)
-    if math.isfinite(total):
-        return None
-    # Asked only now: to count takes far longer than the sum, which nearly always is finite.
-    nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
-    return (nan, inf) if nan or inf else None  # the sum alone may overflow

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.analyses.doctor.stores import codes_of, sites_of
+from gradscope.analyses.training.stores import codes_of, sites_of
 from gradscope.autograd.tensors import is_leaf_tensor, storage_of
 from gradscope.recording.names import locals_of, value_in_frame
 from gradscope.recording.places import frames_from

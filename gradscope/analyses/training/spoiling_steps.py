@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from gradscope.analyses.doctor.loop_calls import parameters_of
-from gradscope.analyses.doctor.values import Counts, count
+from gradscope.analyses.training.loop_calls import parameters_of
+from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import readable, reducible
 from gradscope.autograd.tensors import TensorRef, storage_of
 from gradscope.recording.recorder import Recorder

@@ -19,10 +19,10 @@ import torch
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.analyses.doctor.loop_calls import LoopCalls, parameters_of
-from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
-from gradscope.analyses.doctor.spoiling_steps import SpoilingSteps, step_name
-from gradscope.analyses.doctor.step_effect import Sample, StepEffects
+from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
+from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
+from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.recorder import Recorder

@@ -18,7 +18,7 @@ from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 
-from gradscope.analyses.doctor.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder

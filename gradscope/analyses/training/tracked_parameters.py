@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
-from gradscope.analyses.doctor.copies import DEEPCOPY, copied_by
-from gradscope.analyses.doctor.optimizers import Optimizers
-from gradscope.analyses.doctor.remade import Remade
+from gradscope.analyses.training.copies import DEEPCOPY, copied_by
+from gradscope.analyses.training.optimizers import Optimizers
+from gradscope.analyses.training.remade import Remade
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import (
     TensorTable,

@@ -1,0 +1,14 @@
+"""What a training loop does with parameters and gradients, between two backward calls.
+
+For the doctor, which tells it of calls, modules and backward calls; it knows nothing of graphs.
+
+    tracked_parameters ─► optimizers ─► loop_order   backward, clip, step, zero: in which order?
+           │                  │    └──► loop_calls   who calls them: wrappers, hooks of torch
+           │                  ├───────► step_effect, spoiling_steps   what came of it?
+           │                  └───────► accumulating                  what adds up before?
+           ├──► remade, copies          made anew in each forward, or a deep copy: which one learns?
+           └──► aliases, stores, statistics            what is kept from step to step, and by whom
+
+Everything is kept by the ids of parameters and the numbers of places, in bounded memory. Parameters
+are read only where a finding needs it: all together, with one wait a device.
+"""

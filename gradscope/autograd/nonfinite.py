@@ -1,0 +1,30 @@
+"""How many elements of a tensor are NaN and infinite, at the cost of a sum where none is."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from gradscope.autograd.summary import readable, reducible
+
+Counts = tuple[int, int]
+"""NaN, infinite."""
+
+
+def count(tensor: torch.Tensor) -> Counts | None:
+    """How many elements are NaN and infinite; None where all are finite or cannot be read."""
+    return read_counts(tensor) if readable(tensor) else None
+
+
+def read_counts(tensor: torch.Tensor) -> Counts | None:
+    """As :func:`count`, of a tensor that can be read."""
+    still = reducible(tensor.detach())
+    total = still.sum().item()
+    if isinstance(total, complex):
+        total = abs(total)
+    if math.isfinite(total):
+        return None
+    # Asked only now: to count takes far longer than the sum, which nearly always is finite.
+    nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
+    return (nan, inf) if nan or inf else None  # the sum alone may overflow
