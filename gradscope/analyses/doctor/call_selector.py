@@ -77,6 +77,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     alterations = list(observed.hooks(listener, watch, graph, passed, origins))
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(listener, origins))
+    members = listener.learners.optimizers.members
     met = ((module, modules.path(place)) for module, place in listener.recorder.modules.met())
     return CapturedCall(
         graph=observed.with_counts(listener, graph, watch.sequences),
@@ -84,7 +85,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
         leaf_numbers=watch.leaf_numbers(),
-        held=[*watch.leaves, *listener.learners.used_leaves()],
+        held=[*watch.leaves, *listener.learners.used_leaves(), *members.tensors()],
         passes=(passed,),
         changes=tuple(observed.changes(changed, origins)),
         activities=tuple(before.active),

@@ -77,6 +77,7 @@ class StepTracker:
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
+        listener.learners.optimizers.members.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
