@@ -791,6 +791,51 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS307", "warning", 8)],
     ),
+    "in no optimizer, and made later": (
+        {
+            "learners": (
+                held("a.w", (0,)),
+                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+                learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
+            ),
+            "optimizers": (B,),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "in no optimizer, and made later than a function has made that": (
+        {
+            "learners": (
+                held("a.w", (0,)),
+                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+            ),
+            "optimizers": (B,),
+            "builders": (C,),
+        },
+        [("GS307", "warning", 9)],
+    ),
+    "in no optimizer, in the place of another": (
+        {
+            "learners": (
+                held("a.w", (0,)),
+                learner("Linear.w", held_by=(1,), gone=True, made=C),
+                learner("Linear.w", held_by=(1,), made=C),
+                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+            ),
+            "optimizers": (A, B),
+        },
+        [("GS307", "warning", 8)],
+    ),
+    "made later, and in the place of nothing": (
+        {
+            "learners": (
+                held("a.w", (0,)),
+                learner("c.w", held_by=(1,), made=C),
+                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+            ),
+            "optimizers": (A, B),
+        },
+        [("GS301", "warning", 9), ("GS307", "warning", 7)],
+    ),
     "biases only": (
         {
             "learners": (

@@ -30,6 +30,7 @@ from gradscope.model.observations import (
     LostTerm,
     Step,
 )
+from gradscope.model.plain import TensorInfo
 from gradscope.model.report import HalfSizes, Report
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
@@ -229,6 +230,27 @@ def frozen(count: int) -> Report:
     """So many frozen parameters of one module."""
     learners = tuple(learner(f"m.w{n}", requires_grad=False, made=A) for n in range(count))
     return observed(plain(), learners=(REACHED, *learners), steps=(Step(1), Step(2)))
+
+
+def left_out(count: int, size: int = 1) -> Report:
+    """A chain of so many layers, of which the optimizer holds all but the second, whose parameter
+    has so many elements and the others one."""
+    program = Program()
+    x = program.leaf("x")
+    for number in range(count):
+        shape = (size,) if number == 1 else (1,)
+        weight = program.leaf(f"w{number}", data=(1.0,), shape=shape)
+        x = program.op("MulBackward0", [(x, 1.0), (weight, 1.0)], (1.0,), "layer(x)")
+    report = program.report((x, (1.0,)))
+    numbers = {leaf.names[0]: number for number, leaf in enumerate(report.graph.leaves)}
+    learners = tuple(
+        msgspec.structs.replace(
+            learner(f"m.w{n}", leaf=numbers[f"w{n}"], reached=True, in_optimizer=n != 1),
+            tensor=TensorInfo((size if n == 1 else 1,), "float32"),
+        )
+        for n in range(count)
+    )
+    return observed(report, learners=learners)
 
 
 def idle(count: int, *cuts: Cut) -> Report:
@@ -596,6 +618,17 @@ EDGES = (
         remade(5, stepped=True),
         ("GS312",),
         remade(4, stepped=True),
+    ),
+    Edge(
+        "_left_out.MOST_LEFT", left_out(5), ["warning"], left_out(4), ["information"], ask=severity
+    ),
+    Edge(
+        "_left_out.MOST_LEFT",
+        left_out(9, size=2),
+        ["warning"],
+        left_out(9, size=3),
+        ["information"],
+        ask=severity,
     ),
     Edge("unlearned.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
     Edge("unlearned.STILL", still(3, 90), ("GS313",), still(3, 89)),

@@ -10,21 +10,27 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gradscope.diagnose._facts import Facts
-from gradscope.diagnose._ops import REDUCING
+from gradscope.diagnose._facts import Facts, elements
+from gradscope.diagnose._ops import MOVING, REDUCING, WEIGHING
 from gradscope.model.observations import TrackedParameter
 
 _NUMBER = re.compile(r"(?:^|\.|\[)(\d+)\]?(?=\.)")
 
 
 class Evidence(NamedTuple):
-    """A sentence, the optimizer that should hold the parameter, and what to do."""
+    """A sentence, the place to change (that of an optimizer), and what to do."""
 
     words: str
-    optimizer: int | None
+    place: int | None
     remedy: str
 
 
+MOST_LEFT = 0.2
+"""The share of all parameters (and of their elements) up to which those that are left out between
+others are called forgotten."""
+
+_AFTER = "Make the optimizer after the model is complete; or add what came later: "
+_AFTER += "`optimizer.add_param_group(...)`."
 _LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
 _BOTH = "Give the optimizer the parameters of all of them."
 
@@ -32,13 +38,109 @@ _BOTH = "Give the optimizer the parameters of all of them."
 def evidence(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     """The first thing that speaks for it, for parameters that are left out together."""
     probes: tuple[Callable[[Facts, Sequence[TrackedParameter]], Evidence | None], ...] = (
+        _replaced,
         _thawed,
         _twins,
         _of_the_loss,
         _of_a_list,
         _of_one_module,
+        _late,
+        _between,
     )
     return next((found for probe in probes if (found := probe(facts, left))), None)
+
+
+def _replaced(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+    """It took the place of one that an optimizer still holds."""
+    known = facts.once(replacements)
+    old = next((known[item.name] for item in left if item.name in known), None)
+    if old is None:
+        return None
+    words = "it took the place of a parameter that an optimizer still holds, and that is no longer "
+    words += "used"
+    return Evidence(words, _order_of(facts, old), _AFTER)
+
+
+def replacements(facts: Facts) -> dict[str, TrackedParameter]:
+    """By name of the new one: parameters made after the optimizers, and what each took the place
+    of."""
+    old = [item for item in facts.seen.learners if item.gone and _is_idle(item)]
+    found: dict[str, TrackedParameter] = {}
+    for item in facts.seen.learners:
+        if item.late and item.reached and not item.in_optimizer:
+            match = next((one for one in old if _is_match(item, one)), None)
+            if match is not None:
+                old.remove(match)
+                found[item.name] = match
+    return found
+
+
+def replaced(facts: Facts) -> list[TrackedParameter]:
+    """What other parameters have taken the place of; also what the same line has made an optimizer
+    for, of the same shapes, which is replaced when its turn comes."""
+    old = facts.once(replacements).values()
+    kinds = {(item.held_by, item.tensor.shape) for item in old}
+    return [
+        item
+        for item in facts.seen.learners
+        if item in old or (_is_idle(item) and (item.held_by, item.tensor.shape) in kinds)
+    ]
+
+
+def _is_idle(item: TrackedParameter) -> bool:
+    return item.requires_grad and item.used is None and not item.reached
+
+
+def _is_match(new: TrackedParameter, old: TrackedParameter) -> bool:
+    """Of the same shape; or of another size, and called the same in its module."""
+    is_named = new.name.rpartition(".")[2] == old.name.rpartition(".")[2]
+    one, other = new.tensor.shape, old.tensor.shape
+    return one == other or (is_named and len(one) == len(other))
+
+
+def _late(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+    """Made when the optimizers were there already."""
+    if not all(item.late for item in left):
+        return None
+    holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
+    place = None if holder is None else _order_of(facts, holder)
+    return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
+
+
+def _order_of(facts: Facts, held: TrackedParameter) -> int | None:
+    """Where the optimizer that holds this is made, among what the program makes."""
+    number = held.held_by[0] if held.held_by else None
+    if number is None:
+        return None
+    builder = facts.seen.builders[number] if number < len(facts.seen.builders) else None
+    return facts.seen.optimizers[number] if builder is None else builder
+
+
+def _between(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+    """Few of many, and they lie between layers that an optimizer holds.
+
+    To train the last layers only is ordinary, and so are small ones put between the others."""
+    learned = [item for item in facts.seen.learners if item.reached and item.leaf is not None]
+    held = [item for item in learned if item.in_optimizer and item.in_module]
+    out = [item for item in learned if item.in_optimizer is False]
+    if len(out) > MOST_LEFT * len(learned) or _weight(out) > MOST_LEFT * _weight(learned):
+        return None
+    own = {facts.graph.leaves[item.leaf].node for item in left if item.leaf is not None}
+    leaves = {facts.graph.leaves[item.leaf].node for item in held if item.leaf is not None}
+    users = {node for leaf in own for node in facts.above(leaf)}
+    later = {node for leaf in leaves for node in facts.above(leaf)} - users
+    is_between = leaves & facts.reachable(users) and own & facts.reachable(later)
+    if not own or not is_between:
+        return None
+    words = (
+        f"the optimizer holds {len(held):,} of {len(learned):,} parameters, of layers before it "
+    )
+    words += "and after it"
+    return Evidence(words, _holder(facts, held[0]), _BOTH)
+
+
+def _weight(items: Iterable[TrackedParameter]) -> int:
+    return sum(elements(item.tensor.shape) for item in items)
 
 
 def _thawed(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
@@ -66,22 +168,36 @@ def _twins(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
             where = f" as the one at {place.file}:{place.line}" if place else ""
             return Evidence(
                 f"two optimizers hold the same parameters: this one{where}",
-                number,
+                origin,
                 "Give the second optimizer the parameters of this module.",
             )
     return None
 
 
 def _of_the_loss(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
-    """Parameters that the module of the loss itself holds, not a network inside of it."""
-    paths = _losses(facts)
-    own = [item for item in left if item.name.rpartition(".")[0] in paths]
-    if not own:
+    """Parameters that the module of the loss itself holds, or a projection inside of it, but not a
+    network."""
+    paths = sorted(_losses(facts), key=len)
+    path = next((one for one in paths for item in left if _is_own(facts, item, one)), None)
+    if path is None:
         return None
-    words = f"{own[0].name.rpartition('.')[0]} makes the loss, and has parameters of its own"
+    words = f"{path} makes the loss, and has parameters of its own"
     remedy = "Give the optimizer the parameters of the loss, too: "
     remedy += "`[*model.parameters(), *criterion.parameters()]`."
     return Evidence(words, _first_optimizer(facts), remedy)
+
+
+def _is_own(facts: Facts, item: TrackedParameter, path: str) -> bool:
+    """Whether a parameter is one of this module, or of layers inside of it that only project: what
+    they make is the layers' product with nothing after it."""
+    if item.name.rpartition(".")[0] == path:
+        return True
+    inner = {
+        node.short_op
+        for node in facts.graph.nodes
+        if facts.module(node).startswith(f"{path}.") and node.short_op != "AccumulateGrad"
+    }
+    return item.name.startswith(f"{path}.") and inner <= WEIGHING | MOVING
 
 
 def _losses(facts: Facts) -> set[str]:
@@ -144,11 +260,11 @@ def _of_one_module(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence |
 
 
 def _holder(facts: Facts, item: TrackedParameter) -> int | None:
-    return item.held_by[0] if item.held_by else _first_optimizer(facts)
+    return facts.seen.optimizers[item.held_by[0]] if item.held_by else _first_optimizer(facts)
 
 
 def _first_optimizer(facts: Facts) -> int | None:
-    return 0 if facts.seen.optimizers else None
+    return facts.seen.optimizers[0] if facts.seen.optimizers else None
 
 
 def line_of(facts: Facts, items: Iterable[TrackedParameter]) -> Iterable[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose._left_out import evidence, line_of
+from gradscope.diagnose._left_out import Evidence, evidence, line_of
 from gradscope.diagnose._parameters import one_cause, same_line
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count, listed
@@ -71,6 +71,9 @@ def _not_in_graph(facts: Facts, learner: TrackedParameter) -> FindingDraft:
     )
 
 
+_STALE = "the optimizer holds parameters that are no longer used"
+
+
 def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
     """GS307: a parameter that gets a gradient, and no optimizer holds it."""
     learners = facts.seen.learners
@@ -86,34 +89,51 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
     ]
     stale = any(item.in_optimizer and not item.in_module and not item.reached for item in learners)
     among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
-    for paths, group in among:
-        path, loose = listed(paths, 3), group[0].loose
-        meant = None if loose or stale else evidence(facts, group)
-        optimizer = None if meant is None else meant.optimizer
-        at = None if optimizer is None else facts.location(facts.seen.optimizers[optimizer])
-        yield facts.finding(
-            "warning" if loose or stale or meant else "information",
-            f"{path} gets gradients, but no optimizer holds it, so it never changes."
-            if len(paths) == 1
-            else f"{path} get gradients, but no optimizer holds them, so they never change.",
-            location=at or facts.location(group[0].made),
-            subject=path,
-            evidence=(
-                _names(group),
-                *(["the optimizer holds parameters that are no longer used"] if stale else []),
-                *([meant.words, *line_of(facts, group)] if meant else []),
-            ),
-            why="What is kept in a plain list, dict or tensor is unknown to parameters()."
-            if loose
-            else "The optimizer was made without it, or before it was put in its place.",
-            remedy="Keep such layers in nn.ModuleList or nn.ModuleDict, and such tensors in an "
-            "nn.Parameter that __init__ makes."
-            if loose
-            else meant.remedy
-            if meant
-            else "Make the optimizer after the model is complete, from the parameters of all its "
-            "parts; or call requires_grad_(False) on what is meant to stay as it is.",
-        )
+    told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}
+    for number, (paths, group) in enumerate(among):
+        meant = evidence(facts, group)
+        # What is forgotten in one place, for one reason, is one finding.
+        known = told.setdefault(meant or number, ([], [], meant))
+        known[0].extend(paths)
+        known[1].extend(group)
+    for paths, group, meant in told.values():
+        yield _left_out(facts, paths, group, meant, stale)
+
+
+def _left_out(
+    facts: Facts,
+    paths: list[str],
+    group: list[TrackedParameter],
+    meant: Evidence | None,
+    stale: bool,
+) -> FindingDraft:
+    """The finding about parameters that are left out together; ``stale``: an optimizer holds some
+    that are no longer used."""
+    path, loose = listed(paths, 3), group[0].loose and meant is None
+    words = (_STALE,) if stale and not meant else (meant.words,) if meant else ()
+    return facts.finding(
+        "warning" if loose or stale or meant else "information",
+        f"{path} gets gradients, but no optimizer holds it, so it never changes."
+        if len(paths) == 1
+        else f"{path} get gradients, but no optimizer holds them, so they never change.",
+        location=(facts.location(meant.place) if meant else None) or facts.location(group[0].made),
+        subject=path,
+        evidence=(_names(group), *words, *(line_of(facts, group) if meant else ())),
+        why="What is kept in a plain list, dict or tensor is unknown to parameters()."
+        if loose
+        else "The optimizer was made without it, or before it was put in its place.",
+        remedy=_REGISTER if loose else meant.remedy if meant else _COMPLETE,
+    )
+
+
+_REGISTER = (
+    "Keep such layers in nn.ModuleList or nn.ModuleDict, and such tensors in an nn.Parameter that "
+    "__init__ makes."
+)
+_COMPLETE = (
+    "Make the optimizer after the model is complete, from the parameters of all its parts; or call "
+    "requires_grad_(False) on what is meant to stay as it is."
+)
 
 
 def _is_left_out(learner: TrackedParameter) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from gradscope.diagnose._cuts import at_place, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._left_out import replaced
 from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
@@ -157,7 +158,10 @@ def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -
 
 def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
     """GS301: a parameter that no operation of the forward pass takes."""
-    for paths, learners in one_cause(facts, facts.once(find_missing).unused):
+    # What another parameter has taken the place of is told with that one.
+    told = facts.once(replaced)
+    unused = [one for one in facts.once(find_missing).unused if one not in told]
+    for paths, learners in one_cause(facts, unused):
         yield _idle(
             facts,
             (listed(paths, 3), learners),

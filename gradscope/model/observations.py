@@ -73,7 +73,9 @@ class TrackedParameter(Struct, frozen=True):
     come later.  ``loose``: a parameter of a module that was called, but that no other module
     holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
-    ``held_by`` are indices of ``Observations.optimizers``.  ``thawed``: it was frozen when an
+    ``held_by`` are indices of ``Observations.optimizers``.  ``gone``: an optimizer holds it, and
+    no module and no variable in sight does.  ``late``: it was made after all optimizers, and the
+    program does not change it by hand.  ``thawed``: it was frozen when an
     optimizer was made, and the program has let it learn since, at ``thawed_at``.
     """
 
@@ -92,6 +94,8 @@ class TrackedParameter(Struct, frozen=True):
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
+    gone: bool = False
+    late: bool = False
     thawed: bool = False
     thawed_at: int | None = None
 
@@ -404,7 +408,9 @@ class Stopped(Struct, frozen=True):
 class Observations(Struct, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
-    ``optimizers`` are the places that made those that live. Of very many ``steps`` only the first
+    ``optimizers`` are the places that made those that lived at the end; ``builders``, for each, the
+    one that called the function which made and returned it, None where no function did.  Of very
+    many ``steps`` only the first
     and the last are kept.  ``watched`` counts the backward calls that were looked at, ``glanced``
     those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
@@ -431,6 +437,7 @@ class Observations(Struct, frozen=True):
     alterations: tuple[Alteration, ...] = ()
     steps: tuple[Step, ...] = ()
     optimizers: tuple[int | None, ...] = ()
+    builders: tuple[int | None, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
     disorders: tuple[Disorder, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()

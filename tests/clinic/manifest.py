@@ -1333,6 +1333,27 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "adapters_added_later",
+        "GS307",
+        "",
+        "adapters are put into the model when its optimizer is made already",
+        "",
+    ),
+    Case(
+        "bottleneck_left_out",
+        "GS307",
+        "",
+        "groups for the encoder and the decoder, and none for the layer between",
+        "",
+    ),
+    Case(
+        "hint_projection",
+        "GS307",
+        "",
+        "the loss projects the student's features, and its projection is not learned",
+        "",
+    ),
+    Case(
         "scheduler_too_early",
         "GS511",
         "scheduler.step",
@@ -1965,6 +1986,11 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "all_pairs",
         "pairs of all with all: ranking, distances, a bias",
+    ),
+    Healthy(
+        "adapters_between",
+        "adapters alone in the optimizer, a network in the loss, a copy that learns by hand",
+        information=("GS307",),
     ),
     Healthy(
         "backtracking_search",

@@ -42,6 +42,7 @@ watched. Nor is what torch's clipping computes of gradients looked at, while cal
 
 Memory is bounded: numbers of places and sequence numbers are kept for the last 20,000 calls and
 more, of very many steps the first and the last 500; of the program's tensors only weak references,
-and the leaves of the one reported graph. Over 1,000 watched steps of ``examples/char_gpt`` the
-process grew by 2 MB after the 200th, and the number of python objects by 0.5 %.
+and those leaves that were used, or in an optimizer, by the one reported call. Over 1,000 watched
+steps of ``examples/char_gpt`` the process grew by 2 MB after the 200th, and the number of python
+objects by 0.5 %.
 """

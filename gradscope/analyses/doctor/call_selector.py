@@ -79,13 +79,14 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
         alterations.extend(observed.module_hooks(listener, origins))
     met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
     listener.uncalled.look(met)
+    members = listener.learners.optimizers.members
     return CapturedCall(
         graph=observed.with_counts(listener, graph, watch.sequences),
         origins=origins,
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
         leaf_numbers=watch.leaf_numbers(),
-        held=[*watch.leaves, *listener.learners.used_leaves()],
+        held=[*watch.leaves, *listener.learners.used_leaves(), *members.tensors()],
         passes=(passed,),
         changes=tuple(observed.changes(changed, origins)),
         activities=tuple(before.active),

@@ -87,7 +87,9 @@ class DoctorListener(Listener):
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.gradient_graphs = GradientGraphs()
-        self.parameters = Parameters(self.cuts.note_rewrapped, self.copies.note, recorder.aside)
+        self.parameters = Parameters(
+            self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
+        )
         self.alterations = Alterations()
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))

@@ -50,13 +50,14 @@ def observations(
     listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
-    places, case.held_by = observed_loop.optimizers(listener)
+    places, case.held_by = listener.learners.optimizers.members.table()
 
     def name_of(leaf: torch.Tensor) -> str:
         return case.names.of(leaf) or used_name(listener, leaf)
 
     return Observations(
         optimizers=tuple(map(case.origins.of_place, places)),
+        builders=tuple(observed_loop.builders(listener, case.origins, places)),
         learners=tuple(
             one for one in _learners(listener, case) if one.history or not case.unfinished
         ),
@@ -173,6 +174,8 @@ def _learner(
         loose=owner.loose if owner is not None else _is_stray(listener, tensor),
         wanted=listener.reads.is_wanted(tensor),
         held_by=tuple(case.held_by.get(id(tensor), ())),
+        gone=held is not None and owner is None and not case.names.of(tensor),
+        late=known.births.is_late(tensor) and not listener.reads.is_read(tensor),
         thawed=thawed is not None,
         thawed_at=None if thawed is None else case.origins.of_place(thawed),
     )

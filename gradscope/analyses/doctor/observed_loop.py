@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
@@ -128,15 +129,19 @@ def spoiling_steps(
         )
 
 
-def optimizers(listener: DoctorListener) -> tuple[list[int], dict[int, list[int]]]:
-    """The places that made the living optimizers, and which of them hold each tensor, by id."""
-    places: list[int] = []
-    held_by: dict[int, list[int]] = {}
-    for _, place, tensors in listener.learners.optimizers.living():
-        for tensor in tensors:
-            held_by.setdefault(id(tensor), []).append(len(places))
-        places.append(place)
-    return places, held_by
+def builders(
+    listener: DoctorListener, origins: Origins, places: Iterable[int]
+) -> Iterator[int | None]:
+    """For each place that makes an optimizer: where its function is called, if it returns that."""
+    recorder, members = listener.recorder, listener.learners.optimizers.members
+    for place in places:
+        site = recorder.places.site(place)
+        origin = None if site is None else recorder.sources.origin(site)
+        lines = [] if site is None else recorder.sources.lines_of(site.code)[1]
+        words = [] if origin is None else [origin.expression.partition("\n")[0], origin.variable]
+        texts = "|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in words if text)
+        is_builder = texts and any(re.search(rf"^\s*return\b.*({texts})", line) for line in lines)
+        yield origins.of_place(members.caller(place)) if is_builder else None
 
 
 def remade(listener: DoctorListener, origins: Origins) -> Iterator[RemadeParameters]:

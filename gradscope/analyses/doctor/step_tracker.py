@@ -80,6 +80,7 @@ class StepTracker:
         listener.lost_terms.begin(call.accumulates)
         if isinstance(loss, str) or listener.values_seen.counts:
             listener.learners.optimizers.spoiling.look(made.leaves)
+        listener.learners.optimizers.members.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)

@@ -23,7 +23,7 @@ from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 
-OnMade = Callable[[Optimizer, int], None]
+OnMade = Callable[[Optimizer, int, int], None]
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
@@ -33,7 +33,7 @@ class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
     ``zeroed_at`` is the last place that called ``zero_grad``; ``on_made`` is told of each new
-    optimizer and the place that made it.
+    optimizer, the place that made it, and the place that called the function it stands in.
     """
 
     def __init__(self, recorder: Recorder, order: LoopOrder, on_made: OnMade) -> None:
@@ -102,7 +102,10 @@ class LoopCalls:
                     )
                 ):
                     frame = frame.f_back
-                self._on_made(optimizer, self._recorder.places.number(frame))
+                places = self._recorder.places
+                caller = places.user_frame(frame.f_back)
+                outer = -1 if caller is None else places.number(caller)
+                self._on_made(optimizer, places.number(frame), outer)
 
         return __init__
 

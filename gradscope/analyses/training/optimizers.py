@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, FunctionType, MethodType
 from typing import Any
@@ -21,6 +20,7 @@ from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import put_back, take_out
@@ -51,9 +51,9 @@ class _Step:
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop, ``effects`` of what steps change, and
-    ``spoiling`` of NaN that they make; those are measured while it ``compares``; ``on_step`` are
-    told of the parameters of each that makes a step.
+    ``members`` is what they hold, ``order`` what was seen of the order of the loop, ``effects`` of
+    what steps change, and ``spoiling`` of NaN that they make; those are measured while it
+    ``compares``; ``on_step`` are told of the parameters of each that makes a step.
 
     Args:
         recorder: is off while a step is made.
@@ -77,7 +77,7 @@ class Optimizers:
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
         self.calls = LoopCalls(recorder, self.order, self._note_made)
-        self._made: dict[int, tuple[weakref.ref[Optimizer], int]] = {}
+        self.members = Members()
         self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
@@ -110,17 +110,9 @@ class Optimizers:
             if issubclass(type(thing), Optimizer):
                 self._meet(thing)
 
-    def _note_made(self, optimizer: Optimizer, place: int) -> None:
-        self._made[id(optimizer)] = (weakref.ref(optimizer), place)
+    def _note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
+        self.members.note_made(optimizer, place, caller, parameters_of(optimizer))
         self._on_made()
-
-    def living(self) -> Iterator[tuple[int, int, Sequence[torch.Tensor]]]:
-        """The optimizers that were made while the program ran and still live: id, place, what they
-        hold."""
-        for known, (reference, place) in list(self._made.items()):
-            optimizer = reference()
-            if optimizer is not None:
-                yield known, place, parameters_of(optimizer)
 
     @property
     def in_closure(self) -> bool:
@@ -234,8 +226,7 @@ class Optimizers:
             self.order.stepped(id(step.optimizer), tensors, place, step.changed)
             self.effects.end(step.samples, place)
             changed = [one for one in tensors if id(one) in step.changed]
-            _, made = self._made.get(id(step.optimizer), (None, -1))
-            self.spoiling.end(step.optimizer, changed, made, place)
+            self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:
@@ -262,6 +253,7 @@ class Optimizers:
         if self._sizes.get(id(optimizer)) == len(tensors):
             return tensors
         self._sizes[id(optimizer)] = len(tensors)
+        self.members.note_held(optimizer, tensors)
         for tensor in tensors:
             # Of several optimizers the one that steps is the one that counts.
             if self._members.get(tensor) not in self._stepped:

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.modules import module as module_hooks
 
 from gradscope.analyses.training.copies import DEEPCOPY, copied_by
+from gradscope.analyses.training.members import LeafBirths
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.analyses.training.remade import Remade
 from gradscope.autograd.isolation import Aside
@@ -49,6 +50,7 @@ class TrackedParameters:
         self.optimizers = Optimizers(
             recorder, self._note_frozen, self.note_reached, self._note_step
         )
+        self.births = LeafBirths(self.optimizers.members)
         self.remade = Remade()
         self._made = made
         self._frozen: TensorTable[int] = TensorTable(MAX_KNOWN)
@@ -109,6 +111,8 @@ class TrackedParameters:
     def note_switch(self, call: TorchCall) -> None:
         """The program has said whether a tensor requires grad."""
         leaf = call.operands[0] if call.operands else None
+        if leaf is not None and is_learned_leaf(leaf):
+            self.births.note(leaf)
         if leaf is not None and requires_grad(leaf) and self._frozen.get(leaf) == -1:
             self._frozen[leaf] = call.place
 
@@ -189,6 +193,9 @@ class TrackedParameters:
         """The program itself changes a leaf, or reads its gradient."""
         if call.frame is call.user and call.operands:
             self.remade.note_fit(self._place_of(call.operands[0]))
+            # What was done before any gradient was an initialisation.
+            if self.remade.calls and call.results:
+                self.births.note_edit(call.operands[0])
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -211,6 +218,8 @@ class TrackedParameters:
 
     def _registered(self, module: nn.Module, name: str, parameter: Any) -> None:
         with self._recorder.aside():
+            if isinstance(parameter, torch.Tensor):
+                self.births.note(parameter)
             if not isinstance(parameter, torch.Tensor) or self.born(parameter) >= 0:
                 return
             places = self._recorder.places
@@ -238,12 +247,20 @@ class Parameters:
     ``nn.Parameter(...)`` is no torch call, so its constructor is watched.
 
     Args:
+        on_made: told of each.
         on_rewrapped: told of each that was made of a tensor with history.
         on_copied: told of each that is a copy.
         aside: goes around what is done in the middle of the program.
     """
 
-    def __init__(self, on_rewrapped: OnMade, on_copied: OnMade, aside: Callable[[], Aside]) -> None:
+    def __init__(
+        self,
+        on_made: Callable[[torch.Tensor], None],
+        on_rewrapped: OnMade,
+        on_copied: OnMade,
+        aside: Callable[[], Aside],
+    ) -> None:
+        self._on_made = on_made
         self._on_rewrapped = on_rewrapped
         self._on_copied = on_copied
         self._aside = aside
@@ -283,11 +300,14 @@ class Parameters:
         if not isinstance(parameter, torch.Tensor):
             return
         self._made[parameter] = place
+        self._on_made(parameter)
         data = arguments[0] if arguments else None
         if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
             self._on_rewrapped(place, parameter, data)
 
     def _note_copy(self, parameter: Any, frame: FrameType, places: Places) -> None:
+        if isinstance(parameter, torch.Tensor):
+            self._on_made(parameter)
         original, user = copied_by(frame), places.user_frame(frame)
         if original is not None and user is not None and isinstance(parameter, torch.Tensor):
             self._on_copied(places.number(user), parameter, original)
