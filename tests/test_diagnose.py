@@ -26,6 +26,7 @@ from gradscope.model.loop_observations import (
     SpoiltParameter,
     StepEffect,
     SummedGradients,
+    WastedCalls,
     WastedGraph,
 )
 from gradscope.model.observations import (
@@ -989,6 +990,15 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "steps": (Step(1), Step(2, origin=A)),
             "never_stepped": True,
         },
+        [],
+    ),
+    "most backward calls are zeroed away": (
+        {"wasted_calls": (WastedCalls(A, B, 6, 2),)},
+        [("GS505", "warning", 7)],
+    ),
+    "few backward calls are zeroed away": ({"wasted_calls": (WastedCalls(A, B, 3, 4),)}, []),
+    "all backward calls are zeroed away, and nothing has stepped": (
+        {"wasted_calls": (WastedCalls(A, None, 6),)},
         [],
     ),
     "clipped at the wrong time": (

@@ -17,7 +17,13 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.diagnose import diagnose
-from gradscope.model.loop_observations import Disorder, OrderKind, RemadeParameters, StepEffect
+from gradscope.model.loop_observations import (
+    Disorder,
+    OrderKind,
+    RemadeParameters,
+    StepEffect,
+    WastedCalls,
+)
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -574,6 +580,12 @@ EDGES = (
         observed(plain(), empty_steps=(EmptyStep(A, 2),)),
         ("GS505",),
         observed(plain(), empty_steps=(EmptyStep(A, 1),)),
+    ),
+    Edge(
+        "loop.FEWEST_WASTED",
+        observed(plain(), wasted_calls=(WastedCalls(A, B, 3, 3),)),
+        ("GS505",),
+        observed(plain(), wasted_calls=(WastedCalls(A, B, 2, 2),)),
     ),
     Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(

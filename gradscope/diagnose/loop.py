@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._parameters import same_line
+from gradscope.model.loop_observations import WastedCalls
 from gradscope.model.observations import Carried, EmptyStep, Location, Step
 from gradscope.words import count
 
@@ -21,6 +22,10 @@ FEWEST_EMPTY = 2
 
 FEWEST_UNUSED = 2
 """Backward calls of a program that ends without a step, before that is called a mistake."""
+
+FEWEST_WASTED = 3
+"""Backward calls that leave nothing, and at least as many as are used, before that is called a
+mistake."""
 
 FEWEST_DROPPED = 3
 """Times in a row that gradients are dropped unused, before that is called a mistake."""
@@ -144,6 +149,9 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
     for entry in facts.seen.empty_steps:
         if entry.times >= FEWEST_EMPTY:
             yield _part_dropped(facts, entry) if entry.in_part else _dropped(facts, entry)
+    for wasted in facts.seen.wasted_calls:
+        if wasted.stepped is not None and wasted.dropped >= max(FEWEST_WASTED, wasted.used):
+            yield _wasted(facts, wasted)
     yield from _never_used(facts)
 
 
@@ -176,6 +184,22 @@ def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
         ],
         "Zero the gradients of all optimizers before the first backward call, or after the last "
         "step: what two of them hold, or one loss alone reaches, is lost between.",
+    )
+
+
+def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
+    step = facts.location(entry.stepped)
+    where = f" at {step.file}:{step.line}" if step else ""
+    return _unused(
+        facts,
+        facts.location(entry.origin),
+        "zero_grad drops the gradients of backward calls before any step has used them.",
+        [
+            f"{count(entry.dropped, 'backward call')} of {entry.dropped + entry.used:,} left "
+            f"nothing; the step{where} used the others"
+        ],
+        "Zero the gradients where the step is, once for each step; then the backward calls between "
+        "two steps add up.",
     )
 
 

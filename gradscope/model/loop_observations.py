@@ -51,6 +51,17 @@ class Disorder(Struct, frozen=True):
     parameters: int = 0
 
 
+class WastedCalls(Struct, frozen=True):
+    """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
+    calls had brought (``dropped``), while steps at ``stepped`` have used so many others
+    (``used``)."""
+
+    origin: int | None
+    stepped: int | None
+    dropped: int
+    used: int = 0
+
+
 class SummedGradients(Struct, frozen=True):
     """Several backward calls from one place (``origin``) before each step at ``stepped``: fewest
     and most, in how many steps.

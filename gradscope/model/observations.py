@@ -17,6 +17,7 @@ from gradscope.model.loop_observations import (
     SpoilingStep,
     StepEffect,
     SummedGradients,
+    WastedCalls,
     WastedGraph,
 )
 from gradscope.model.plain import Number, Struct, TensorInfo
@@ -440,6 +441,7 @@ class Observations(Struct, frozen=True):
     builders: tuple[int | None, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
     disorders: tuple[Disorder, ...] = ()
+    wasted_calls: tuple[WastedCalls, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     alike: tuple[AlikeUnits, ...] = ()

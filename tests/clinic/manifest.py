@@ -1354,6 +1354,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "replay_windows",
+        "GS505",
+        "zero_grad",
+        "zero_grad before every small batch, and a step after every fourth",
+        "",
+    ),
+    Case(
         "scheduler_too_early",
         "GS511",
         "scheduler.step",
@@ -1991,6 +1998,10 @@ HEALTHY: tuple[Healthy, ...] = (
         "adapters_between",
         "adapters alone in the optimizer, a network in the loss, a copy that learns by hand",
         information=("GS307",),
+    ),
+    Healthy(
+        "batches_left_out",
+        "gradients that are measured, asked for by an input, or too large, and dropped",
     ),
     Healthy(
         "backtracking_search",

@@ -229,6 +229,7 @@ class DoctorListener(Listener):
             self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
+            self.learners.optimizers.order.wasted.look()
             self.learners.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)

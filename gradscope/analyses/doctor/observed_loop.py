@@ -20,6 +20,7 @@ from gradscope.model.loop_observations import (
     SpoiltParameter,
     StepEffect,
     SummedGradients,
+    WastedCalls,
     WastedGraph,
 )
 from gradscope.model.observations import Cut, EmptyStep
@@ -70,6 +71,14 @@ def disorders(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
                 known.fine,
                 known.amount,
             )
+
+
+def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedCalls]:
+    """Backward calls of which ``zero_grad`` has left nothing."""
+    for place, known in listener.learners.optimizers.order.wasted.known.items():
+        yield WastedCalls(
+            origins.of_place(place), origins.of_place(known.step), known.dropped, known.used
+        )
 
 
 def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[SummedGradients]:

@@ -3,6 +3,7 @@
 For the doctor, which tells it of calls, modules and backward calls; it knows nothing of graphs.
 
     tracked_parameters ─► optimizers ─► loop_order   backward, clip, step, zero: in which order?
+           │                  │    ├──► wasted       which calls are zeroed before a step?
            │                  │    └──► loop_calls   who calls them: wrappers, hooks of torch
            │                  ├───────► step_effect, spoiling_steps   what came of it?
            │                  └───────► accumulating                  what adds up before?

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.summary import readable
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.loop_observations import OrderKind
@@ -91,6 +92,7 @@ class LoopOrder:
     ever: set[int] = field(default_factory=set)
     known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
     windows: dict[tuple[int, int], Window] = field(default_factory=dict)
+    wasted: WasteTracker = field(default_factory=WasteTracker)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
     _steps: dict[int, _LastStep] = field(default_factory=dict)
@@ -112,6 +114,7 @@ class LoopOrder:
         if len(self.fresh) > MAX_FRESH:
             self.fresh.clear()
             self.ever.clear()
+        self.wasted.backward(leaves)
         self.fresh |= leaves
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():
@@ -136,6 +139,7 @@ class LoopOrder:
         again = self._last_clip == (place, self._events)
         self._last_clip = (place, self._events)
         if waiting:
+            self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
             self._fine("clip unused", place)
         elif not again and all(map(self._is_used, parameters[:MAX_ASKED])):
@@ -159,6 +163,7 @@ class LoopOrder:
             # What was added up is gone, as after the backward calls of an attack on the input.
             self._since.clear()
         self._drop(ids)
+        self.wasted.zero(ids, place, owner)
 
     def schedule(self, optimizer: int, ids: Ids, place: int) -> None:
         """A scheduler changes the learning rate of an optimizer."""
@@ -189,6 +194,7 @@ class LoopOrder:
         self._events += 1
         ids = ids_of(parameters)
         used = bool(ids & self.fresh)
+        self.wasted.stepped(optimizer, ids, place)
         self._meanwhile |= ids
         self._drop(ids)
         for one, gradient in _asked(parameters):

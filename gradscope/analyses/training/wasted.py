@@ -1,0 +1,77 @@
+"""Backward calls of which nothing is left: zeroed before any step has used what they brought.
+
+A call is followed until a step uses a gradient of its, or an optimizer's ``zero_grad`` has dropped
+the last of them.  Where the program has looked at a gradient since (read or clipped it, or
+returned it to a step that asked for it), the call may have served its purpose.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Set
+from dataclasses import dataclass
+
+MAX_WAITING = 64
+"""Backward calls that are followed at a time."""
+
+MAX_PLACES = 1_000
+"""Places of ``zero_grad`` that are remembered."""
+
+
+@dataclass
+class _Call:
+    """A backward call: the leaves whose gradient waits, and whether the program has looked."""
+
+    leaves: set[int]
+    looked: bool = False
+
+
+@dataclass
+class KnownWaste:
+    """A place of ``zero_grad``: how many calls it has dropped, how many a step of its optimizer has
+    used in spite of it, and the place of that step, -1 for none."""
+
+    dropped: int = 0
+    used: int = 0
+    step: int = -1
+
+
+class WasteTracker:
+    """Such calls, by the place that dropped them."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, KnownWaste] = {}
+        self._waiting: deque[_Call] = deque(maxlen=MAX_WAITING)
+        self._by: dict[int, int] = {}
+
+    def backward(self, leaves: Set[int]) -> None:
+        """A call has brought these a gradient."""
+        if leaves:
+            self._waiting.append(_Call(set(leaves)))
+
+    def look(self) -> None:
+        """The program has looked at a gradient."""
+        for call in self._waiting:
+            call.looked = True
+
+    def zero(self, ids: Set[int], place: int, optimizer: int) -> None:
+        """These gradients are dropped by an optimizer's ``zero_grad``, or (0) by a module's."""
+        for call in self._waiting:
+            call.leaves -= ids
+        gone = sum(not call.leaves and not call.looked for call in self._waiting)
+        self._keep([call for call in self._waiting if call.leaves])
+        if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
+            self.known.setdefault(place, KnownWaste()).dropped += gone
+            self._by[optimizer] = place
+
+    def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
+        """A step has used these."""
+        rest = [call for call in self._waiting if not call.leaves & ids]
+        known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
+        self._keep(rest)
+        if known is not None and used:
+            known.used += used
+            known.step = place
+
+    def _keep(self, calls: list[_Call]) -> None:
+        self._waiting = deque(calls, MAX_WAITING)
