@@ -19,7 +19,7 @@ MAX_PLACES = 1_000
 
 
 @dataclass
-class _Call:
+class _WaitingCall:
     """A backward call: the leaves whose gradient waits, and whether the program has looked."""
 
     leaves: set[int]
@@ -27,7 +27,7 @@ class _Call:
 
 
 @dataclass
-class KnownWaste:
+class WasteAtPlace:
     """A place of ``zero_grad``: how many calls it has dropped, how many a step of its optimizer has
     used in spite of it, and the place of that step, -1 for none."""
 
@@ -40,14 +40,14 @@ class WasteTracker:
     """Such calls, by the place that dropped them."""
 
     def __init__(self) -> None:
-        self.known: dict[int, KnownWaste] = {}
-        self._waiting: deque[_Call] = deque(maxlen=MAX_WAITING)
+        self.known: dict[int, WasteAtPlace] = {}
+        self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
         self._by: dict[int, int] = {}
 
     def backward(self, leaves: Set[int]) -> None:
         """A call has brought these a gradient."""
         if leaves:
-            self._waiting.append(_Call(set(leaves)))
+            self._waiting.append(_WaitingCall(set(leaves)))
 
     def look(self) -> None:
         """The program has looked at a gradient."""
@@ -61,7 +61,7 @@ class WasteTracker:
         gone = sum(not call.leaves and not call.looked for call in self._waiting)
         self._keep([call for call in self._waiting if call.leaves])
         if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
-            self.known.setdefault(place, KnownWaste()).dropped += gone
+            self.known.setdefault(place, WasteAtPlace()).dropped += gone
             self._by[optimizer] = place
 
     def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
@@ -73,5 +73,5 @@ class WasteTracker:
             known.used += used
             known.step = place
 
-    def _keep(self, calls: list[_Call]) -> None:
+    def _keep(self, calls: list[_WaitingCall]) -> None:
         self._waiting = deque(calls, MAX_WAITING)
