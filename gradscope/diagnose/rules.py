@@ -104,6 +104,7 @@ _ALL = (
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
     Rule("GS310", "term-without-gradient", partial.lost_term),
     Rule("GS311", "part-cut-off", partial.part_cut_off),
+    Rule("GS312", "constant-loss", partial.constant_loss),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),

@@ -870,6 +870,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/pytorch/pytorch/issues/91529",
     ),
     Case(
+        "matching_own_features",
+        "GS312",
+        "smooth_l1_loss",
+        "the small net's hints are overwritten by those of the frozen net",
+        "",
+    ),
+    Case(
         "reversal_written_as_module",
         "GS411",
         "backward",

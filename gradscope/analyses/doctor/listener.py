@@ -14,6 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
+from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
@@ -66,6 +67,7 @@ class DoctorListener(Listener):
         self.values_seen = NonFiniteValues()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(self.switches)
+        self.constant_losses = ConstantLosses(self.cuts)
         self.inner_uses = InnerUses(self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
@@ -216,6 +218,8 @@ class DoctorListener(Listener):
         if call.function == "batch_norm" and call.kwargs.get("training"):
             self.changes.note_statistics(call)
         if in_place:
+            sources = (leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one))
+            self.learners.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
             self.gradient_graphs.note_edit(call)
@@ -230,6 +234,7 @@ class DoctorListener(Listener):
         self.broadcasts.note(call)
         if not is_function:
             self.cuts.note(call)
+            self.constant_losses.note(call)
             return
         self.inner_uses.note_function(call)
         if call.in_graph:
