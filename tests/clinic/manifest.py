@@ -976,6 +976,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "matching_own_features",
+        "GS316",
+        "smooth_l1_loss",
+        "the small net's hints are overwritten by those of the frozen net",
+        "",
+    ),
+    Case(
         "reversal_written_as_module",
         "GS411",
         "backward",
