@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-ops test-models test-page fuzz page check format docs bench bench-doctor bench-page clean
+.PHONY: help all demo test test-ops test-models test-page fuzz page check format docs bench bench-doctor bench-injected bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into 
 
 bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m benchmarks.doctor_table
+
+bench-injected: $(INSTALLED) ## count what the doctor finds of faults put into healthy programs, into docs/doctor.md
+	$(BIN)/python -m benchmarks.injected
 
 bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs/page.md
 	$(BIN)/python -m benchmarks.page

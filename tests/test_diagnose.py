@@ -603,6 +603,49 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS303", "warning", 8)],
     ),
+    **{
+        f"a loss of constants{', ' * bool(why)}{why}": (
+            {
+                "learners": (REACHED,),
+                "optimizers": optimizers,
+                "lost_terms": lost,
+                "cuts": (
+                    Cut(C, "linear", "no_grad", ("t",), summand=True),
+                    Cut(
+                        A,
+                        "kl_div",
+                        "constant",
+                        summand=added,
+                        shared=shared,
+                        sources=(0,),
+                        made=B,
+                    ),
+                ),
+            },
+            found,
+        )
+        for why, optimizers, added, shared, lost, found in (
+            ("", (A,), True, False, (), [("GS316", "warning", 8)]),
+            ("logged", (A,), False, False, (), [("GS303", "information", 9)]),
+            (
+                "at times",
+                (A,),
+                True,
+                True,
+                (),
+                [("GS303", "information", 9)],
+            ),
+            ("which nobody steps", (), True, False, (), [("GS303", "information", 9)]),
+            (
+                "that a step needs",
+                (A,),
+                True,
+                False,
+                (LostTerm(0),),
+                [("GS303", "warning", 9)],
+            ),
+        )
+    },
     "a backward that nobody calls": (
         {"learners": (REACHED,), "uncalled_backwards": (UncalledBackward(B, "Reversal", "turn"),)},
         [("GS411", "warning", 8)],

@@ -67,7 +67,7 @@ RUNS = {
     "ignored by name": Run(SICK, ("--ignore", "nonfinite-backward"), 0, "no findings"),
     "ignored in small letters": Run(SICK, ("--ignore", "gs102"), 0, "no findings"),
     "ignoring a typo": Run(
-        SICK, ("--ignore", "GS1O2"), 2, "", "did you mean GS102 nonfinite-backward?"
+        SICK, ("--ignore", "GS1022"), 2, "", "did you mean GS102 nonfinite-backward?"
     ),
     "ignoring nonsense": Run(SICK, ("--ignore", "zzz"), 2, "", "gradscope rule lists them all"),
     "all steps": Run(TRAINING.format(steps=7), ("--steps", "all"), 0, "7 backward calls watched"),

@@ -205,3 +205,78 @@ above = ratio.unsqueeze(1)
     told = [one.location.expression for one in found if one.location and one.rule == "GS503"]
     assert told == [loss_of for loss_of in [GROWING[loss]] if loss_of]
     assert len(found) == len(told)
+
+
+LOSSES: dict[str, tuple[str, str] | None] = {
+    # Nothing of it learns: told at what made the prediction of it, or else at the loss function.
+    "with torch.no_grad(): t = other(x); p = t / 2; fit(own + F.mse_loss(p, t), mine)": (
+        "GS316",
+        "t / 2",
+    ),
+    "with torch.no_grad(): t = other(x); fit(own + 0.5 * F.kl_div(t, t.exp()), mine)": (
+        "GS316",
+        "F.kl_div(t, t.exp())",
+    ),
+    "fit(own + 0.5 * F.l1_loss(x, 2 * x, reduction='none').mean(), mine)": (
+        "GS316",
+        "F.l1_loss(x, 2 * x, reduction='none')",
+    ),
+    "fit(own + nn.SmoothL1Loss()(input=x, target=2 * x), mine)": (
+        "GS316",
+        "nn.SmoothL1Loss()(input=x, target=2 * x)",
+    ),
+    "fit(sum([own, F.mse_loss(y, y)]), mine)": ("GS316", "F.mse_loss(y, y)"),
+    # A step changes what was cut off: that is the fault.
+    "p = net(x).detach(); fit(own + F.mse_loss(p, p * 2), mine)": ("GS303", "net(x).detach()"),
+    # It is logged, or taken off as a constant, or weighs what does learn.
+    "m = F.mse_loss(x, 2 * x); fit(own, mine)": None,
+    "m = F.mse_loss(x, 2 * x); fit(own, mine); print((own + m).item())": None,
+    "fit(own - F.mse_loss(x, 2 * x), mine)": None,
+    "fit(own * F.mse_loss(x, 2 * x), mine)": None,
+    # Something in it learns, now or later.
+    "fit(own + F.mse_loss(other(x), x), mine)": None,
+    "with torch.no_grad(): t = other(x); fit(own + F.mse_loss(net(x)[:, :4], t), mine)": None,
+    "part = net(x)[:, :4] if i > 1 else x; fit(own + F.mse_loss(part, 2 * x), mine)": None,
+    "part = net(x)[:, :4] if i < 1 else x; fit(own + F.mse_loss(part, 2 * x), mine)": None,
+    # Nothing steps.
+    "(own + F.mse_loss(y, y)).backward()": None,
+}
+
+
+@pytest.mark.parametrize("body", LOSSES)
+def test_a_loss_of_constants(body: str, session: Session) -> None:
+    head = HEAD.replace("for _ in range(4):", "for i in range(4):")
+    if "fit" not in body:
+        head = "\n".join(line for line in head.splitlines() if "torch.optim" not in line)
+        head = head.replace("{body}", "") + "\n{body}"
+    lines = "".join(f"    {line}\n" for line in ["own = last(net(x)[:, :4]).square().mean()"])
+    lines += "".join(f"    {line.strip()}\n" for line in body.split("; "))
+    report = session.look(head.format(body=lines), "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.severity != "information"]
+    told = [(one.rule, one.location.expression if one.location else "") for one in found]
+    wanted = LOSSES[body]
+    assert told == ([] if wanted is None else [wanted])
+
+
+@pytest.mark.parametrize(
+    ("loss", "terms"),
+    [
+        ("a = F.mse_loss(q, x); b = h.square().mean(); fit(a + b, mine, theirs)", ["a", "b"]),
+        ("a = F.mse_loss(q, x); b = last(x).mean(); fit(a + b, mine, theirs)", ["a"]),
+        ("a = F.mse_loss(q, x); fit(a, mine, theirs)", []),
+    ],
+)
+def test_the_terms_that_what_was_cut_off_is_in(
+    loss: str, terms: list[str], session: Session
+) -> None:
+    body = f"h = net(x)[:, :4]; q = h + (other(x) - h).detach(); h = last(q); {loss}"
+    lines = "".join(f"    {line.strip()}\n" for line in body.split("; "))
+    report = session.look(HEAD.format(body=lines), "-q", "--steps", "all", command="doctor")
+    (found,) = [one for one in report.findings if one.rule == "GS303"]
+    told = [one for one in found.evidence if "terms of the loss" in one]
+    assert len(told) == bool(terms)
+    expressions = {"a": "F.mse_loss(q, x)", "b": "h.square().mean()"}
+    assert all(expressions[term] in told[0] for term in terms)
+    assert report.observations is not None
+    (cut,) = (one for one in report.observations.cuts if one.function == "detach")
+    assert len(cut.terms) == len(terms)

@@ -454,7 +454,21 @@ def stuck(gain: float) -> Report:
     return observed(report, activities=(Activity(node, saturated=1.0),))
 
 
+def certain(received: float = 1.0, sent: float = 1e-9, above: str = "") -> Report:
+    """A last softmax all of whose rows are sure, what it receives, and what of that it sends."""
+    program = Program()
+    heat = program.op("SoftmaxBackward0", [(program.leaf("w", shape=(16,)), sent)], (1.0,), "s(w)")
+    if above:
+        heat = program.op(above, [(heat, 1.0)], (1.0,), "log(s(w))")
+    y = program.op("SumBackward0", [(heat, 1.0)], (1.0,), "s(w).sum()")
+    # Sixteen elements of this size.
+    report = program.report((y, (received / 4,)))
+    node = next(node.id for node in report.graph.nodes if node.short_op == "Softmax")
+    return observed(report, activities=(Activity(node, saturated=1.0),))
+
+
 FIVE = ("GS101",) * 5
+WARNING, REMARK = ["warning"], ["information"]
 EDGES = (
     Edge(
         "_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
@@ -508,6 +522,15 @@ EDGES = (
     Edge("gain.STEEP", pole(1.01e5), ("GS206",), pole(0.99e5)),
     Edge("gain.ARRIVED", pole(1e6, 1.01e-3), ("GS206",), pole(1e6, 0.99e-3)),
     Edge("sizes.STUCK", stuck(0.99e-5), ("GS203",), stuck(1.01e-5)),
+    Edge("sizes.LOUD", certain(1.01e-3), WARNING, certain(0.99e-3), REMARK, severity),
+    Edge(
+        *("sizes.STUCK", certain(sent=0.99e-5), WARNING),
+        *(certain(sent=1.01e-5), REMARK, severity),
+    ),
+    Edge(
+        *("sizes: likelihood", certain(), WARNING),
+        *(certain(above="LogBackward0"), REMARK, severity),
+    ),
     Edge("_trend.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
     Edge("_trend.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
     Edge("_trend.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),

@@ -1,6 +1,6 @@
-"""Why the history is cut at a place, and what to do instead.
+"""Why the history is cut at a place, and what to do instead; which losses are of constants.
 
-Words only; which cuts are told of is decided by the rules.
+Of the other cuts the rules decide which are told of.
 """
 
 from __future__ import annotations
@@ -160,3 +160,18 @@ def at_place(facts: Facts, cut: Cut) -> str:
     """The same, to begin a sentence with."""
     place = facts.expression(place_of(cut))
     return f"At {place} " if place else "Here "
+
+
+def constant_losses(facts: Facts) -> list[Cut]:
+    """The loss functions that never were given any history, and are added to the loss."""
+    # Where a step changes what was cut off before, that cut is the fault, and told.
+    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
+    return [
+        cut
+        for cut in facts.seen.cuts
+        if cut.reason == "constant"
+        and facts.seen.optimizers
+        and cut.summand
+        and not cut.shared
+        and starved.isdisjoint(cut.sources)
+    ]

@@ -86,3 +86,9 @@ HALVES = frozenset(["float16", "bfloat16"])
 
 PRODUCTS = _family("Mul Mm Bmm Addmm Baddbmm Mv Dot Linear")
 """Their last two operands are the factors."""
+
+LIKELIHOODS = ("Log", "BinaryCrossEntropy", "Xlogy", "KlDiv")
+"""Beginnings of what takes the logarithm of a probability."""
+
+ELEMENTWISE = _family("Add Sub Rsub Mul Div Neg Clamp ClampMin ClampMax Where Index Gather ToCopy")
+"""What may stand between a probability and its logarithm."""

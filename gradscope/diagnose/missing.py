@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import replaced
 from gradscope.diagnose._parameters import (
@@ -37,6 +37,9 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are plain numbers, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
     told = {facts.seen.cuts[index].origin for index in explained}
+    # Of what a loss of constants was made of, that loss tells.
+    constants = facts.once(constant_losses)
+    told |= {facts.seen.cuts[one].origin for cut in constants for one in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for index, cut in enumerate(facts.seen.cuts):
         if not cut.summand or not cut.leaves or cut.origin in told:
@@ -131,11 +134,20 @@ def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> Find
             if cut.inside
             else f"its inputs depend on {listed(names)}; its result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
+            *_terms(facts, cut),
         ),
         why=why,
         remedy=remedy,
         fails=True,
     )
+
+
+def _terms(facts: Facts, cut: Cut) -> Iterable[str]:
+    """Where what was cut off comes into a loss of several terms."""
+    found = ((facts.expression(origin), facts.location(origin)) for origin in cut.terms)
+    told = [f"{words} at {place.file}:{place.line}" for words, place in found if place]
+    if told:
+        yield f"its result is in these terms of the loss: {listed(told)}"
 
 
 def _loss_at(cut: Cut, number: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import grouped
 from gradscope.model.observations import Cut, LostTerm
@@ -48,6 +48,48 @@ def lost_term(facts: Facts) -> Iterable[FindingDraft]:
             remedy=remedy,
             step=lost.call,
         )
+
+
+def constant_loss(facts: Facts) -> Iterable[FindingDraft]:
+    """GS316: a loss function that is added to the loss, and compares nothing that has history."""
+    for cut in facts.once(constant_losses):
+        yield _constant(facts, cut)
+
+
+def _constant(facts: Facts, cut: Cut) -> FindingDraft:
+    called = facts.location(cut.origin)
+    place = facts.location(cut.made) or called
+    words = facts.expression(cut.origin) or cut.function
+    where = f" at {called.file}:{called.line}" if called else ""
+    name = facts.variable(cut.made) or facts.expression(cut.made)
+    evidence = [
+        f"none of its operands has history; it is called{where}",
+        *([f"its first operand, the prediction, is {name}"] if name else []),
+        *(["prediction and target hold the same numbers"] if cut.equal else []),
+        *_sources(facts, cut),
+    ]
+    return facts.finding(
+        "warning",
+        f"{words} compares constants: it adds to the loss and nothing to the gradient.",
+        location=place,
+        subject=facts.variable(cut.origin),
+        evidence=evidence,
+        why="Neither its prediction nor its target was computed from anything that learns, with "
+        "gradients on.",
+        remedy="Give it the result of what is to learn: is another variable meant?",
+    )
+
+
+def _sources(facts: Facts, cut: Cut) -> Iterable[str]:
+    """Where the operands of a loss of constants lost their history."""
+    places = dict.fromkeys(place_of(facts.seen.cuts[number]) for number in cut.sources)
+    told = [
+        f"{facts.expression(at)} ({one.file}:{one.line})"
+        for at in places
+        if (one := facts.location(at))
+    ]
+    if told:
+        yield f"history ended at {listed(told, MOST_TERMS)}"
 
 
 def _terms(facts: Facts, lost: LostTerm) -> Iterable[str]:

@@ -116,6 +116,7 @@ _ALL = (
     Rule("GS313", "step-changes-nothing", unlearned.step_changes_nothing),
     Rule("GS314", "statistics-move", unlearned.statistics_move),
     Rule("GS315", "shared-object", unlearned.shared_object),
+    Rule("GS316", "constant-loss", partial.constant_loss),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),

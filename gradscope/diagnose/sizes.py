@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
-from gradscope.diagnose._ops import VIEWS
+from gradscope.diagnose._ops import ELEMENTWISE, LIKELIHOODS, VIEWS
 from gradscope.diagnose._trend import (
     VANISHED,
     Trend,
@@ -27,6 +27,9 @@ FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
 
 STUCK = 1e-5
 """An activation of few elements that leaves less of the gradient passes none on."""
+
+LOUD = 1e-3
+"""The size of a gradient at a last activation from which on its answers are not right yet."""
 
 SATURATED = 0.85
 DEAD = 0.9
@@ -117,7 +120,8 @@ def saturated_activation(facts: Facts) -> Iterable[FindingDraft]:
         rows = "rows" if "Softmax" in facts.op(node) else "elements"
         # A last activation that is sure of its answers is what training is for.
         twice = any(facts.op(above) == "LogSoftmax" for above in _next_above(facts, node))
-        last = not (twice or starved or joins_parameters(facts, node))
+        stuck = share == 1 and _is_stuck(facts, node)
+        last = not (twice or starved or stuck or joins_parameters(facts, node))
         yield facts.finding(
             "information" if last else "warning",
             f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
@@ -183,6 +187,28 @@ def _kept_off(facts: Facts, node: int) -> list[str]:
     sent = max((size_of(info) for _, info in facts.sent(node)), default=0.0)
     found = starved_leaf(facts, node) if received and sent < STUCK * received else None
     return [] if found is None else [starving_line(found)]
+
+
+def _is_stuck(facts: Facts, node: int) -> bool:
+    """Whether the loss asks for another result, and no leaf at all hears of it."""
+    received = math.hypot(*map(size_of, facts.received(node)))
+    heard = max((norm for _, norm in _leaf_norms(facts)), default=0.0)
+    return received > LOUD and heard < STUCK * received and not _is_likelihood(facts, node)
+
+
+def _is_likelihood(facts: Facts, node: int) -> bool:
+    """Whether a logarithm of the very elements is taken, whose slope is 1 also where the answer is
+    right."""
+    pending, seen = [node], {node}
+    while pending:
+        for above in facts.above(pending.pop()):
+            op = facts.op(above)
+            if op.startswith(LIKELIHOODS):
+                return True
+            if above not in seen and (op in VIEWS or op in ELEMENTWISE):
+                seen.add(above)
+                pending.append(above)
+    return False
 
 
 def _next_above(facts: Facts, node: int) -> Iterable[int]:

@@ -14,6 +14,7 @@ from gradscope.diagnose._ops import (
     STEPS,
 )
 from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of, zeroing
+from gradscope.model.observations import Location
 from gradscope.words import count, listed
 
 
@@ -25,6 +26,8 @@ class Stop(NamedTuple):
     remedy: str
     always: bool = False
     """Whatever goes in, and not only for the numbers of this step."""
+    factors: bool = False
+    """It is a product of which both factors are zero."""
 
 
 def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
@@ -37,6 +40,7 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
         if stop is None:
             continue
         leaves = count(len(names), "leaf").replace("leafs", "leaves")
+        starts = list(_starts(facts, stop.node)) if stop.factors else []
         rounded = stop.node in zeros.flat or stop.node in zeros.sums.values()
         yield facts.finding(
             "warning",
@@ -46,12 +50,48 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
             evidence=(
                 _passed(facts, stop.node),
                 f"nothing but {'rounding' if rounded else 'zeros'} for {leaves}: {listed(names)}",
+                *_told(facts, stop.node, starts),
             ),
+            # Of what is zero from the start, that line is the one to change.
+            location=starts[0][1] if starts else None,
             why=stop.why,
             remedy=stop.remedy,
             nodes=nodes,
             of_values=not stop.always,
         )
+
+
+def _starts(facts: Facts, node: int) -> list[tuple[str, Location]]:
+    """The parameters of zeros that both factors of a product come from, each with the line that
+    filled it; none unless each factor has one."""
+    learners = {one.leaf: one for one in facts.seen.learners if one.leaf is not None}
+    empty = {
+        leaf.node: learners[number]
+        for number, leaf in enumerate(facts.graph.leaves)
+        # A bias of zeros is ordinary; a factor is zero for what it was multiplied with.
+        if leaf.norm == 0 and number in learners and len(leaf.tensor.shape) > 1
+    }
+    found: dict[str, Location] = {}
+    for target in facts.below(node):
+        places = {}
+        for leaf in facts.reachable([target]) & empty.keys():
+            filled = empty[leaf].initialised
+            place = facts.location(empty[leaf].made if filled is None else filled)
+            if place is not None:
+                places[empty[leaf].name] = place
+        if not places:
+            return []
+        found |= places
+    return sorted(found.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
+
+
+def _told(facts: Facts, node: int, starts: list[tuple[str, Location]]) -> Iterable[str]:
+    """The same in words, and where the product is."""
+    product = facts.location(facts.graph.nodes[node].origin)
+    if starts and product is not None:
+        filled = (f"{name} at {place.file}:{place.line}" for name, place in starts)
+        yield f"filled with zeros: {listed(filled)}"
+        yield f"multiplied at {product.file}:{product.line}"
 
 
 def _passed(facts: Facts, node: int) -> str:
@@ -148,6 +188,7 @@ def _stuck(facts: Facts, node: int) -> Iterable[Stop]:
             node,
             "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
             "Initialise one of the two factors with random numbers, as LoRA does.",
+            factors=True,
         )
 
 

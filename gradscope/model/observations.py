@@ -88,6 +88,7 @@ class TrackedParameter(Struct, frozen=True):
     leaf: int | None = None
     used: int | None = None
     made: int | None = None
+    initialised: int | None = None
     recorded: bool = False
     history: str = ""
     reached: bool = False
@@ -101,7 +102,7 @@ class TrackedParameter(Struct, frozen=True):
     thawed_at: int | None = None
 
 
-CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
+CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
 class CutPart(Struct, frozen=True):
@@ -127,6 +128,12 @@ class Cut(Struct, frozen=True):
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
     joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them.
+    ``terms`` made the terms that its result went into, of a loss that has several.
+
+    With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
+    made its prediction, where that came of what had none; ``equal``: prediction and target held the
+    same numbers; ``shared``: another time it was given history; ``sources`` are the numbers of the
+    cuts that both come from.
     """
 
     origin: int | None
@@ -143,6 +150,11 @@ class Cut(Struct, frozen=True):
     joined: bool = False
     parts: tuple[CutPart, ...] = ()
     inside: bool = False
+    terms: tuple[int, ...] = ()
+    made: int | None = None
+    equal: bool = False
+    shared: bool = False
+    sources: tuple[int, ...] = ()
 
 
 class LossTerm(Struct, frozen=True):

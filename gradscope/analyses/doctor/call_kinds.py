@@ -41,6 +41,29 @@ _NEVER = frozenset(
 )
 
 
+LOSSES = frozenset(
+    [
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "cross_entropy",
+        "gaussian_nll_loss",
+        "hinge_embedding_loss",
+        "huber_loss",
+        "kl_div",
+        "l1_loss",
+        "mse_loss",
+        "multi_margin_loss",
+        "multilabel_margin_loss",
+        "multilabel_soft_margin_loss",
+        "nll_loss",
+        "poisson_nll_loss",
+        "smooth_l1_loss",
+        "soft_margin_loss",
+    ]
+)
+"""Functions of torch that compare a prediction, given first, with a target."""
+
+
 @dataclass(slots=True)
 class Kind:
     """What is known of a torch function: how its calls are taken, whether their results are finite
@@ -61,7 +84,8 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
         is_plain: it neither changes its operands nor calls backward.
     """
     sort, name = _sort_of(func), name_of_call(func)
-    is_brief = is_plain and sort == "call" and name != "requires_grad_"
+    # Whether a loss has history is asked each time: a part may be frozen for a while.
+    is_brief = is_plain and sort == "call" and name != "requires_grad_" and name not in LOSSES
     return Kind(sort, name, is_brief, name in PASSING)
 
 

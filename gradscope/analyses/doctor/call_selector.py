@@ -19,7 +19,7 @@ from gradscope.analyses.doctor.captured_call import (
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed import with_counts
+from gradscope.analyses.doctor.observed_graph import with_counts, with_zeros
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import Examination
 from gradscope.analyses.doctor.saved_values import freed_slots
@@ -80,8 +80,9 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
     listener.uncalled.look(met)
     members = listener.learners.optimizers.members
+    graph = with_zeros(graph, passed, watch)
     return CapturedCall(
-        graph=observed.with_counts(listener, graph, watch.sequences),
+        graph=with_counts(listener, graph, watch.sequences),
         origins=origins,
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),

@@ -31,6 +31,9 @@ from gradscope.autograd.tensors import (
 from gradscope.model.observations import CutReason
 from gradscope.recording.torch_call import TorchCall
 
+MOST_SOURCES = 8
+"""Cuts that one result is followed from."""
+
 MAX_CUTS = 2_000
 """Places that are remembered."""
 
@@ -41,6 +44,7 @@ _CASTS = frozenset(["int", "long", "short", "char", "byte", "to", "type", "type_
 _JOINING = frozenset(
     ["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"]
 )
+_SHARING = ("data", "detach")
 _ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
 # What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
 # to come back through them.
@@ -137,9 +141,28 @@ class Cuts:
         if cut is not None:
             cut.within, cut.twin = switch.within, switch.twin
 
+    def add_constant(self, call: TorchCall) -> KnownCut | None:
+        """A loss function was given nothing that has history."""
+        cut = self._know((call.place, call.function, "constant", -1), call.results, [])
+        if cut is not None:
+            sources = (known.cut for one in call.operands for known in self._calls_of(one))
+            cut.sources = list(dict.fromkeys([*cut.sources, *sources]))[:MOST_SOURCES]
+        return cut
+
+    def note_history(self, call: TorchCall) -> None:
+        """A loss function was given something that has."""
+        cut = self.known.get((call.place, call.function, "constant", -1))
+        if cut is not None:
+            cut.shared = True
+
     def is_followed(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor without history was computed from what has one."""
         return tensor in self._results
+
+    def same_memory(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """The leaves whose own memory a tensor without history shows: that of ``leaf.data``."""
+        calls = (one for one in self._calls_of(tensor) if one.cut.function in _SHARING)
+        return [leaf for call in calls if call.leaves is not None for leaf in call.behind()]
 
     def feeds(self, tensors: Iterable[Any]) -> None:
         """These tensors were used where history is needed: what they come from has fed it."""
@@ -216,7 +239,7 @@ class Cuts:
             if len(self._waiting) < MAX_FOLLOWED:
                 self._waiting[id(known)] = known
                 known.takers.add(node)
-                if is_term:
+                if is_term and not _is_taken_off(call, known.cut):
                     known.added.add(node)
         if call.function in _JOINING:
             for tensor in call.operands:
@@ -229,10 +252,20 @@ class Cuts:
             # One call may cut some of its operands and take others that were cut before.  Bounded:
             # what is computed of much without history would carry the cuts of all of it.
             known = dict.fromkeys([*calls, *self._calls_of(tensor)])
-            self._results[tensor] = list(known)[:8]
+            self._results[tensor] = list(known)[:MOST_SOURCES]
 
     def _calls_of(self, tensor: Any) -> list[CutCall]:
         return self._results.get(tensor, [])
+
+
+def _is_taken_off(call: TorchCall, cut: KnownCut) -> bool:
+    """Whether a constant is subtracted, as the entropy of a target is to make a divergence."""
+    return (
+        cut.reason == "constant"
+        and call.function in ("sub", "isub")
+        and isinstance(call.args[0], torch.Tensor)
+        and requires_grad(call.args[0])
+    )
 
 
 def _is_continuous(tensor: torch.Tensor) -> bool:

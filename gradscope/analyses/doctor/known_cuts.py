@@ -39,10 +39,16 @@ class KnownCut:
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
     method that does not.  ``discrete``: the result is no floating-point number; ``scalar``: what
     was cut is a single number; ``cast``: numbers were made whole, and not rounded before.
-    ``summand``: a single number made from the result is a term of a loss; ``joined``: whole numbers
+    ``summand``: a single number made from the result is a term of a loss; ``terms`` are the places
+    of those that its result went into, where the loss has several; ``joined``: whole numbers
     were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
     learns, and ``shared`` says that one was not, at some time.  ``then`` is what the same line
     turned the result into: ``numpy`` in ``x.detach().numpy()``.
+
+    A loss of constants is kept as a cut with nothing behind it: ``made`` is the place that made its
+    prediction of what had no history already, ``equal`` that prediction and target were the same,
+    ``sources`` are the cuts that both come from, and ``shared`` says that it had history, at some
+    time.
     """
 
     place: int
@@ -60,6 +66,10 @@ class KnownCut:
     twin: str = ""
     then: str = ""
     shared: bool = False
+    terms: dict[int, None] = field(default_factory=dict)
+    made: int = -1
+    equal: bool = False
+    sources: list[KnownCut] = field(default_factory=list)
     parts: dict[int, KnownPart] = field(default_factory=dict)
     more: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     _vain: int = 0

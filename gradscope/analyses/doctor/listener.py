@@ -16,6 +16,7 @@ from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
+from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
@@ -73,6 +74,7 @@ class DoctorListener(Listener):
         self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(self.switches)
+        self.constant_losses = ConstantLosses(self.cuts)
         self.inner_uses = InnerUses(self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
@@ -245,6 +247,8 @@ class DoctorListener(Listener):
             self.changes.note_statistics(call)
             self.statistics.note(call)
         if in_place:
+            sources = (leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one))
+            self.learners.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
             self.gradient_graphs.note_edit(call)
@@ -261,6 +265,7 @@ class DoctorListener(Listener):
         self.broadcasts.note(call)
         if not is_function:
             self.cuts.note(call)
+            self.constant_losses.note(call)
             return
         self.inner_uses.note_function(call)
         if call.in_graph:

@@ -27,6 +27,9 @@ from gradscope.recording.recorder import Recorder
 MOST_CALLS = 64
 """Backward calls that wait for a step."""
 
+MOST_TERMS = 8
+"""Terms of losses that are remembered of one cut."""
+
 MAX_LOST = 200
 """Lost terms that are remembered."""
 
@@ -115,6 +118,8 @@ class LostTerms:
             if leaf is not None:
                 for term in above[position]:
                     term.leaves.append(TensorRef(leaf))
+        for each in taken:
+            _note_terms(each, terms, above, watch)
         suspects = [one for each in taken for one in _suspects(each, above, watch)]
         self._waiting.append(_Call(watch.number, list(dict.fromkeys(terms)), suspects))
 
@@ -187,6 +192,19 @@ def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> lis
         chosen = (term for number, term in enumerate(terms) if mask >> number & 1)
         lists[mask] = list(dict.fromkeys(chosen))
     return [lists[mask] for mask in masks]
+
+
+def _note_terms(
+    taken: Taken, terms: list[KnownTerm], above: list[list[KnownTerm]], watch: FullCapture
+) -> None:
+    """Remember through which terms of a loss of several the result of a cut came into it."""
+    if len(set(terms)) < 2:
+        return
+    found = taken.call.cut.terms
+    for number in taken.takers:
+        for term in above[watch.sequences[number]]:
+            if term.place >= 0 and len(found) < MOST_TERMS:
+                found[term.place] = None
 
 
 def _suspects(

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 import torch
 
 from gradscope.analyses.doctor import observed_loop
@@ -42,7 +41,7 @@ from gradscope.model.observations import (
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo, number
-from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.places import frames_from
 
 
@@ -168,6 +167,7 @@ def _learner(
         leaf=case.leaf_number(tensor),
         used=case.origins.of_place(known.used(tensor)),
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
+        initialised=case.origins.of_place(known.initialised(tensor)),
         recorded=known.is_recorded(tensor),
         reached=known.is_reached(tensor),
         # Before any optimizer has stepped they all wait, which says nothing of this one.
@@ -208,27 +208,6 @@ def _clips(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
 
 
 # ---------------------------------------------------------------- of one graph
-
-
-def with_counts(listener: DoctorListener, graph: Graph, sequences: dict[int, int]) -> Graph:
-    """The graph, with the numbers of non-finite elements in the forward tensors."""
-    counts = listener.values_seen.counts
-    if not counts:
-        return graph
-    nodes = list(graph.nodes)
-    for (sequence, output), (nan, inf) in counts.items():
-        position = sequences.get(sequence)
-        if position is not None:
-            nodes[position] = _counted(nodes[position], output, nan, inf)
-    return msgspec.structs.replace(graph, nodes=tuple(nodes))
-
-
-def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
-    outputs = list(node.outputs)
-    info = outputs[output] if output < len(outputs) else None
-    if info is not None:
-        outputs[output] = msgspec.structs.replace(info, nan=nan, inf=inf)
-    return msgspec.structs.replace(node, outputs=tuple(outputs))
 
 
 def intakes(

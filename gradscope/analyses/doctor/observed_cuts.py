@@ -16,6 +16,7 @@ from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm, Uncal
 
 def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
     """All places that cut, in the order in which the program came to them."""
+    numbers = {id(cut): number for number, cut in enumerate(listener.cuts.known.values())}
     for cut in listener.cuts.known.values():
         yield Cut(
             origin=case.origins.of_place(cut.place),
@@ -31,6 +32,15 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             twin=cut.twin,
             joined=cut.joined,
             parts=tuple(_parts(listener, case, cut)),
+            terms=tuple(
+                origin
+                for place in cut.terms
+                if (origin := case.origins.of_place(place)) is not None
+            ),
+            made=case.origins.of_place(cut.made),
+            equal=cut.equal,
+            shared=cut.shared,
+            sources=tuple(numbers[id(source)] for source in cut.sources),
         )
 
 

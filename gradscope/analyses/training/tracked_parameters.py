@@ -58,6 +58,7 @@ class TrackedParameters:
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._written: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._recorded: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._inner: TensorTable[bool] = TensorTable(MAX_KNOWN)
@@ -91,6 +92,13 @@ class TrackedParameters:
                 used[tensor] = call.place
             if call.in_graph:
                 self._recorded[tensor] = True
+
+    def note_written(self, call: TorchCall, sources: Iterable[torch.Tensor]) -> None:
+        """A call has changed a tensor in place, which may have been a leaf's own memory
+        (``sources``): before its first use that initialises the leaf."""
+        for leaf in (*call.operands[:1], *sources):
+            if is_leaf_tensor(leaf) and leaf in self._born and leaf not in self._used:
+                self._written[leaf] = call.place
 
     def note_made_inside(self, call: TorchCall) -> None:
         """A custom Function has made a call: a leaf that this made is a detail of the Function,
@@ -126,6 +134,10 @@ class TrackedParameters:
     def born(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was made; -1 where it is not known."""
         return self._born.get(tensor, -1)
+
+    def initialised(self, tensor: torch.Tensor) -> int:
+        """The place that filled a parameter last before its first use; -1 where it is not known."""
+        return self._written.get(tensor, -1)
 
     def class_name(self, tensor: torch.Tensor) -> str:
         """What a parameter may be called where nothing in sight holds it: ``Linear.weight``."""

@@ -10,8 +10,8 @@ class Adapted(nn.Module):
     def __init__(self, inputs, outputs, rank=2):
         super().__init__()
         self.base = nn.Linear(inputs, outputs)
-        self.down = nn.Parameter(torch.zeros(inputs, rank))
-        self.up = nn.Parameter(torch.zeros(rank, outputs))
+        self.down = nn.Parameter(torch.zeros(inputs, rank))  # <~ GS205
+        self.up = nn.Parameter(torch.zeros(rank, outputs))  # <~ GS205
 
     def forward(self, x):
         update = (x @ self.down) @ self.up  # <- GS205
