@@ -1390,7 +1390,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "latent_loss_inert",
-        "GS303",
+        "GS316",
         "detach",
         "a term of the loss computed from a detached picture",
         "https://github.com/samet-akcay/skip-ganomaly/issues/5",
@@ -1690,8 +1690,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "chunked_character_lm",
-        "GS000",
-        "",
+        "GS505",
+        "zero_grad",
         "zero_grad before each piece, but one step per document: only the last piece's "
         "gradient is used",
         "https://github.com/OpenNMT/OpenNMT-py/issues/891",
@@ -1727,11 +1727,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "flow_conditioned_weights",
-        "GS000",
-        "",
+        "GS205",
+        "zero",
         "both factors of the low-rank correction start at zero",
         "https://github.com/wandb/senpai/pull/2385",
-        also=("GS205",),
     ),
     Case(
         "gated_ctr_experts",
@@ -1792,8 +1791,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "landmark_regression",
-        "GS000",
-        "",
+        "GS203",
+        "softmax",
         "softmax of 1000 times the heatmap is one-hot",
         "https://github.com/Fdevmsy/PyTorch-Soft-Argmax/issues/3",
     ),
@@ -1822,8 +1821,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "logits_distillation",
-        "GS000",
-        "",
+        "GS316",
+        "kl_div_loss",
         "the soft loss compares the teacher with itself",
         "https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/66",
     ),
@@ -2045,8 +2044,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "wake_word",
-        "GS000",
-        "",
+        "GS505",
+        "zero_grad",
         "zero_grad in each iteration throws the accumulated gradients away, the step waits "
         "for several",
         "https://github.com/dscripka/openWakeWord/issues/316",
