@@ -1368,6 +1368,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "decay_every_batch",
+        "GS514",
+        "scheduler.step",
+        "the scheduler counts epochs, and is called at every batch",
+        "",
+    ),
+    Case(
         "scheduler_too_early",
         "GS511",
         "scheduler.step",
@@ -1631,11 +1638,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "autoregressive_images",
-        "GS000",
+        "GS313",
         "",
         "the weights themselves are bfloat16: steps of 1e-4 are rounded away",
         "https://github.com/hp-l33/AiM/issues/10",
-        also=("GS313",),
     ),
     Case(
         "averaged_forecaster",
@@ -1646,11 +1652,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "brain_float_lm",
-        "GS000",
+        "GS313",
         "",
         "bfloat16 parameters with a learning rate of 1e-5: the update is rounded away",
         "https://github.com/meta-pytorch/torchtune/issues/2254",
-        also=("GS313",),
     ),
     Case(
         "burgers_balanced_terms",
@@ -1690,8 +1695,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "chunked_character_lm",
-        "GS000",
-        "",
+        "GS505",
+        "zero_grad",
         "zero_grad before each piece, but one step per document: only the last piece's "
         "gradient is used",
         "https://github.com/OpenNMT/OpenNMT-py/issues/891",
@@ -1980,8 +1985,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "spinal_segmentation",
-        "GS000",
-        "",
+        "GS514",
+        "scheduler.step",
         "scheduler.step() sits in the batch loop, its decay was meant per epoch",
         "https://github.com/ivadomed/ivadomed/pull/55",
     ),
@@ -2045,8 +2050,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "wake_word",
-        "GS000",
-        "",
+        "GS505",
+        "zero_grad",
         "zero_grad in each iteration throws the accumulated gradients away, the step waits "
         "for several",
         "https://github.com/dscripka/openWakeWord/issues/316",
@@ -2455,6 +2460,11 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "batches_left_out",
         "gradients that are measured, asked for by an input, or too large, and dropped",
+    ),
+    Healthy(
+        "parts_at_rest",
+        "rates that end at zero: of a part, at the last step, before a restart",
+        information=("GS514",),
     ),
     Healthy(
         "backtracking_search",

@@ -42,7 +42,7 @@ class WakeWordTrainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = self.lr_warmup_cosine(step, len(batches))
 
-            self.optimizer.zero_grad()  # <- GS000
+            self.optimizer.zero_grad()  # <- GS505
             predictions = self.model(x).squeeze(1)
             hard = ((y == 1) & (predictions < 0.999)) | ((y == 0) & (predictions >= 0.001))
             x_hard, y_hard = x[hard], y[hard]
