@@ -1397,7 +1397,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "latent_loss_inert",
-        "GS303",
+        "GS316",
         "detach",
         "a term of the loss computed from a detached picture",
         "https://github.com/samet-akcay/skip-ganomaly/issues/5",
@@ -1732,11 +1732,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "flow_conditioned_weights",
-        "GS000",
-        "",
+        "GS205",
+        "zero",
         "both factors of the low-rank correction start at zero",
         "https://github.com/wandb/senpai/pull/2385",
-        also=("GS205",),
     ),
     Case(
         "gated_ctr_experts",
@@ -1797,8 +1796,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "landmark_regression",
-        "GS000",
-        "",
+        "GS203",
+        "softmax",
         "softmax of 1000 times the heatmap is one-hot",
         "https://github.com/Fdevmsy/PyTorch-Soft-Argmax/issues/3",
     ),
@@ -1827,8 +1826,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "logits_distillation",
-        "GS000",
-        "",
+        "GS316",
+        "kl_div_loss",
         "the soft loss compares the teacher with itself",
         "https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/66",
     ),

@@ -2,7 +2,8 @@
 
 A call is followed until a step uses a gradient of its, or an optimizer's ``zero_grad`` has dropped
 the last of them.  Where the program has looked at a gradient since (read or clipped it, or
-returned it to a step that asked for it), the call may have served its purpose.
+returned it to a step that asked for it), or another optimizer has stepped, the call may have served
+its purpose.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ class WasteTracker:
         """A step has used these."""
         rest = [call for call in self._waiting if not call.leaves & ids]
         known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
+        for call in rest:
+            # Another network's turn, as that of a generator beside a critic which steps seldom.
+            call.looked = True
         self._keep(rest)
         if known is not None and used:
             known.used += used

@@ -28,8 +28,8 @@ class HyperNetwork(nn.Module):
         self.u_head = nn.Linear(width, n_out * rank)
         self.v_head = nn.Linear(width, n_in * rank)
         for head in (self.u_head, self.v_head):
-            nn.init.zeros_(head.weight)  # <- GS000
-            nn.init.zeros_(head.bias)  # <~ GS000
+            nn.init.zeros_(head.weight)  # <- GS205
+            nn.init.zeros_(head.bias)  # <~ GS205
 
     def forward(self, conditions):
         h = self.trunk(conditions)

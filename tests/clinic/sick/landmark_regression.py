@@ -3,10 +3,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
-def soft_argmax(heatmaps, alpha=1000.0):  # <~ GS000
+def soft_argmax(heatmaps, alpha=1000.0):  # <~ GS203
     """Coordinates in pixels from a stack of heatmaps (batch, points, height, width)."""
     batch, points, height, width = heatmaps.shape
-    weights = F.softmax(alpha * heatmaps.flatten(2), dim=-1)  # <- GS000
+    weights = F.softmax(alpha * heatmaps.flatten(2), dim=-1)  # <- GS203
     weights = weights.view(batch, points, height, width)
     ys = torch.arange(height, dtype=heatmaps.dtype)
     xs = torch.arange(width, dtype=heatmaps.dtype)

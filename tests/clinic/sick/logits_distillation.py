@@ -35,7 +35,7 @@ class Configs:
         output = self.model(data)
 
         soft_targets = F.log_softmax(large_logits / self.temperature, dim=-1)
-        soft_prob = F.log_softmax(large_logits / self.temperature, dim=-1)  # <- GS000
+        soft_prob = F.log_softmax(large_logits / self.temperature, dim=-1)  # <- GS316
         soft_loss = self.kl_div_loss(soft_prob, soft_targets)
         label_loss = self.loss_func(output, target)
         loss = self.soft_targets_weight * soft_loss + self.label_loss_weight * label_loss
