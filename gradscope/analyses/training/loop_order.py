@@ -30,7 +30,7 @@ MAX_PLACES = 1_000
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
 
-MAX_USED = 10_000
+MAX_USED = 200
 """Gradients of which it is known that a step has used them."""
 
 MAX_ASKED = 8
