@@ -18,6 +18,7 @@ from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
+    FallingRate,
     MovingStatistics,
     RemadeParameters,
     Setting,
@@ -1034,6 +1035,22 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "never_stepped": True,
         },
         [],
+    ),
+    "a rate that vanishes": (
+        {"falling_rates": (FallingRate(A, B, 0.1, 1e-9, 20, 10),)},
+        [("GS514", "warning", 8)],
+    ),
+    "a rate that vanishes without a scheduler": (
+        {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10),)},
+        [("GS514", "warning", 7)],
+    ),
+    "the rate of a part vanishes": (
+        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, 1, 3),)},
+        [("GS514", "information", 8)],
+    ),
+    "rounded away where they were cast": (
+        {"effects": (StepEffect(A, "bfloat16", 3, 100, 95, B),)},
+        [("GS313", "warning", 8)],
     ),
     "most backward calls are zeroed away": (
         {"wasted_calls": (WastedCalls(A, B, 6, 2),)},

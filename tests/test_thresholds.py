@@ -19,6 +19,7 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.diagnose import diagnose
 from gradscope.model.loop_observations import (
     Disorder,
+    FallingRate,
     OrderKind,
     RemadeParameters,
     StepEffect,
@@ -220,6 +221,11 @@ def remade(times: int, stepped: bool = False) -> Report:
 def still(looks: int, share: int) -> Report:
     """So many steps that leave so many elements of 100 as they were."""
     return observed(plain(), effects=(StepEffect(A, "bfloat16", looks, 100, share),))
+
+
+def falling(steps: int, low: int) -> Report:
+    """So many steps, of which the last few are made with next to no learning rate."""
+    return observed(plain(), falling_rates=(FallingRate(A, B, 0.1, 1e-9, steps, low),))
 
 
 def growing(count: int) -> Report:
@@ -610,6 +616,8 @@ EDGES = (
         ("GS505",),
         observed(plain(), wasted_calls=(WastedCalls(A, B, 2, 2),)),
     ),
+    Edge("unlearned.FEWEST_LOW", falling(10, 5), ("GS514",), falling(10, 4)),
+    Edge("unlearned.LOW_SHARE", falling(40, 8), ("GS514",), falling(40, 7)),
     Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
         "order.FEWEST_CLIPS",

@@ -146,6 +146,7 @@ _ALL = (
     Rule("GS511", "scheduler-before-step", order.scheduler_before_step),
     Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS513", "step-repeated", order.step_repeated),
+    Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._parameters import same_line
 from gradscope.model.loop_observations import MovingStatistics, RemadeParameters, SharedObject
 from gradscope.words import count, listed
@@ -18,6 +18,12 @@ FEWEST_MODELS = 5
 
 FEWEST_LOOKS = 3
 """Steps that are compared before anything is said of them."""
+
+FEWEST_LOW = 5
+"""Steps with next to no learning rate at the end of a run, before anything is said of them."""
+
+LOW_SHARE = 0.2
+"""The share of all steps that these are at least: a schedule may well end at 0."""
 
 STILL = 0.9
 """The share of elements that a step does not change though they have a gradient."""
@@ -69,18 +75,47 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
         if entry.looks < FEWEST_LOOKS or entry.still < STILL * entry.asked:
             continue
         words = facts.expression(entry.origin) or "The step"
+        step, cast = facts.location(entry.origin), facts.location(entry.cast)
+        where = f", at {step.file}:{step.line}" if step and cast else ""
         yield facts.finding(
             "warning",
             f"{words} changes next to nothing: the steps are smaller than {entry.dtype} can tell.",
-            location=facts.location(entry.origin),
+            location=cast or step,
             evidence=(
                 f"{entry.still / entry.asked:.1%} of the elements with a gradient stayed exactly "
-                f"as they were, in {count(entry.looks, 'step')}",
+                f"as they were, in {count(entry.looks, 'step')}{where}",
+                *([f"the parameters are made {entry.dtype} here"] if cast else []),
             ),
             why="bfloat16 has 8 significant bits, float16 11: a change by less than a 500th (a "
             "4000th) of a number is rounded away, however often it is made.",
             remedy="Keep the parameters in float32 and compute under torch.autocast; or use an "
             "optimizer that keeps float32 copies, or a larger learning rate.",
+        )
+
+
+def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
+    """GS514: a learning rate that ends at next to nothing, while the steps go on."""
+    for entry in facts.seen.falling_rates:
+        if entry.low < max(FEWEST_LOW, LOW_SHARE * entry.steps):
+            continue
+        # A part of a model may be frozen so on purpose, as one that has learned.
+        some = f"{entry.groups} of {count(entry.of, 'group')}" * (entry.groups < entry.of)
+        step, scheduler = facts.location(entry.origin), facts.location(entry.scheduler)
+        where = f", at {step.file}:{step.line}" if step else ""
+        yield facts.finding(
+            "information" if some else "warning",
+            f"The learning rate{' of ' * bool(some)}{some} ends at next to nothing, and the steps "
+            "go on.",
+            location=scheduler or step,
+            evidence=(
+                f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
+                f"millionth of the highest in the last {entry.low:,} of "
+                f"{count(entry.steps, 'step')}{where}",
+                *([f"set by {facts.expression(entry.scheduler)}"] if scheduler else []),
+            ),
+            why="A step changes a parameter by about the rate; these are lost in its rounding.",
+            remedy="Is the schedule in units of epochs, and called at every batch, or made for "
+            "fewer steps? Give it the right number, or a smallest rate.",
         )
 
 

@@ -62,6 +62,21 @@ class WastedCalls(Struct, frozen=True):
     used: int = 0
 
 
+class FallingRate(Struct, frozen=True):
+    """The learning rate of steps at ``origin`` that ended at next to nothing: below a millionth of
+    the ``highest``, at ``last``, in the last ``low`` of all ``steps``; that of ``groups`` of the
+    optimizer's ``of`` groups.  ``scheduler`` is where a scheduler was called."""
+
+    origin: int | None
+    scheduler: int | None
+    highest: Number
+    last: Number
+    steps: int
+    low: int
+    groups: int = 1
+    of: int = 1
+
+
 class SummedGradients(Struct, frozen=True):
     """Several backward calls from one place (``origin``) before each step at ``stepped``: fewest
     and most, in how many steps.
@@ -93,13 +108,15 @@ class RemadeParameters(Struct, frozen=True):
 
 class StepEffect(Struct, frozen=True):
     """What the steps of one place changed of a sample of parameters in half precision: ``asked``
-    elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps."""
+    elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps.
+    ``cast`` is where the program gave the parameters that precision."""
 
     origin: int | None
     dtype: str
     looks: int
     asked: int
     still: int
+    cast: int | None = None
 
 
 class MovingStatistics(Struct, frozen=True):

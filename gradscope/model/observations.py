@@ -11,6 +11,7 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
+    FallingRate,
     MovingStatistics,
     RemadeParameters,
     SharedObject,
@@ -454,6 +455,7 @@ class Observations(Struct, frozen=True):
     empty_steps: tuple[EmptyStep, ...] = ()
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
+    falling_rates: tuple[FallingRate, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     alike: tuple[AlikeUnits, ...] = ()

@@ -1368,6 +1368,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "decay_every_batch",
+        "GS514",
+        "scheduler.step",
+        "the scheduler counts epochs, and is called at every batch",
+        "",
+    ),
+    Case(
         "scheduler_too_early",
         "GS511",
         "scheduler.step",
@@ -1631,11 +1638,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "autoregressive_images",
-        "GS000",
+        "GS313",
         "",
         "the weights themselves are bfloat16: steps of 1e-4 are rounded away",
         "https://github.com/hp-l33/AiM/issues/10",
-        also=("GS313",),
     ),
     Case(
         "averaged_forecaster",
@@ -1646,11 +1652,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "brain_float_lm",
-        "GS000",
+        "GS313",
         "",
         "bfloat16 parameters with a learning rate of 1e-5: the update is rounded away",
         "https://github.com/meta-pytorch/torchtune/issues/2254",
-        also=("GS313",),
     ),
     Case(
         "burgers_balanced_terms",
@@ -1979,8 +1984,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "spinal_segmentation",
-        "GS000",
-        "",
+        "GS514",
+        "scheduler.step",
         "scheduler.step() sits in the batch loop, its decay was meant per epoch",
         "https://github.com/ivadomed/ivadomed/pull/55",
     ),
@@ -2454,6 +2459,11 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "batches_left_out",
         "gradients that are measured, asked for by an input, or too large, and dropped",
+    ),
+    Healthy(
+        "parts_at_rest",
+        "rates that end at zero: of a part, at the last step, before a restart",
+        information=("GS514",),
     ),
     Healthy(
         "backtracking_search",

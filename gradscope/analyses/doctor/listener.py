@@ -224,6 +224,7 @@ class DoctorListener(Listener):
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
+            self.learners.optimizers.effects.note_cast(call.operands[0], call.place)
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)

@@ -82,6 +82,7 @@ def observations(
         empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
+        falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
         alike=tuple(observed_loop.alike_units(listener, case, name_of)),

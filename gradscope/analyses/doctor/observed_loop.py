@@ -12,6 +12,7 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
+    FallingRate,
     MovingStatistics,
     RemadeParameters,
     Setting,
@@ -79,6 +80,24 @@ def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedC
         yield WastedCalls(
             origins.of_place(place), origins.of_place(known.step), known.dropped, known.used
         )
+
+
+def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[FallingRate]:
+    """Learning rates that have ended at next to nothing."""
+    for place, known in listener.learners.optimizers.rates.known.items():
+        low = [group for group in known.groups if group.low]
+        if low:
+            group = min(low, key=lambda one: one.low)
+            yield FallingRate(
+                origins.of_place(place),
+                origins.of_place(known.scheduler),
+                group.highest,
+                group.last,
+                known.steps,
+                group.low,
+                len(low),
+                len(known.groups),
+            )
 
 
 def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[SummedGradients]:
@@ -167,7 +186,12 @@ def effects(listener: DoctorListener, origins: Origins) -> Iterator[StepEffect]:
     """What steps changed of parameters in half precision."""
     for place, known in listener.learners.optimizers.effects.known.items():
         yield StepEffect(
-            origins.of_place(place), known.dtype, known.looks, known.asked, known.still
+            origins.of_place(place),
+            known.dtype,
+            known.looks,
+            known.asked,
+            known.still,
+            origins.of_place(known.cast),
         )
 
 

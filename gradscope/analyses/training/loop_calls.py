@@ -19,6 +19,7 @@ from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.rates import Rates
 from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -36,11 +37,12 @@ class LoopCalls:
     optimizer, the place that made it, and the place that called the function it stands in.
     """
 
-    def __init__(self, recorder: Recorder, order: LoopOrder, on_made: OnMade) -> None:
+    def __init__(self, recorder: Recorder, order: LoopOrder, rates: Rates, on_made: OnMade) -> None:
         self.zeroed_at = -1
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
+        self._rates = rates
         self._originals: list[tuple[Any, str, Any]] = []
 
     def start(self) -> None:
@@ -206,6 +208,7 @@ class LoopCalls:
                     if optimizer is not None:
                         ids = ids_of(parameters_of(optimizer))
                         self._order.schedule(id(optimizer), ids, place)
+                        self._rates.schedule(id(optimizer), place)
             return original(*args, **kwargs)
 
         return step

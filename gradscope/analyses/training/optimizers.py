@@ -21,6 +21,7 @@ from torch.optim import optimizer as optimizer_hooks
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.members import Members
+from gradscope.analyses.training.rates import Rates
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import put_back, take_out
@@ -74,9 +75,10 @@ class Optimizers:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
         self.compares = True
         self.order = LoopOrder()
+        self.rates = Rates()
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
-        self.calls = LoopCalls(recorder, self.order, self._note_made)
+        self.calls = LoopCalls(recorder, self.order, self.rates, self._note_made)
         self.members = Members()
         self._on_made = on_made
         self._on_given = on_given
@@ -164,6 +166,7 @@ class Optimizers:
             self._stepped.add(id(optimizer))
         tensors = self._meet(optimizer)
         self._note_given(tensors)
+        self.rates.step(optimizer, self._place(frame))
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.

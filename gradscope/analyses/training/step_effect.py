@@ -13,9 +13,13 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.autograd.summary import readable
+from gradscope.autograd.tensors import TensorTable
 
 MAX_ELEMENTS = 1_024
 """Elements of each parameter that are compared."""
+
+MAX_CAST = 200_000
+"""Parameters of which it is remembered where they were cast."""
 
 MAX_PLACES = 100
 """Places of steps that are remembered."""
@@ -24,9 +28,10 @@ HALF = (torch.bfloat16, torch.float16)
 
 
 class Sample(NamedTuple):
-    """The first elements of a parameter, as they are and before the step; and whether each had a
-    gradient."""
+    """The first elements of a parameter, as they are and before the step; whether each had a
+    gradient; and the place that cast it, -1 for none."""
 
+    cast: int
     live: torch.Tensor
     before: torch.Tensor
     asked: torch.Tensor
@@ -35,9 +40,10 @@ class Sample(NamedTuple):
 @dataclass
 class KnownEffect:
     """Of the steps of one place: how many were compared, how many elements had a gradient, how many
-    of these stayed as they were; and of what dtype."""
+    of these stayed as they were; of what dtype, and the place that cast them to it."""
 
     dtype: str
+    cast: int = -1
     looks: int = 0
     asked: int = 0
     still: int = 0
@@ -48,6 +54,12 @@ class StepEffects:
 
     def __init__(self) -> None:
         self.known: dict[int, KnownEffect] = {}
+        self._casts: TensorTable[int] = TensorTable(MAX_CAST)
+
+    def note_cast(self, leaf: torch.Tensor, place: int) -> None:
+        """The program gives a leaf other data, as ``module.to(dtype)`` does with each of its."""
+        if leaf.dtype in HALF:
+            self._casts[leaf] = place
 
     def begin(self, optimizer: Any) -> list[Sample]:
         """Take the samples of a step that is about to be made."""
@@ -55,7 +67,7 @@ class StepEffects:
         if not type(optimizer).__module__.startswith("torch.optim"):
             return []
         return [
-            Sample(live, live.clone(), _first(tensor.grad) != 0)
+            Sample(self._casts.get(tensor, -1), live, live.clone(), _first(tensor.grad) != 0)
             for group in optimizer.param_groups
             if group.get("lr") != 0
             for tensor in group["params"]
@@ -69,6 +81,7 @@ class StepEffects:
             return
         dtype = str(samples[0].live.dtype).removeprefix("torch.")
         known = self.known.setdefault(place, KnownEffect(dtype))
+        known.cast = max(known.cast, *(one.cast for one in samples))
         asked, still = _counted(samples)
         if asked:
             known.looks += 1

@@ -34,6 +34,11 @@ from gradscope.recording.torch_call import TorchCall
 MAX_KNOWN = 200_000
 """Leaves that are remembered, of each sort."""
 
+_MOVES = frozenset(
+    ["add_", "sub_", "__iadd__", "__isub__", "addcmul_", "addcdiv_", "lerp_", "data"]
+)
+"""Edits by which a program descends by hand."""
+
 OFTEN = 2
 """Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
 
@@ -205,8 +210,8 @@ class TrackedParameters:
         """The program itself changes a leaf, or reads its gradient."""
         if call.frame is call.user and call.operands:
             self.remade.note_fit(self._place_of(call.operands[0]))
-            # What was done before any gradient was an initialisation.
-            if self.remade.calls and call.results:
+            # Before any gradient it may be an initialisation.
+            if call.function in _MOVES or (call.results and len(self._reached)):
                 self.births.note_edit(call.operands[0])
 
     def note_filled(self) -> None:

@@ -50,7 +50,7 @@ class Trainer:
     def __init__(self, model, args):
         self.args = args
         dtype = torch.bfloat16 if args.bf16 else torch.float32
-        self.model = model.to(dtype=dtype)  # <- GS000
+        self.model = model.to(dtype=dtype)  # <- GS313
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=args.learning_rate, weight_decay=args.weight_decay
         )

@@ -16,7 +16,7 @@ class Recipe:
     length: int = 16
     batch: int = 4
     steps: int = 16
-    lr: float = 1e-5  # <~ GS000
+    lr: float = 1e-5  # <~ GS313
     weight_decay: float = 0.0
     dtype: torch.dtype = torch.bfloat16
     seed: int = 3
@@ -60,7 +60,7 @@ class Recipes:
     def __init__(self, cfg):
         self.cfg = cfg
         torch.manual_seed(cfg.seed)
-        self.model = LanguageModel(cfg).to(cfg.dtype)  # <- GS000
+        self.model = LanguageModel(cfg).to(cfg.dtype)  # <- GS313
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=cfg.lr, betas=(0.9, 0.95), weight_decay=cfg.weight_decay
         )

@@ -14,7 +14,7 @@ class Adapter(nn.Module):
 
 config = {"dtype": torch.bfloat16, "lr": 2e-6, "steps": 5}
 torch.manual_seed(0)
-model = nn.Sequential(Adapter(32), Adapter(32), nn.Linear(32, 4)).to(config["dtype"])
+model = nn.Sequential(Adapter(32), Adapter(32), nn.Linear(32, 4)).to(config["dtype"])  # <- GS313
 optimizer = torch.optim.AdamW(model.parameters(), lr=config["lr"], weight_decay=0.0)
 for step in range(config["steps"]):
     x = torch.randn(16, 32, dtype=config["dtype"])
@@ -22,5 +22,5 @@ for step in range(config["steps"]):
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(x).float(), labels)
     loss.backward()
-    optimizer.step()  # <- GS313
+    optimizer.step()  # <~ GS313
     print(step, loss.item())

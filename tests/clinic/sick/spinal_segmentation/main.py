@@ -27,7 +27,7 @@ def train_epoch(model, loader, optimizer, scheduler):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        scheduler.step()  # <- GS000
+        scheduler.step()  # <- GS514
         total += loss.item()
     return total / len(loader)
 
