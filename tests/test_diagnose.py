@@ -18,9 +18,11 @@ from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
+    DroppedResult,
     FallingRate,
     MovingStatistics,
     RemadeParameters,
+    ReplacedModel,
     Setting,
     SharedObject,
     SpoilingStep,
@@ -1043,6 +1045,33 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a rate that vanishes without a scheduler": (
         {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10),)},
         [("GS514", "warning", 7)],
+    ),
+    "a rate that vanishes at once": (
+        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=C, fallen=True),)},
+        [("GS514", "warning", 9)],
+    ),
+    "a rate that vanishes by and by": (
+        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=C),)},
+        [("GS514", "warning", 8)],
+    ),
+    "a rate that one line sets": (
+        {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10, set_by=(C,)),)},
+        [("GS514", "warning", 9)],
+    ),
+    "a rate that several lines set": (
+        {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10, set_by=(B, C)),)},
+        [("GS514", "warning", 7)],
+    ),
+    "a result that is dropped": (
+        {"dropped_results": (DroppedResult(B, "clamp"),)},
+        [("GS515", "warning", 8)],
+    ),
+    "a copy that leaves its optimizer behind": (
+        {
+            "replaced_models": (ReplacedModel(B, A, 3),),
+            "disorders": (Disorder("step again", A, A, 3),),
+        },
+        [("GS307", "warning", 8)],
     ),
     "the rate of a part vanishes": (
         {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, 1, 3),)},

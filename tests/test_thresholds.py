@@ -22,6 +22,7 @@ from gradscope.model.loop_observations import (
     FallingRate,
     OrderKind,
     RemadeParameters,
+    ReplacedModel,
     StepEffect,
     WastedCalls,
 )
@@ -260,6 +261,22 @@ def left_out(count: int, size: int = 1) -> Report:
             learner(f"m.w{n}", leaf=numbers[f"w{n}"], reached=True, in_optimizer=n != 1),
             tensor=TensorInfo((size if n == 1 else 1,), "float32"),
         )
+        for n in range(count)
+    )
+    return observed(report, learners=learners)
+
+
+def headed(count: int) -> Report:
+    """A chain of so many layers, of which the optimizer holds all but the last."""
+    program = Program()
+    x = program.leaf("x", shape=(1,))
+    for number in range(count):
+        weight = program.leaf(f"w{number}", shape=(1,))
+        x = program.op("MmBackward0", [(x, 1.0), (weight, 1.0)], (1.0,), "layer(x)")
+    report = program.report((x, (1.0,)))
+    numbers = {leaf.names[0]: number for number, leaf in enumerate(report.graph.leaves)}
+    learners = tuple(
+        learner(f"m{n}.w", leaf=numbers[f"w{n}"], reached=True, in_optimizer=n < count - 1, made=0)
         for n in range(count)
     )
     return observed(report, learners=learners)
@@ -672,6 +689,13 @@ EDGES = (
         left_out(9, size=3),
         ["information"],
         ask=severity,
+    ),
+    Edge("_left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
+    Edge(
+        "lost.FEWEST_VAIN",
+        observed(plain(), replaced_models=(ReplacedModel(A, B, 2),)),
+        ("GS307",),
+        observed(plain(), replaced_models=(ReplacedModel(A, B, 1),)),
     ),
     Edge("unlearned.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
     Edge("unlearned.STILL", still(3, 90), ("GS313",), still(3, 89)),

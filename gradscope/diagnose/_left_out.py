@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, elements
+from gradscope.diagnose._last_layer import is_forgotten_head
 from gradscope.diagnose._ops import MOVING, REDUCING, WEIGHING
 from gradscope.model.observations import TrackedParameter
+from gradscope.words import count
 
 _NUMBER = re.compile(r"(?:^|\.|\[)(\d+)\]?(?=\.)")
 
@@ -26,8 +28,8 @@ class Evidence(NamedTuple):
 
 
 MOST_LEFT = 0.2
-"""The share of all parameters (and of their elements) up to which those that are left out between
-others are called forgotten."""
+"""The share of all parameters (between others, of their elements as well) up to which those that
+are left out are called forgotten."""
 
 _AFTER = "Make the optimizer after the model is complete; or add what came later: "
 _AFTER += "`optimizer.add_param_group(...)`."
@@ -46,6 +48,7 @@ def evidence(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
         _of_one_module,
         _late,
         _between,
+        _after,
     )
     return next((found for probe in probes if (found := probe(facts, left))), None)
 
@@ -120,9 +123,7 @@ def _between(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     """Few of many, and they lie between layers that an optimizer holds.
 
     To train the last layers only is ordinary, and so are small ones put between the others."""
-    learned = [item for item in facts.seen.learners if item.reached and item.leaf is not None]
-    held = [item for item in learned if item.in_optimizer and item.in_module]
-    out = [item for item in learned if item.in_optimizer is False]
+    learned, held, out = _shares(facts)
     if len(out) > MOST_LEFT * len(learned) or _weight(out) > MOST_LEFT * _weight(learned):
         return None
     own = {facts.graph.leaves[item.leaf].node for item in left if item.leaf is not None}
@@ -137,6 +138,27 @@ def _between(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     )
     words += "and after it"
     return Evidence(words, _holder(facts, held[0]), _BOTH)
+
+
+def _after(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+    """The last layer before the loss, and the optimizer holds what comes before it."""
+    learned, held, out = _shares(facts)
+    # A last layer may well have more elements than all others.
+    if not held or len(out) > MOST_LEFT * len(learned) or not is_forgotten_head(facts, left, held):
+        return None
+    words = "it is the last layer before the loss, starts from random numbers, and the optimizer "
+    words += f"holds {count(len(held), 'parameter')} before it"
+    return Evidence(words, _holder(facts, held[0]), _BOTH)
+
+
+_Items = Sequence[TrackedParameter]
+
+
+def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
+    """The parameters of the graph that get a gradient: all, held by an optimizer, and left out."""
+    learned = [item for item in facts.seen.learners if item.reached and item.leaf is not None]
+    held = [item for item in learned if item.in_optimizer and item.in_module]
+    return learned, held, [item for item in learned if item.in_optimizer is False]
 
 
 def _weight(items: Iterable[TrackedParameter]) -> int:

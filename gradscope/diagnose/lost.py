@@ -1,5 +1,6 @@
 """Rules about learning that is lost for other reasons than a missing gradient: frozen parameters,
-tensors that only look like one, a forgotten optimizer, edits that torch does not notice."""
+tensors that only look like one, a forgotten optimizer, edits that torch does not notice, and those
+that change nothing."""
 
 from __future__ import annotations
 
@@ -71,11 +72,15 @@ def _not_in_graph(facts: Facts, learner: TrackedParameter) -> FindingDraft:
     )
 
 
+FEWEST_VAIN = 2
+"""Steps without a gradient after the model was replaced, before that is called a mistake."""
+
 _STALE = "the optimizer holds parameters that are no longer used"
 
 
 def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
     """GS307: a parameter that gets a gradient, and no optimizer holds it."""
+    yield from _replaced(facts)
     learners = facts.seen.learners
     if not any(item.in_optimizer and item.in_module for item in learners):
         return  # where only an input is learned, the network is meant to stay as it is
@@ -98,6 +103,29 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
         known[1].extend(group)
     for paths, group, meant in told.values():
         yield _left_out(facts, paths, group, meant, stale)
+
+
+def _replaced(facts: Facts) -> Iterable[FindingDraft]:
+    """Models that were replaced by a copy in the middle of a training."""
+    for entry in facts.seen.replaced_models:
+        if entry.times < FEWEST_VAIN:
+            continue
+        step = facts.location(entry.stepped)
+        where = f" at {step.file}:{step.line}" if step else ""
+        words = facts.expression(entry.origin) or "A copy"
+        yield facts.finding(
+            "warning",
+            f"{words} gets gradients, but no optimizer holds it, so it never changes.",
+            location=facts.location(entry.origin),
+            subject=facts.variable(entry.origin),
+            evidence=(
+                f"{count(entry.times, 'step')}{where} in vain: the optimizer still holds the "
+                "parameters that the copy has replaced, which get no gradient any more",
+            ),
+            why="An optimizer keeps the parameters it was made with; a copy has new ones.",
+            remedy="Load the state instead, `model.load_state_dict(best.state_dict())`, which "
+            "keeps the parameters; or make a new optimizer for the copy.",
+        )
 
 
 def _left_out(
@@ -175,6 +203,34 @@ def silent_inplace(facts: Facts) -> Iterable[FindingDraft]:
             ),
             why=why,
             remedy=remedy,
+        )
+
+
+_DROPPED = {
+    "gradient": ("a gradient", "The gradient stays as it was, and the step uses it so."),
+    "parameter": ("a parameter", "The parameter stays as it was."),
+    "history": (
+        "a result with history",
+        "The result keeps its history, and takes it into whatever it goes into next.",
+    ),
+}
+
+
+def result_dropped(facts: Facts) -> Iterable[FindingDraft]:
+    """GS515: a statement that is to change something, and drops what it computes."""
+    for entry in facts.seen.dropped_results:
+        words = facts.expression(entry.origin) or entry.function
+        of, why = _DROPPED[entry.of]
+        yield facts.finding(
+            "warning",
+            f"{words} changes nothing: it gives a new tensor, which is dropped at once.",
+            location=facts.location(entry.origin),
+            evidence=(f"`{entry.function}` is given {of}, and nothing takes its result",),
+            why=why,
+            remedy="Assign what it gives: `h = h.detach()`."
+            if entry.of == "history"
+            else f"Call `{entry.function}_`, with an underscore, which works in place; or assign "
+            "what it gives.",
         )
 
 

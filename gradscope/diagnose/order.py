@@ -105,8 +105,10 @@ def step_without_backward(facts: Facts) -> Iterable[FindingDraft]:
 
 def step_repeated(facts: Facts) -> Iterable[FindingDraft]:
     """GS513: a step with the gradients that the step before it has used."""
+    # An optimizer that a copy has left behind still holds the last gradients it was for.
+    left = [one.stepped for one in facts.seen.replaced_models]
     for entry in _of(facts, "step again"):
-        if entry.times >= FEWEST_AGAIN:
+        if entry.times >= FEWEST_AGAIN and entry.origin not in left:
             yield _finding(
                 facts,
                 entry,

@@ -147,6 +147,7 @@ _ALL = (
     Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS513", "step-repeated", order.step_repeated),
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
+    Rule("GS515", "result-dropped", lost.result_dropped),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
 )
 

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._parameters import same_line
-from gradscope.model.loop_observations import MovingStatistics, RemadeParameters, SharedObject
+from gradscope.model.loop_observations import (
+    FallingRate,
+    MovingStatistics,
+    RemadeParameters,
+    SharedObject,
+)
+from gradscope.model.observations import Location
 from gradscope.words import count, listed
 
 FEWEST_REMADE = 3
@@ -100,23 +106,44 @@ def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
             continue
         # A part of a model may be frozen so on purpose, as one that has learned.
         some = f"{entry.groups} of {count(entry.of, 'group')}" * (entry.groups < entry.of)
-        step, scheduler = facts.location(entry.origin), facts.location(entry.scheduler)
-        where = f", at {step.file}:{step.line}" if step else ""
         yield facts.finding(
             "information" if some else "warning",
             f"The learning rate{' of ' * bool(some)}{some} ends at next to nothing, and the steps "
             "go on.",
-            location=scheduler or step,
-            evidence=(
-                f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
-                f"millionth of the highest in the last {entry.low:,} of "
-                f"{count(entry.steps, 'step')}{where}",
-                *([f"set by {facts.expression(entry.scheduler)}"] if scheduler else []),
-            ),
+            location=_setter(facts, entry) or facts.location(entry.origin),
+            evidence=_rates(facts, entry),
             why="A step changes a parameter by about the rate; these are lost in its rounding.",
-            remedy="Is the schedule in units of epochs, and called at every batch, or made for "
+            remedy="Give the scheduler a factor between 0 and 1, or the smallest rate that it may "
+            "reach; where none is wanted, make none."
+            if entry.fallen and entry.made is not None
+            else "Is the schedule in units of epochs, and called at every batch, or made for "
             "fewer steps? Give it the right number, or a smallest rate.",
         )
+
+
+def _setter(facts: Facts, entry: FallingRate) -> Location | None:
+    """The line to change, where that is known: what calls a scheduler too often, what makes one
+    that goes to nothing at once, or the only line that sets the rate by hand."""
+    by_hand = entry.set_by[0] if len(entry.set_by) == 1 else None
+    made = entry.made if entry.fallen else None
+    places = (made, entry.scheduler, by_hand)
+    return facts.location(next((place for place in places if place is not None), None))
+
+
+def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
+    """The numbers, and all lines that have to do with them."""
+    step = facts.location(entry.origin)
+    where = f", at {step.file}:{step.line}" if step else ""
+    yield (
+        f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
+        f"millionth of the highest in the last {entry.low:,} of {count(entry.steps, 'step')}{where}"
+    )
+    if entry.scheduler is not None:
+        called, made = facts.expression(entry.scheduler), facts.expression(entry.made)
+        yield f"set by {called}" + f", of the scheduler made by {made}" * bool(made)
+    lines = [place for place in map(facts.location, entry.set_by) if place]
+    if len(lines) > 1:
+        yield f"set at {listed([f'{line.file}:{line.line}' for line in lines], 3)}"
 
 
 def statistics_move(facts: Facts) -> Iterable[FindingDraft]:

@@ -65,7 +65,12 @@ class WastedCalls(Struct, frozen=True):
 class FallingRate(Struct, frozen=True):
     """The learning rate of steps at ``origin`` that ended at next to nothing: below a millionth of
     the ``highest``, at ``last``, in the last ``low`` of all ``steps``; that of ``groups`` of the
-    optimizer's ``of`` groups.  ``scheduler`` is where a scheduler was called."""
+    optimizer's ``of`` groups.
+
+    ``scheduler`` is where a scheduler was called, and ``made`` where that was made.  Where there is
+    none, ``set_by`` are the lines that may have set the rate.  ``fallen``: the step before these
+    was made with the highest rate.
+    """
 
     origin: int | None
     scheduler: int | None
@@ -75,6 +80,9 @@ class FallingRate(Struct, frozen=True):
     low: int
     groups: int = 1
     of: int = 1
+    made: int | None = None
+    set_by: tuple[int, ...] = ()
+    fallen: bool = False
 
 
 class SummedGradients(Struct, frozen=True):
@@ -139,6 +147,25 @@ class SharedObject(Struct, frozen=True):
     origin: int | None
     given: int | None = None
     is_state: bool = False
+
+
+class ReplacedModel(Struct, frozen=True):
+    """A copy made at ``origin`` that took the place of a model whose optimizer had stepped, and
+    steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in none."""
+
+    origin: int | None
+    stepped: int | None
+    times: int
+
+
+class DroppedResult(Struct, frozen=True):
+    """A statement at ``origin`` that computes a new tensor of a gradient or a parameter, by a
+    ``function`` that could have changed it in place, and drops the result; ``of`` "history": of
+    a result that was to be detached."""
+
+    origin: int | None
+    function: str
+    of: Literal["gradient", "parameter", "history"] = "gradient"
 
 
 class AlikeUnits(Struct, frozen=True):

@@ -11,9 +11,11 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
+    DroppedResult,
     FallingRate,
     MovingStatistics,
     RemadeParameters,
+    ReplacedModel,
     SharedObject,
     SpoilingStep,
     StepEffect,
@@ -78,7 +80,9 @@ class TrackedParameter(Struct, frozen=True):
     ``held_by`` are indices of ``Observations.optimizers``.  ``gone``: an optimizer holds it, and
     no module and no variable in sight does.  ``late``: it was made after all optimizers, and the
     program does not change it by hand.  ``thawed``: it was frozen when an
-    optimizer was made, and the program has let it learn since, at ``thawed_at``.
+    optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
+    program has copied other numbers into it.  ``evaluated``: the program has put a module that
+    holds it in eval mode last.
     """
 
     name: str
@@ -101,6 +105,8 @@ class TrackedParameter(Struct, frozen=True):
     late: bool = False
     thawed: bool = False
     thawed_at: int | None = None
+    loaded: bool = False
+    evaluated: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
@@ -456,6 +462,8 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     falling_rates: tuple[FallingRate, ...] = ()
+    dropped_results: tuple[DroppedResult, ...] = ()
+    replaced_models: tuple[ReplacedModel, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     alike: tuple[AlikeUnits, ...] = ()

@@ -6,7 +6,7 @@ that knew them, has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -101,7 +101,8 @@ class CapturedCall:
     """One graph, what flowed through it, and what was seen on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used
-    by then says nothing.  ``held_by``: for each tensor, by id, the numbers of its optimizers.
+    by then says nothing.  ``held_by``: for each tensor, by id, the numbers of its optimizers;
+    ``evaluated`` are the ids of those in eval mode.
     """
 
     graph: Graph
@@ -123,6 +124,7 @@ class CapturedCall:
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False
     held_by: dict[int, list[int]] = field(default_factory=dict)
+    evaluated: Collection[int] = ()
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""

@@ -31,8 +31,11 @@ from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
+from gradscope.analyses.training.dropped_results import DroppedResults
+from gradscope.analyses.training.left_behind import LeftBehind
+from gradscope.analyses.training.made_parameters import Parameters
 from gradscope.analyses.training.statistics import FrozenStatistics
-from gradscope.analyses.training.tracked_parameters import Parameters, TrackedParameters
+from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
@@ -88,7 +91,9 @@ class DoctorListener(Listener):
         self.statistics = FrozenStatistics(recorder)
         self.aliases = Aliases(recorder)
         self.copies = Copies()
+        self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
+        self.dropped = DroppedResults()
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
@@ -232,6 +237,7 @@ class DoctorListener(Listener):
             self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
+            self.dropped.note_gradients(call.results)
             self.learners.optimizers.order.wasted.look()
             self.learners.note_edit(call)
         elif sort == "hook":
@@ -255,7 +261,9 @@ class DoctorListener(Listener):
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
-        elif call.function == "deepcopy" and call.results:
+        else:
+            self.dropped.note(call)
+        if call.function == "deepcopy" and call.results:
             self.copies.note(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):

@@ -50,6 +50,7 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     places, case.held_by = listener.learners.optimizers.members.table()
+    case.evaluated = listener.statistics.evaluated()
 
     def name_of(leaf: torch.Tensor) -> str:
         return case.names.of(leaf) or used_name(listener, leaf)
@@ -83,6 +84,8 @@ def observations(
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
         falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
+        dropped_results=tuple(observed_loop.dropped_results(listener, case.origins)),
+        replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
         alike=tuple(observed_loop.alike_units(listener, case, name_of)),
@@ -180,6 +183,8 @@ def _learner(
         late=known.births.is_late(tensor) and not listener.reads.is_read(tensor),
         thawed=thawed is not None,
         thawed_at=None if thawed is None else case.origins.of_place(thawed),
+        loaded=known.is_loaded(tensor),
+        evaluated=id(tensor) in case.evaluated,
     )
 
 

@@ -12,9 +12,11 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
+    DroppedResult,
     FallingRate,
     MovingStatistics,
     RemadeParameters,
+    ReplacedModel,
     Setting,
     SharedObject,
     SpoilingStep,
@@ -88,6 +90,7 @@ def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[Fallin
         low = [group for group in known.groups if group.low]
         if low:
             group = min(low, key=lambda one: one.low)
+            lines = map(origins.of_place, known.set_by or ())
             yield FallingRate(
                 origins.of_place(place),
                 origins.of_place(known.scheduler),
@@ -97,7 +100,22 @@ def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[Fallin
                 group.low,
                 len(low),
                 len(known.groups),
+                origins.of_place(known.made),
+                tuple(line for line in lines if line is not None),
+                group.fallen,
             )
+
+
+def dropped_results(listener: DoctorListener, origins: Origins) -> Iterator[DroppedResult]:
+    """Statements that compute something of a gradient or a parameter, and drop it."""
+    for place, known in listener.dropped.known.items():
+        yield DroppedResult(origins.of_place(place), known.function, known.of)
+
+
+def replaced_models(listener: DoctorListener, origins: Origins) -> Iterator[ReplacedModel]:
+    """Copies that took the place of what an optimizer holds."""
+    for place, known in listener.left_behind.known.items():
+        yield ReplacedModel(origins.of_place(place), origins.of_place(known.step), known.times)
 
 
 def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[SummedGradients]:

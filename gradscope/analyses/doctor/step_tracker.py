@@ -156,6 +156,7 @@ class StepTracker:
         listener = self._listener
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
+            listener.dropped.note_gradients(made.result)
             listener.cuts.note_gradients(place, made.leaves, made.result)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):

@@ -69,8 +69,12 @@ class Copies:
             return
         known = self.known.setdefault(place, KnownCopy(place))
         known.originals[original] = True
-        if not known.reached:
-            self._copies[copy] = known
+        self._copies[copy] = known
+
+    def place_of(self, leaf: torch.Tensor) -> int:
+        """The place that made a leaf as a copy; -1 where none did."""
+        known = self._copies.get(leaf)
+        return -1 if known is None else known.place
 
     def note_reached(self, leaves: Iterable[torch.Tensor]) -> None:
         """A backward call has brought these a gradient."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import GeneratorType
+from types import FrameType, GeneratorType
 from typing import Any
 
 import torch
@@ -57,9 +57,11 @@ class LoopCalls:
         for name in ("unscale_", "step"):
             self._wrap(grad_scaler.GradScaler, name, self._scaling)
         for kind in vars(lr_scheduler).values():
-            is_kind = isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)
-            if is_kind and "step" in vars(kind):
+            if not (isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)):
+                continue
+            if "step" in vars(kind):
                 self._wrap(kind, "step", self._scheduling)
+        self._wrap(lr_scheduler.LRScheduler, "__init__", self._planning)
 
     def stop(self) -> None:
         """Leave all of them as they were."""
@@ -94,20 +96,31 @@ class LoopCalls:
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
             with self._recorder.aside():
-                frame = sys._getframe(1)
-                # An optimizer of the program's own calls this from its own constructor.
-                while frame.f_back is not None and (
-                    self._recorder.places.is_foreign(frame.f_code)
-                    or (
-                        frame.f_code.co_name == "__init__"
-                        and locals_of(frame).get("self") is optimizer
-                    )
-                ):
-                    frame = frame.f_back
+                frame = self._maker(optimizer, sys._getframe(1))
                 places = self._recorder.places
                 caller = places.user_frame(frame.f_back)
                 outer = -1 if caller is None else places.number(caller)
                 self._on_made(optimizer, places.number(frame), outer)
+
+        return __init__
+
+    def _maker(self, thing: object, frame: FrameType) -> FrameType:
+        """The frame of the program that makes a thing, from one inside of its constructor."""
+        # What is the program's own calls torch's constructor from its own.
+        while frame.f_back is not None and (
+            self._recorder.places.is_foreign(frame.f_code)
+            or (frame.f_code.co_name == "__init__" and locals_of(frame).get("self") is thing)
+        ):
+            frame = frame.f_back
+        return frame
+
+    def _planning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def __init__(scheduler: Any, *args: Any, **kwargs: Any) -> None:
+            with self._recorder.aside():
+                frame = self._maker(scheduler, sys._getframe(1))
+                self._rates.note_made(scheduler, self._recorder.places.number(frame))
+            original(scheduler, *args, **kwargs)
 
         return __init__
 
@@ -208,7 +221,7 @@ class LoopCalls:
                     if optimizer is not None:
                         ids = ids_of(parameters_of(optimizer))
                         self._order.schedule(id(optimizer), ids, place)
-                        self._rates.schedule(id(optimizer), place)
+                        self._rates.schedule(args[0], id(optimizer), place)
             return original(*args, **kwargs)
 
         return step

@@ -124,6 +124,14 @@ class LoopOrder:
         if len(self._since) < MAX_PLACES:
             self._since[place] = self._since.get(place, 0) + 1
 
+    def is_idle(self, parameters: Sequence[torch.Tensor]) -> bool:
+        """Whether a step of these would find no gradient but those that steps have used, though
+        there were some once and others wait by now."""
+        ids = ids_of(parameters)
+        if not self.fresh or ids & self.fresh or not ids & self.ever:
+            return False
+        return all(map(self._is_used, parameters[:MAX_ASKED]))
+
     def starts(self, root: int, place: int, leaves: Iterable[torch.Tensor]) -> None:
         """``backward`` is about to start from a node with this sequence number."""
         self._meanwhile = set()

@@ -24,8 +24,10 @@ from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.rates import Rates
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
+from gradscope.analyses.training.stores import setting
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 
 MAX_MEMBERS = 1_000_000
@@ -62,7 +64,8 @@ class Optimizers:
         on_given: told of leaves that hold a gradient no backward call has brought them.
         on_step: told of the tensors of each step.
 
-    ``on_changed`` are told of the tensors that a step has changed, and of its place.
+    ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
+    the place of a step that finds no gradient it has not used, while others wait.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Optimizers:
         self.rates = Rates()
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
+        self.on_idle: Callable[[int], None] | None = None
         self.calls = LoopCalls(recorder, self.order, self.rates, self._note_made)
         self.members = Members()
         self._on_made = on_made
@@ -133,6 +137,10 @@ class Optimizers:
             optimizer for tensor, optimizer in self._members.living() if is_met(tensor)
         }
 
+    def is_held(self, tensor: torch.Tensor) -> bool:
+        """Whether any optimizer that was met holds it."""
+        return tensor in self._members
+
     def held(self, optimizers: set[int]) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in these optimizers, and whether one of theirs has stepped."""
         return {
@@ -166,11 +174,13 @@ class Optimizers:
             self._stepped.add(id(optimizer))
         tensors = self._meet(optimizer)
         self._note_given(tensors)
-        self.rates.step(optimizer, self._place(frame))
+        self.rates.step(optimizer, self._place(frame), functools.partial(self._setters, frame))
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
+            if self.on_idle is not None and self.order.is_idle(tensors):
+                self.on_idle(self._place(frame))
             self.order.step(id(optimizer), tensors, self._place(frame))
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer) if self.compares and not given else []
@@ -245,6 +255,12 @@ class Optimizers:
     def _place(self, frame: FrameType) -> int:
         user = self._recorder.places.user_frame(frame)
         return -1 if user is None else self._recorder.places.number(user)
+
+    def _setters(self, frame: FrameType) -> Sequence[int]:
+        """The lines in sight that set learning rates by hand."""
+        places = self._recorder.places
+        lines = setting("lr", frames_from(frame, places), self._recorder.sources, places)
+        return [places.number_of_line(code, line) for code, line in lines]
 
     def end_steps(self) -> None:
         """The program calls backward: steps still under way have failed, or call it themselves."""

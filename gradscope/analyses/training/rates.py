@@ -1,10 +1,13 @@
-"""The learning rates that steps are made with, and whether they end at next to nothing.
+"""The learning rates that steps are made with, whether they end at next to nothing, and who sets
+them.
 
 Read at each step, as plain numbers; a rate that is a tensor is not read.
 """
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +24,33 @@ MAX_GROUPS = 100
 @dataclass
 class GroupRate:
     """The highest rate of a group, the one of the last step, and how many of the last steps were
-    made with next to none."""
+    made with next to none.  ``fallen``: they came right after the highest."""
 
     highest: float = 0.0
     last: float = 0.0
     low: int = 0
+    fallen: bool = False
+
+    def note(self, rate: float) -> None:
+        """A step is made with this rate."""
+        self.highest = max(self.highest, rate)
+        is_low = rate < NEGLIGIBLE * self.highest
+        if is_low and not self.low:
+            self.fallen = self.last == self.highest
+        self.low = self.low + 1 if is_low else 0
+        self.last = rate
 
 
 @dataclass
 class KnownRates:
-    """The steps of one place, the rates of the groups, and the place of their scheduler."""
+    """The steps of one place, the rates of the groups, and the places that called their scheduler
+    and made it.  Where there is none, ``set_by`` are the lines that may have set the rates."""
 
     groups: list[GroupRate]
     steps: int = 0
     scheduler: int = -1
+    made: int = -1
+    set_by: Sequence[int] | None = None
 
 
 class Rates:
@@ -42,15 +58,24 @@ class Rates:
 
     def __init__(self) -> None:
         self.known: dict[int, KnownRates] = {}
-        self._schedulers: dict[int, int] = {}
+        self._schedulers: dict[int, tuple[int, int]] = {}
+        self._made: dict[int, tuple[weakref.ref[Any], int]] = {}
 
-    def schedule(self, optimizer: int, place: int) -> None:
+    def note_made(self, scheduler: Any, place: int) -> None:
+        """The program has made a scheduler."""
+        if len(self._made) < MAX_PLACES:
+            self._made[id(scheduler)] = (weakref.ref(scheduler), place)
+
+    def schedule(self, scheduler: Any, optimizer: int, place: int) -> None:
         """A scheduler changes the rates of an optimizer."""
+        reference, made = self._made.get(id(scheduler), (None, -1))
+        if reference is None or reference() is not scheduler:
+            made = -1
         if optimizer in self._schedulers or len(self._schedulers) < MAX_PLACES:
-            self._schedulers[optimizer] = place
+            self._schedulers[optimizer] = (place, made)
 
-    def step(self, optimizer: Any, place: int) -> None:
-        """An optimizer steps."""
+    def step(self, optimizer: Any, place: int, find: Callable[[], Sequence[int]]) -> None:
+        """An optimizer steps; ``find`` looks for the lines that set rates by hand."""
         rates = [group.get("lr") for group in optimizer.param_groups[:MAX_GROUPS]]
         if not all(type(rate) in (int, float) for rate in rates):
             return
@@ -61,7 +86,11 @@ class Rates:
             # One more group is another schedule.
             known = self.known[place] = KnownRates([GroupRate() for _ in rates])
         known.steps += 1
-        known.scheduler = self._schedulers.get(id(optimizer), known.scheduler)
+        here = known.scheduler, known.made
+        known.scheduler, known.made = self._schedulers.get(id(optimizer), here)
         for group, rate in zip(known.groups, rates, strict=True):
-            group.highest, group.last = max(group.highest, rate), rate
-            group.low = group.low + 1 if rate < NEGLIGIBLE * group.highest else 0
+            group.note(rate)
+        # Once, and only where there is something to tell: to search takes a while.
+        is_low = any(group.low for group in known.groups)
+        if is_low and known.scheduler < 0 and known.set_by is None:
+            known.set_by = find()

@@ -74,17 +74,20 @@ class FrozenStatistics:
         if known is not None:
             known.times += 1
             return
-        around = (
-            place
-            for reference, place in self._in_eval.values()
-            if (module := reference()) is not None
-            and any(one is weight for one in nn.Module.parameters(module))
-        )
-        evaluated_at = next(around, -1)
         memory = (storage_of(weight), weight._version)
         self._moving[weight] = KnownStatistics(
-            call.place, evaluated_at, memory, call.sequence_range[1]
+            call.place, self.evaluated().get(id(weight), -1), memory, call.sequence_range[1]
         )
+
+    def evaluated(self) -> dict[int, int]:
+        """By id, the parameters of modules that the program has put in eval mode, and not in train
+        mode since, with the place that did."""
+        found: dict[int, int] = {}
+        for reference, place in self._in_eval.values():
+            module = reference()
+            for parameter in () if module is None else nn.Module.parameters(module):
+                found.setdefault(id(parameter), place)
+        return found
 
     def _switching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

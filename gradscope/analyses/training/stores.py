@@ -1,6 +1,7 @@
-"""Which line stores a tensor under a name: an assignment, or a call that fills a container.
+"""Which line stores something under a name: an assignment, or a call that fills a container.
 
-Read from the source of the functions on the stack, and of the methods of the objects in them.
+Read from the source of the functions on the stack, and of the methods of the objects in them; or
+also of all functions that stand in their modules.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 
 from gradscope.recording.names import locals_of
+from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 
 _COMPUTED = re.compile(r"^(?!None\b)(?!torch\.(zeros|ones|empty|tensor)\b).*[A-Za-z_]", re.DOTALL)
@@ -20,12 +22,32 @@ def codes_of(frames: Iterable[FrameType]) -> Iterator[CodeType]:
     seen: set[CodeType] = set()
     for frame in frames:
         kinds = {type(value) for value in locals_of(frame).values()}
-        members = (member for kind in kinds for member in vars(kind).values())
-        functions = [getattr(member, "__code__", None) for member in members]
-        for code in [frame.f_code, *functions]:
-            if isinstance(code, CodeType) and code not in seen:
+        members = [member for kind in kinds for member in vars(kind).values()]
+        for code in [frame.f_code, *_codes(members)]:
+            if code not in seen:
                 seen.add(code)
                 yield code
+
+
+def _codes(functions: Iterable[object]) -> Iterator[CodeType]:
+    """The code of those that have any."""
+    for function in functions:
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType):
+            yield code
+
+
+def _own_codes(frames: Iterable[FrameType], places: Places) -> set[CodeType]:
+    """The program's own code in sight of the frames: theirs, and that of all functions and methods
+    in their modules."""
+    frames = list(frames)
+    found = set(codes_of(frames))
+    for scope in {id(frame.f_globals): frame.f_globals for frame in frames}.values():
+        for value in list(scope.values()):
+            # Classes of torch are skipped by their code, like its functions.
+            members = vars(value).values() if isinstance(value, type) else (value,)
+            found.update(_codes(members))
+    return {code for code in found if places.is_own(code)}
 
 
 def sites_of(codes: Iterable[CodeType]) -> Iterator[Site]:
@@ -61,6 +83,22 @@ def assigning(name: str, frames: list[FrameType], sources: Sources) -> Iterator[
             is_own = target == name and (site.code in own or bool(last))
             if is_own or (last and re.fullmatch(rf"\w+\.{re.escape(last)}", target)):
                 yield site
+
+
+def setting(
+    key: str, frames: Iterable[FrameType], sources: Sources, places: Places
+) -> Iterator[tuple[CodeType, int]]:
+    """The lines that give this key of an optimizer's groups a value, each once."""
+    codes = [code for code in _own_codes(frames, places) if "param_groups" in code.co_names]
+    lines: set[tuple[CodeType, int]] = set()
+    for site in sites_of(codes):
+        origin = sources.origin(site)
+        line = (site.code, origin.line)
+        if line not in lines and any(
+            one.endswith(f"[{key!r}]") for one in targets(origin.variable)
+        ):
+            lines.add(line)
+            yield line
 
 
 def targets(variable: str) -> list[str]:

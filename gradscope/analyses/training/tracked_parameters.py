@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
-from gradscope.analyses.training.copies import DEEPCOPY, copied_by
 from gradscope.analyses.training.members import LeafBirths
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.analyses.training.remade import Remade
-from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import (
     TensorTable,
-    grad_fn_of,
     is_leaf_tensor,
     is_learned_leaf,
     requires_grad,
 )
-from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
@@ -64,6 +59,7 @@ class TrackedParameters:
         self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._written: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._loaded: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._recorded: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._inner: TensorTable[bool] = TensorTable(MAX_KNOWN)
@@ -101,9 +97,14 @@ class TrackedParameters:
     def note_written(self, call: TorchCall, sources: Iterable[torch.Tensor]) -> None:
         """A call has changed a tensor in place, which may have been a leaf's own memory
         (``sources``): before its first use that initialises the leaf."""
+        # Some initialisers of torch copy, too.
+        loads = call.function == "copy_" and call.frame.f_code.co_filename != nn.init.__file__
         for leaf in (*call.operands[:1], *sources):
-            if is_leaf_tensor(leaf) and leaf in self._born and leaf not in self._used:
-                self._written[leaf] = call.place
+            if is_leaf_tensor(leaf) and leaf in self._born:
+                if loads:
+                    self._loaded[leaf] = True
+                if leaf not in self._used:
+                    self._written[leaf] = call.place
 
     def note_made_inside(self, call: TorchCall) -> None:
         """A custom Function has made a call: a leaf that this made is a detail of the Function,
@@ -143,6 +144,10 @@ class TrackedParameters:
     def initialised(self, tensor: torch.Tensor) -> int:
         """The place that filled a parameter last before its first use; -1 where it is not known."""
         return self._written.get(tensor, -1)
+
+    def is_loaded(self, tensor: torch.Tensor) -> bool:
+        """Whether other numbers were copied into a parameter."""
+        return tensor in self._loaded
 
     def class_name(self, tensor: torch.Tensor) -> str:
         """What a parameter may be called where nothing in sight holds it: ``Linear.weight``."""
@@ -223,6 +228,19 @@ class TrackedParameters:
             if leaf not in self._reached and is_leaf_tensor(leaf) and leaf.grad is not None
         )
 
+    def waiting(self) -> Iterator[torch.Tensor]:
+        """The parameters that hold a gradient which no step has used."""
+        fresh = self.optimizers.order.fresh
+        return (
+            leaf
+            for leaf, _ in self._reached.living()
+            if id(leaf) in fresh and type(leaf) is nn.Parameter
+        )
+
+    def is_out(self, leaf: torch.Tensor) -> bool:
+        """Whether no optimizer holds a leaf, as none can: it is younger than all."""
+        return self.births.is_late(leaf) and not self.optimizers.is_held(leaf)
+
     def is_reached_often(self, leaf: torch.Tensor) -> bool:
         """Whether several backward calls have."""
         return self._reached.get(leaf, 0) >= OFTEN
@@ -249,82 +267,3 @@ class TrackedParameters:
 def _caller() -> Any:
     # Beyond this function and the hook.
     return sys._getframe(2)
-
-
-MAX_KNOWN = 200_000
-"""Parameters that are remembered."""
-
-OnMade = Callable[[int, torch.Tensor, torch.Tensor], None]
-"""Told of a parameter made of another tensor: place, parameter, that tensor."""
-
-
-class Parameters:
-    """The Parameters that a line of the program's own made, not torch or a copy.
-
-    ``nn.Parameter(...)`` is no torch call, so its constructor is watched.
-
-    Args:
-        on_made: told of each.
-        on_rewrapped: told of each that was made of a tensor with history.
-        on_copied: told of each that is a copy.
-        aside: goes around what is done in the middle of the program.
-    """
-
-    def __init__(
-        self,
-        on_made: Callable[[torch.Tensor], None],
-        on_rewrapped: OnMade,
-        on_copied: OnMade,
-        aside: Callable[[], Aside],
-    ) -> None:
-        self._on_made = on_made
-        self._on_rewrapped = on_rewrapped
-        self._on_copied = on_copied
-        self._aside = aside
-        self._made: TensorTable[int] = TensorTable(MAX_KNOWN)
-        self._original: Any = None
-
-    def start(self, places: Places) -> None:
-        """Watch the constructor."""
-        # The staticmethod itself, and not what it wraps, is what has to be put back.
-        self._original = vars(nn.Parameter)["__new__"]
-        make = nn.Parameter.__new__
-
-        def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            parameter = make(cls, *args, **kwargs)
-            frame = sys._getframe(1)
-            if frame.f_code is DEEPCOPY:
-                with self._aside():
-                    self._note_copy(parameter, frame, places)
-            elif not places.is_foreign(frame.f_code):
-                with self._aside():
-                    self._note(parameter, places.number(frame), (*args, *kwargs.values()))
-            return parameter
-
-        nn.Parameter.__new__ = new  # type: ignore[method-assign]
-
-    def stop(self) -> None:
-        """Leave the class as it was."""
-        if self._original is not None:
-            nn.Parameter.__new__ = self._original  # type: ignore[method-assign]
-            self._original = None
-
-    def made(self, parameter: torch.Tensor) -> int:
-        """The place where the program made it; -1 where it did not."""
-        return self._made.get(parameter, -1)
-
-    def _note(self, parameter: Any, place: int, arguments: tuple[Any, ...]) -> None:
-        if not isinstance(parameter, torch.Tensor):
-            return
-        self._made[parameter] = place
-        self._on_made(parameter)
-        data = arguments[0] if arguments else None
-        if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
-            self._on_rewrapped(place, parameter, data)
-
-    def _note_copy(self, parameter: Any, frame: FrameType, places: Places) -> None:
-        if isinstance(parameter, torch.Tensor):
-            self._on_made(parameter)
-        original, user = copied_by(frame), places.user_frame(frame)
-        if original is not None and user is not None and isinstance(parameter, torch.Tensor):
-            self._on_copied(places.number(user), parameter, original)

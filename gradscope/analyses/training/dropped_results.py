@@ -1,0 +1,83 @@
+"""Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
+place, by a statement that drops the new tensor at once (``p.grad.clamp(-1, 1)``).
+"""
+
+from __future__ import annotations
+
+import opcode
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
+from gradscope.recording.torch_call import TorchCall
+
+MAX_PLACES = 1_000
+"""Places that drop a result, and that are remembered."""
+
+MAX_FOLLOWED = 1_000
+"""Gradients, and what was computed of them or of parameters, that are followed."""
+
+Dropped = Literal["gradient", "parameter", "history"]
+"""What was to be changed: a gradient, a parameter, or a result that was to lose its history."""
+
+_DROP = opcode.opmap["POP_TOP"]
+_PADDING = opcode.opmap.get("CACHE", 0)
+
+
+@dataclass
+class KnownDrop:
+    """A place that drops what a function gives, and what that was computed of."""
+
+    function: str
+    of: Dropped
+
+
+class DroppedResults:
+    """Such places.  Each place is asked once."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, KnownDrop] = {}
+        self._asked: set[int] = set()
+        self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)
+
+    def note_gradients(self, gradients: Iterable[Any]) -> None:
+        """The program has got hold of these gradients."""
+        for gradient in gradients:
+            if isinstance(gradient, torch.Tensor):
+                self._followed[gradient] = "gradient"
+
+    def note(self, call: TorchCall) -> None:
+        """A call has changed nothing in place."""
+        if call.place in self._asked or call.frame is not call.user or not call.operands:
+            return
+        self._asked.add(call.place)
+        of = self._of(call)
+        if of is None or not call.results:
+            return
+        if not hasattr(torch.Tensor, f"{call.function}_") or not _is_dropped(call.frame):
+            # What is computed outside of any graph may be on its way to be put back.
+            if not call.in_graph and call.results[0].shape == call.operands[0].shape:
+                self._followed[call.results[0]] = of
+        elif len(self.known) < MAX_PLACES:
+            self.known[call.place] = KnownDrop(call.function, of)
+
+    def _of(self, call: TorchCall) -> Dropped | None:
+        first = call.operands[0]
+        if type(first) is nn.Parameter or is_learned_leaf(first):
+            return "parameter"
+        if call.function == "detach" and grad_fn_of(first) is not None:
+            return "history"
+        return self._followed.get(first)
+
+
+def _is_dropped(frame: FrameType) -> bool:
+    """Whether the next thing that the frame does is to drop what the call under way returns."""
+    code, at = frame.f_code.co_code, frame.f_lasti + 2
+    while at < len(code) and code[at] == _PADDING:
+        at += 2
+    return at < len(code) and code[at] == _DROP

@@ -1,0 +1,243 @@
+"""What a training loop does between two backward calls, and what is said of it: edits that change
+nothing, rates that somebody sets, models that are replaced, heads that are left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradscope.model.observations import Finding
+from tests.looking import Session
+
+HEAD = """import copy
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randint(3, (8,))
+"""
+
+
+def found(session: Session, text: str) -> list[Finding]:
+    """The warnings and errors of a program."""
+    report = session.look(HEAD + text, "-q", "--steps", "all", command="doctor")
+    return [finding for finding in report.findings if finding.severity != "information"]
+
+
+def told(session: Session, text: str) -> list[tuple[str, str]]:
+    """Their rules, and the first lines of the program that they are at."""
+    lines = (HEAD + text).splitlines()
+    findings = found(session, text)
+    assert all(one.location is not None for one in findings)
+    return [(one.rule, lines[one.location.line - 1].strip()) for one in findings if one.location]
+
+
+# ---------------------------------------------------------------- results that are dropped
+
+EDITED = """
+net = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+average = [p.detach().clone() for p in net.parameters()]
+for step in range(3):
+    loss = F.cross_entropy(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    for p, e in zip(net.parameters(), average):
+        {line}
+    optimizer.step()
+"""
+
+DROPPED = (
+    "p.grad.clamp(-1, 1)",
+    "p.grad.data.clamp(-1, 1)",
+    "torch.clamp(p.grad, -1, 1)",
+    "p.grad * 0.5",
+    "p.grad.data.mul(0.5).add(p.data)",
+    "p.data.clamp(-1, 1)",
+    "p.clamp(-1, 1)",
+    "e.mul(0.9).add(p.data)",
+    "loss.detach()",
+)
+
+TAKEN = (
+    "p.grad.clamp_(-1, 1)",
+    "p.grad = p.grad.clamp(-1, 1)",
+    "p.data = p.data.clamp(-1, 1)",
+    "torch.clamp(p.grad, -1, 1, out=p.grad)",
+    "p.grad.norm()",
+    "p.grad.data.mul(0.5).norm()",
+    "p.data.copy_(p.data.clamp(-1, 1))",
+    "str(p.grad.clamp(-1, 1))",
+    "x.clamp(-1, 1)",
+    "e.mul_(0.9).add_(p.data, alpha=0.1)",
+    "F.relu(p.data, inplace=True)",
+)
+
+
+@pytest.mark.parametrize("line", DROPPED)
+def test_an_edit_that_changes_nothing_is_told(line: str, session: Session) -> None:
+    assert told(session, EDITED.format(line=line)) == [("GS515", line)]
+
+
+@pytest.mark.parametrize("line", TAKEN)
+def test_what_is_used_or_only_asked_is_not(line: str, session: Session) -> None:
+    assert found(session, EDITED.format(line=line)) == []
+
+
+def test_a_dropped_gradient_of_torch_autograd_grad_is_told(session: Session) -> None:
+    text = """
+w = torch.ones(3, requires_grad=True)
+for _ in range(3):
+    gradient, = torch.autograd.grad((w * w).sum(), [w])
+    gradient.clamp(-1, 1)
+    w.data -= 0.1 * gradient
+"""
+    assert told(session, text) == [("GS515", "gradient.clamp(-1, 1)")]
+
+
+# ---------------------------------------------------------------- who sets the rate
+
+SCHEDULED = """
+net = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+class Own(torch.optim.lr_scheduler.LRScheduler):
+    def __init__(self, optimizer, last):
+        self.last = last
+        super().__init__(optimizer)
+    def get_lr(self):
+        return [rate * (self.last_epoch < self.last) for rate in self.base_lrs]
+def by_hand(step):
+    {hand}
+for step in range(20):
+    if not step:
+        {made}
+    optimizer.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    optimizer.step()
+    {called}
+"""
+BY_HAND = 'for group in optimizer.param_groups: group["lr"] *= 0.1'
+MAKES = "scheduler = torch.optim.lr_scheduler."
+SET_BY = {
+    "at once, by what makes it": (
+        ("pass", f"{MAKES}StepLR(optimizer, 4, gamma=0)", "scheduler.step()"),
+        f"{MAKES}StepLR(optimizer, 4, gamma=0)",
+    ),
+    "by a scheduler of the program's own": (
+        ("pass", "scheduler = Own(optimizer, 5)", "scheduler.step()"),
+        "scheduler = Own(optimizer, 5)",
+    ),
+    "little by little, by what calls it": (
+        ("pass", f"{MAKES}ExponentialLR(optimizer, 0.2)", "scheduler.step()"),
+        "scheduler.step()",
+    ),
+    "by hand": ((BY_HAND, "rate = {'lr': 1}", "by_hand(step)"), BY_HAND),
+    "by hand, in two places": (
+        (BY_HAND, 'optimizer.param_groups[0]["lr"] = 0.2', "by_hand(step)"),
+        "optimizer.step()",
+    ),
+    "by hand, out of sight": (
+        ("[group.update(lr=group['lr'] / 10) for group in optimizer.param_groups]",)
+        + ("pass", "by_hand(step)"),
+        "optimizer.step()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SET_BY)
+def test_who_sets_a_rate_that_vanishes(name: str, session: Session) -> None:
+    (hand, made, called), line = SET_BY[name]
+    text = SCHEDULED.format(hand=hand, made=made, called=called)
+    assert told(session, text) == [("GS514", line)]
+
+
+# ---------------------------------------------------------------- models that are replaced
+
+REPLACED = """
+def trainer(net):
+    return torch.optim.SGD(net.parameters(), lr=0.1)
+nets = [nn.Linear(4, 3) for _ in range(2)]
+optimizers = [trainer(net) for net in nets]
+for step in range(8):
+    for number in range(2):
+        {zero}
+        F.cross_entropy(nets[number](x), y).backward()
+        optimizers[number].step()
+    if step == 3:
+        {after}
+"""
+COPIED = "nets[0] = copy.deepcopy(nets[1])"
+ZERO = "optimizers[number].zero_grad()"
+KEPT = (
+    "nets[0].load_state_dict(nets[1].state_dict())",
+    f"{COPIED}; optimizers[0] = trainer(nets[0])",
+    "best = copy.deepcopy(nets[1])",
+)
+
+
+@pytest.mark.parametrize(
+    "zero",
+    [ZERO, "optimizers[number].zero_grad(set_to_none=False)", "nets[number].zero_grad()"],
+)
+def test_a_copy_that_leaves_its_optimizer_behind(zero: str, session: Session) -> None:
+    assert told(session, REPLACED.format(zero=zero, after=COPIED)) == [("GS307", COPIED)]
+
+
+@pytest.mark.parametrize("after", KEPT)
+def test_a_copy_that_leaves_none_behind(after: str, session: Session) -> None:
+    assert found(session, REPLACED.format(zero=ZERO, after=after)) == []
+
+
+# ---------------------------------------------------------------- heads that are left out
+
+HEADED = """
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 8))
+    def forward(self, features):
+        return F.linear(F.normalize(features), F.normalize(self.weight))
+body = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.LayerNorm(8), nn.Tanh())
+last, head = nn.Linear(8, 8), Head()
+{before}
+optimizer = torch.optim.SGD({held}, lr=0.1)
+for step in range(4):
+    optimizer.zero_grad()
+    features = last(body(x))
+    {loss}.backward()
+    optimizer.step()
+"""
+HELD = "[*body.parameters(), *last.parameters()]"
+LOSS = "F.cross_entropy(head(features), y)"
+MADE = f"optimizer = torch.optim.SGD({HELD}, lr=0.1)"
+MEANT = {
+    "in eval mode": ("head.eval()", HELD, LOSS),
+    "loaded": ("head.load_state_dict({'weight': torch.randn(3, 8)})", HELD, LOSS),
+    "given other data as well": ("pass", HELD, "F.mse_loss(head(features), head(torch.ones(8)))"),
+    "beside it": (
+        "pass",
+        HELD,
+        "(F.mse_loss(features, torch.ones(8)) + head(torch.ones(8)).sum())",
+    ),
+    "more is left out": ("pass", "body.parameters()", LOSS),
+    "a layer before it": (
+        "head = nn.Linear(8, 3); last.train()",
+        "[*body.parameters(), *head.parameters()]",
+        "F.cross_entropy(F.linear(features, head.weight), y)",
+    ),
+}
+
+
+def test_a_last_layer_that_is_left_out(session: Session) -> None:
+    assert told(session, HEADED.format(before="pass", held=HELD, loss=LOSS)) == [("GS307", MADE)]
+
+
+def test_a_last_layer_of_a_model_in_eval_mode_is_told_as_well(session: Session) -> None:
+    before = "body.eval(); last.eval(); head.eval()"
+    assert told(session, HEADED.format(before=before, held=HELD, loss=LOSS)) == [("GS307", MADE)]
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_a_last_layer_that_is_meant_to_stay(name: str, session: Session) -> None:
+    before, held, loss = MEANT[name]
+    text = HEADED.format(before=before, held=held, loss=loss)
+    assert "it is the last layer" not in str(found(session, text))
