@@ -116,6 +116,7 @@ for step in range(20):
     {called}
 """
 BY_HAND = 'for group in optimizer.param_groups: group["lr"] *= 0.1'
+UPDATED = "[group.update(lr=group['lr'] / 10) for group in optimizer.param_groups]"
 MAKES = "scheduler = torch.optim.lr_scheduler."
 SET_BY = {
     "at once, by what makes it": (
@@ -136,8 +137,7 @@ SET_BY = {
         "optimizer.step()",
     ),
     "by hand, out of sight": (
-        ("[group.update(lr=group['lr'] / 10) for group in optimizer.param_groups]",)
-        + ("pass", "by_hand(step)"),
+        (UPDATED, "pass", "by_hand(step)"),
         "optimizer.step()",
     ),
 }

@@ -10,11 +10,12 @@ from gradscope.diagnose._facts import Facts
 from gradscope.diagnose._ops import WEIGHING
 from gradscope.model.observations import TrackedParameter
 
+
 def is_forgotten_head(
     facts: Facts, left: Sequence[TrackedParameter], held: Sequence[TrackedParameter]
 ) -> bool:
     """Whether what is left out weighs what comes from all that an optimizer holds, and looks like
-    what should learn: made by the program at random, never given other values, and not in eval mode.
+    what should learn: made by the program at random, never given other values, not in eval mode.
 
     A frozen network behind the one that learns (for a perceptual loss, a teacher) was loaded, or is
     in eval mode, or is given data of its own as well.

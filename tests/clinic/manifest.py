@@ -1644,11 +1644,27 @@ CASES: tuple[Case, ...] = (
         "https://github.com/hp-l33/AiM/issues/10",
     ),
     Case(
+        "animal_motion",
+        "GS514",
+        "scheduler.step",
+        "with the scheduler switched off a StepLR with gamma=0 is made: after its first period "
+        "the learning rate is 0",
+        "https://github.com/LINCellularNeuroscience/VAME/issues/26",
+    ),
+    Case(
         "averaged_forecaster",
         "GS000",
         "",
         "the averaged weights are copied in for the validation and never restored",
         "https://github.com/PKU-YuanGroup/Open-Sora-Plan/issues/186",
+    ),
+    Case(
+        "box_tracker",
+        "GS514",
+        "rate",
+        "the decay runs on every pair while the iteration number stands still, so the rate falls "
+        "once a pair",
+        "https://github.com/amoudgl/pygoturn/issues/16",
     ),
     Case(
         "brain_float_lm",
@@ -1687,6 +1703,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/lucidrains/CoCa-pytorch/issues/6",
     ),
     Case(
+        "cart_dqn",
+        "GS515",
+        "clamp",
+        "clamp without underscore: its result is thrown away and gradients are not limited",
+        "https://github.com/pytorch/tutorials/pull/30",
+    ),
+    Case(
         "carvana_amp",
         "GS507",
         "gradient_clipping",
@@ -1722,6 +1745,13 @@ CASES: tuple[Case, ...] = (
         "tensor",
         "the sparse matrix is built from a copy of the scores (torch.tensor)",
         "https://github.com/diegoantognini/pyGAT/issues/11",
+    ),
+    Case(
+        "face_margin",
+        "GS307",
+        "metric_fc",
+        "the margin head has a weight of its own, which the optimizer does not hold",
+        "https://github.com/4uiiurz1/pytorch-adacos/issues/6",
     ),
     Case(
         "factor_vae",
@@ -1795,6 +1825,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/ifzhang/FairMOT/issues/19",
     ),
     Case(
+        "interest_fields",
+        "GS307",
+        "embedding_layer",
+        "embeddings are kept in a plain dict, so parameters() does not have them",
+        "https://github.com/RUCAIBox/RecBole/issues/1128",
+    ),
+    Case(
         "landmark_regression",
         "GS203",
         "softmax",
@@ -1808,6 +1845,13 @@ CASES: tuple[Case, ...] = (
         "the codebook loss uses the straight-through output, in which the code is detached",
         "https://github.com/showlab/Olaf-World/issues/8",
         also=("GS303",),
+    ),
+    Case(
+        "latent_denoiser",
+        "GS505",
+        "zero_grad",
+        "zero_grad in the loop over micro-batches: only the last of four counts",
+        "https://github.com/bytetriper/RAE/issues/67",
     ),
     Case(
         "leaky_spikes",
@@ -1913,6 +1957,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/jongwook/onsets-and-frames/issues/24",
     ),
     Case(
+        "population_members",
+        "GS307",
+        "deepcopy",
+        "after deepcopy the optimizer still holds the parameters of the old model",
+        "https://github.com/skorch-dev/skorch/issues/317",
+    ),
+    Case(
         "posterior_weights",
         "GS000",
         "",
@@ -1966,6 +2017,13 @@ CASES: tuple[Case, ...] = (
         "retain_graph",
         "autograd.grad without create_graph inside the loss",
         "https://github.com/pytorch/pytorch/issues/31984",
+    ),
+    Case(
+        "slot_objects",
+        "GS000",
+        "",
+        "mean and scale of the slots are buffers and therefore never trained",
+        "https://github.com/imbue-ai/slot_attention/issues/8",
     ),
     Case(
         "soft_actor_pendulum",
