@@ -150,12 +150,26 @@ def test_who_sets_a_rate_that_vanishes(name: str, session: Session) -> None:
     assert told(session, text) == [("GS514", line)]
 
 
+def test_a_rate_that_another_file_sets(session: Session) -> None:
+    (session.folder / "rates.py").write_text(f"def lower(optimizer):\n    {BY_HAND}\n", "utf-8")
+    text = SCHEDULED.format(hand="pass", made="import rates", called="rates.lower(optimizer)")
+    (finding,) = found(session, f"import rates\n{text}")
+    assert finding.location is not None
+    assert (finding.rule, finding.location.file, finding.location.line) == ("GS514", "rates.py", 2)
+
+
 # ---------------------------------------------------------------- models that are replaced
 
 REPLACED = """
 def trainer(net):
     return torch.optim.SGD(net.parameters(), lr=0.1)
-nets = [nn.Linear(4, 3) for _ in range(2)]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    def forward(self, x):
+        return self.layers(x)
+nets = [Net() for _ in range(2)]
 optimizers = [trainer(net) for net in nets]
 for step in range(8):
     for number in range(2):
@@ -165,11 +179,13 @@ for step in range(8):
     if step == 3:
         {after}
 """
-COPIED = "nets[0] = copy.deepcopy(nets[1])"
+COPIED, ANEW = "nets[0] = copy.deepcopy(nets[1])", "nets[0] = Net()"
 ZERO = "optimizers[number].zero_grad()"
 KEPT = (
     "nets[0].load_state_dict(nets[1].state_dict())",
     f"{COPIED}; optimizers[0] = trainer(nets[0])",
+    f"{ANEW}; optimizers[0] = trainer(nets[0])",
+    f"{ANEW}; optimizers[0].add_param_group(dict(params=nets[0].parameters()))",
     "best = copy.deepcopy(nets[1])",
 )
 
@@ -180,6 +196,10 @@ KEPT = (
 )
 def test_a_copy_that_leaves_its_optimizer_behind(zero: str, session: Session) -> None:
     assert told(session, REPLACED.format(zero=zero, after=COPIED)) == [("GS307", COPIED)]
+
+
+def test_a_new_model_that_leaves_its_optimizer_behind(session: Session) -> None:
+    assert told(session, REPLACED.format(zero=ZERO, after=ANEW)) == [("GS307", ANEW)]
 
 
 @pytest.mark.parametrize("after", KEPT)
@@ -208,6 +228,7 @@ for step in range(4):
 """
 HELD = "[*body.parameters(), *last.parameters()]"
 LOSS = "F.cross_entropy(head(features), y)"
+NEAREST = "F.cross_entropy(-torch.cdist(features, head.weight), y)"
 MADE = f"optimizer = torch.optim.SGD({HELD}, lr=0.1)"
 MEANT = {
     "in eval mode": ("head.eval()", HELD, LOSS),
@@ -227,8 +248,9 @@ MEANT = {
 }
 
 
-def test_a_last_layer_that_is_left_out(session: Session) -> None:
-    assert told(session, HEADED.format(before="pass", held=HELD, loss=LOSS)) == [("GS307", MADE)]
+@pytest.mark.parametrize("loss", [LOSS, NEAREST])
+def test_a_last_layer_that_is_left_out(loss: str, session: Session) -> None:
+    assert told(session, HEADED.format(before="pass", held=HELD, loss=loss)) == [("GS307", MADE)]
 
 
 def test_a_last_layer_of_a_model_in_eval_mode_is_told_as_well(session: Session) -> None:

@@ -10,6 +10,9 @@ from gradscope.diagnose._facts import Facts
 from gradscope.diagnose._ops import WEIGHING
 from gradscope.model.observations import TrackedParameter
 
+_JOINING = WEIGHING | {"Cdist", "EuclideanDist"}
+"""A head weighs its input, or compares it with one row for each class."""
+
 
 def is_forgotten_head(
     facts: Facts, left: Sequence[TrackedParameter], held: Sequence[TrackedParameter]
@@ -36,7 +39,7 @@ def _is_last(facts: Facts, own: set[int], held: set[int]) -> bool:
     over_own, over_held = _above(facts, own), _above(facts, held)
     weighs = False
     for node in over_own:
-        if facts.op(node) not in WEIGHING:
+        if facts.op(node) not in _JOINING:
             continue
         operands = set(facts.below(node))
         behind_both = operands & over_own & over_held

@@ -106,13 +106,13 @@ def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _replaced(facts: Facts) -> Iterable[FindingDraft]:
-    """Models that were replaced by a copy in the middle of a training."""
+    """Models that were replaced in the middle of a training."""
     for entry in facts.seen.replaced_models:
         if entry.times < FEWEST_VAIN:
             continue
         step = facts.location(entry.stepped)
         where = f" at {step.file}:{step.line}" if step else ""
-        words = facts.expression(entry.origin) or "A copy"
+        words = facts.expression(entry.origin) or "A new model"
         yield facts.finding(
             "warning",
             f"{words} gets gradients, but no optimizer holds it, so it never changes.",
@@ -120,11 +120,12 @@ def _replaced(facts: Facts) -> Iterable[FindingDraft]:
             subject=facts.variable(entry.origin),
             evidence=(
                 f"{count(entry.times, 'step')}{where} in vain: the optimizer still holds the "
-                "parameters that the copy has replaced, which get no gradient any more",
+                "parameters that it has replaced, which get no gradient any more",
             ),
-            why="An optimizer keeps the parameters it was made with; a copy has new ones.",
+            why="An optimizer keeps the parameters it was made with; a copy or a new model has its "
+            "own.",
             remedy="Load the state instead, `model.load_state_dict(best.state_dict())`, which "
-            "keeps the parameters; or make a new optimizer for the copy.",
+            "keeps the parameters; or make a new optimizer as well.",
         )
 
 

@@ -150,8 +150,9 @@ class SharedObject(Struct, frozen=True):
 
 
 class ReplacedModel(Struct, frozen=True):
-    """A copy made at ``origin`` that took the place of a model whose optimizer had stepped, and
-    steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in none."""
+    """A copy, or a new model, made at ``origin`` that took the place of one whose optimizer had
+    stepped, and steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in
+    none."""
 
     origin: int | None
     stepped: int | None

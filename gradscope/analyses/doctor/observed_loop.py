@@ -113,7 +113,7 @@ def dropped_results(listener: DoctorListener, origins: Origins) -> Iterator[Drop
 
 
 def replaced_models(listener: DoctorListener, origins: Origins) -> Iterator[ReplacedModel]:
-    """Copies that took the place of what an optimizer holds."""
+    """Copies and new models that took the place of what an optimizer holds."""
     for place, known in listener.left_behind.known.items():
         yield ReplacedModel(origins.of_place(place), origins.of_place(known.step), known.times)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 from gradscope.recording.names import locals_of
 from gradscope.recording.places import Places
@@ -29,25 +29,32 @@ def codes_of(frames: Iterable[FrameType]) -> Iterator[CodeType]:
                 yield code
 
 
-def _codes(functions: Iterable[object]) -> Iterator[CodeType]:
-    """The code of those that have any."""
-    for function in functions:
-        code = getattr(function, "__code__", None)
-        if isinstance(code, CodeType):
-            yield code
+def _codes(members: Iterable[object]) -> Iterator[CodeType]:
+    """The code of those that are functions."""
+    for member in members:
+        # Only what is known by its type: others may compute what they are asked for.
+        kind = type(member)
+        function = member.__func__ if kind in (staticmethod, classmethod) else member  # type: ignore[attr-defined]
+        if type(function) is FunctionType:
+            yield function.__code__
 
 
-def _own_codes(frames: Iterable[FrameType], places: Places) -> set[CodeType]:
-    """The program's own code in sight of the frames: theirs, and that of all functions and methods
-    in their modules."""
+def _in_sight(frames: Iterable[FrameType]) -> set[CodeType]:
+    """The code of the frames, and of all functions and methods in their modules, and in those that
+    these have imported."""
     frames = list(frames)
     found = set(codes_of(frames))
-    for scope in {id(frame.f_globals): frame.f_globals for frame in frames}.values():
+    outer = list({id(frame.f_globals): frame.f_globals for frame in frames}.values())
+    inner = [vars(value) for scope in outer for value in list(scope.values()) if _is_module(value)]
+    for scope in [*outer, *inner]:
         for value in list(scope.values()):
-            # Classes of torch are skipped by their code, like its functions.
-            members = vars(value).values() if isinstance(value, type) else (value,)
-            found.update(_codes(members))
-    return {code for code in found if places.is_own(code)}
+            is_class = issubclass(type(value), type)
+            found.update(_codes(list(vars(value).values()) if is_class else [value]))
+    return found
+
+
+def _is_module(value: object) -> bool:
+    return type(value) is ModuleType
 
 
 def sites_of(codes: Iterable[CodeType]) -> Iterator[Site]:
@@ -89,7 +96,8 @@ def setting(
     key: str, frames: Iterable[FrameType], sources: Sources, places: Places
 ) -> Iterator[tuple[CodeType, int]]:
     """The lines that give this key of an optimizer's groups a value, each once."""
-    codes = [code for code in _own_codes(frames, places) if "param_groups" in code.co_names]
+    known = [code for code in _in_sight(frames) if "param_groups" in code.co_names]
+    codes = [code for code in known if places.is_own(code)]
     lines: set[tuple[CodeType, int]] = set()
     for site in sites_of(codes):
         origin = sources.origin(site)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from gradscope.autograd.tensors import (
     is_learned_leaf,
     requires_grad,
 )
+from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
@@ -56,6 +58,7 @@ class TrackedParameters:
         self._frozen: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._recorder = recorder
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._built: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._written: TensorTable[int] = TensorTable(MAX_KNOWN)
@@ -140,6 +143,11 @@ class TrackedParameters:
     def born(self, tensor: torch.Tensor) -> int:
         """The place where a leaf was made; -1 where it is not known."""
         return self._born.get(tensor, -1)
+
+    def built(self, tensor: torch.Tensor) -> int:
+        """The place that made the model of a leaf which is younger than some optimizer; -1 where it
+        is not known."""
+        return self._built.get(tensor, -1)
 
     def initialised(self, tensor: torch.Tensor) -> int:
         """The place that filled a parameter last before its first use; -1 where it is not known."""
@@ -262,6 +270,21 @@ class TrackedParameters:
             place = -1 if user is None else places.number(user)
             self._born[parameter] = place
             self._names[parameter] = f"{type(module).__name__}.{name}"
+            if self.optimizers.members.made:
+                self._built[parameter] = self._place_building(user)
+
+    def _place_building(self, frame: FrameType | None) -> int:
+        """The place that builds the model: beyond the constructors of it and of its layers."""
+        places = self._recorder.places
+        while frame is not None and (places.is_foreign(frame.f_code) or _is_constructor(frame)):
+            frame = frame.f_back
+        return -1 if frame is None else places.number(frame)
+
+
+def _is_constructor(frame: FrameType) -> bool:
+    """Whether a frame is in the constructor of a module."""
+    is_own = frame.f_code.co_name == "__init__"
+    return is_own and issubclass(type(locals_of(frame).get("self")), nn.Module)
 
 
 def _caller() -> Any:
