@@ -9,6 +9,9 @@ For the doctor, which tells it of calls, modules and backward calls; it knows no
            │                  ├───────► step_effect, spoiling_steps   what came of it?
            │                  └───────► accumulating                  what adds up before?
            ├──► remade, copies          made anew in each forward, or a deep copy: which one learns?
+           ├──► left_behind             which optimizer steps what such a copy has replaced?
+           ├──► dropped_results         which edit of a gradient or a parameter changes nothing?
+           ├──► made_parameters         which Parameters does the program make itself?
            └──► aliases, stores, statistics            what is kept from step to step, and by whom
 
 Everything is kept by the ids of parameters and the numbers of places, in bounded memory. Parameters
