@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gradscope.diagnose import (
+    across,
     alike,
     derivative,
     errors,
@@ -148,6 +149,11 @@ _ALL = (
     Rule("GS513", "step-repeated", order.step_repeated),
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
+    Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks),
+    Rule("GS702", "parameters-drift", across.parameters_drift),
+    Rule("GS703", "gradient-not-shared", across.gradient_not_shared),
+    Rule("GS704", "unequal-calls", across.unequal_calls),
+    Rule("GS705", "unequal-batches", across.unequal_batches),
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}

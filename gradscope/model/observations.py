@@ -48,7 +48,7 @@ class Finding(Struct, frozen=True):
     ``rule`` is a stable code such as GS303 and ``name`` its name.  ``message`` is one sentence;
     ``subject`` the variable, parameter or module it is about; ``evidence`` the numbers it rests on,
     one a line. ``step`` counts the program's backward calls from 1; 0 is before or outside all of
-    them.
+    them.  ``ranks`` are those of several that saw it; empty where all did.
     """
 
     rule: str
@@ -62,6 +62,7 @@ class Finding(Struct, frozen=True):
     why: str = ""
     remedy: str = ""
     step: int = 0
+    ranks: tuple[int, ...] = ()
 
 
 class TrackedParameter(Struct, frozen=True):
@@ -413,9 +414,10 @@ class Failure(Struct, frozen=True):
 
 class Stopped(Struct, frozen=True):
     """Why the doctor ended a program that had not ended by itself: something serious was found, or
-    as many backward calls had been watched, or for as many ``seconds``, as was asked."""
+    as many backward calls had been watched, or for as many ``seconds``, as was asked; or because
+    another ``rank`` wanted to stop."""
 
-    by: Literal["finding", "steps", "time"]
+    by: Literal["finding", "steps", "time", "rank"]
     seconds: Number | None = None
 
 

@@ -19,6 +19,7 @@ class Check(Study):
     room: ClassVar[str] = "analyses.check.study"
     field: ClassVar[str] = "checks"
     listener: ClassVar[str] = "analyses.check.tape"
+    makes_calls: ClassVar[bool] = True
 
     node: int | None = None
     everything: bool = False

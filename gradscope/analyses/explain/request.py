@@ -20,6 +20,7 @@ class Explain(Study):
 
     room: ClassVar[str] = "analyses.explain.study"
     field: ClassVar[str] = "explanation"
+    makes_calls: ClassVar[bool] = True
 
     leaf: str | None = None
     node: int | None = None
