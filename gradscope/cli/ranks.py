@@ -86,7 +86,9 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
     if one is ALONE:
         return outcome
     if not one.is_grouped:
-        return _noted(outcome, f"{one.job}: its own look, for the program made no process group")
+        _noted(outcome, f"{one.job}: its own look, for the program made no process group")
+        is_kept = bool(one.job.rank) and one.keep_own(outcome.report)
+        return None if is_kept else outcome
     one.tell(outcome.report, outcome.error)
     if not one.collects(not outcome.ending.status and not one.is_terminated):
         return None

@@ -61,67 +61,55 @@ def _without(one: AcrossRanks) -> tuple[int, ...]:
 
 
 def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
-    """GS702: values that differ between ranks, though their gradients are made the same."""
+    """GS702: values that differ between ranks at the end."""
     ranks = facts.report.ranks
-    found = [
-        one
-        for one in (ranks.parameters if ranks else ())
-        if len(one.after) == 1 and _spread([float(size) for _, size in one.weights]) > DRIFT
-    ]
-    if found:
-        names = [one.name for one in found]
-        yield facts.finding(
-            "error",
-            f"{listed(names)} {'is' if len(names) == 1 else 'are'} not the same on all ranks.",
-            location=_place_of(facts, names[0]),
-            subject=names[0],
-            evidence=[
-                f"{one.name}: ‖value‖ "
-                + ", ".join(f"{short(size, 6)} on rank {rank}" for rank, size in one.weights)
-                for one in found[:MOST]
-            ],
-            why="The gradient is the same on every rank, so the values stay as different as they "
-            "are: each rank trains a model of its own, with the gradients of all.",
-            remedy="Begin with the same values on every rank: the same seed before the model is "
-            "made, or DistributedDataParallel around it, which sends those of rank 0; and change "
-            "nothing on one rank alone afterwards.",
-        )
-
-
-def gradient_not_shared(facts: Facts) -> Iterable[FindingDraft]:
-    """GS703: gradients that each rank keeps for itself, though their values are the same."""
-    ranks = facts.report.ranks
-    # A call that was cut short has averaged nothing yet.
-    if ranks is None or any(one.error for one in ranks.each):
+    told = [one for one in ranks.each if one.state == "told"] if ranks else []
+    # Those that have stopped at another place have made other updates.
+    if ranks is None or len({one.calls for one in told}) > 1 or any(one.error for one in told):
         return
-    found = [
-        one
-        for one in ranks.parameters
-        if len(one.after) > 1
-        and not one.weights
-        and _spread([float(at.gradient.norm or 0.0) for at in one.after]) > DRIFT
+    sizes = {one.name: [float(size) for _, size in one.weights] for one in ranks.parameters}
+    found = [one for one in ranks.parameters if _spread(sizes[one.name]) > DRIFT]
+    if not found:
+        return
+    is_averaged = all(len(one.after) == 1 for one in found)
+    names = [one.name for one in found]
+    lines = [
+        f"{one.name}: ‖value‖ "
+        + ", ".join(f"{short(size, 6)} on rank {rank}" for rank, size in one.weights)
+        for one in found[:MOST]
     ]
-    if found:
-        names = [one.name for one in found]
-        yield facts.finding(
-            "information",
-            f".grad of {listed(names)} is not the same on all ranks after backward.",
-            location=_place_of(facts, names[0]),
-            subject=names[0],
-            evidence=[
-                f"{one.name}: ‖.grad‖ "
-                + ", ".join(f"{short(at.gradient.norm)} on rank {at.rank}" for at in one.after)
-                for one in found[:MOST]
-            ],
-            why="Nothing has averaged them. Under `no_sync`, before the last of several batches, "
-            "that is meant; a step with them makes the ranks differ from then on.",
-            remedy="Call the DistributedDataParallel object itself, not its `.module`, and leave "
-            "`no_sync` for the last batch before a step.",
-        )
+    shared = "the same on all ranks" if is_averaged else "not the same either: nothing averages it"
+    yield facts.finding(
+        "error" if is_averaged else "warning",
+        f"{listed(names)} {'is' if len(names) == 1 else 'are'} not the same on all ranks.",
+        location=_place_of(facts, names[0]),
+        subject=names[0],
+        evidence=[*lines, f"after backward .grad is {shared}"],
+        why=_BEGAN_OTHERWISE if is_averaged else _NOT_AVERAGED,
+        remedy=_BEGIN_ALIKE if is_averaged else _AVERAGE,
+    )
+
+
+_BEGAN_OTHERWISE = (
+    "All ranks make the same update, so the values stay as different as they are: each rank trains "
+    "a model of its own, with the gradients of all."
+)
+_BEGIN_ALIKE = (
+    "Begin with the same values on every rank: DistributedDataParallel sends those of rank 0 when "
+    "it is made. Change nothing on one rank alone afterwards, and load a checkpoint on every rank."
+)
+_NOT_AVERAGED = (
+    "Each rank goes along its own gradient, so that the ranks train models of their own, with no "
+    "more data than one rank sees."
+)
+_AVERAGE = (
+    "Call the DistributedDataParallel object itself, not its `.module`, and let the last batch "
+    "before a step run outside of `no_sync`."
+)
 
 
 def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:
-    """GS704: ranks that make different numbers of backward calls."""
+    """GS703: ranks that make different numbers of backward calls."""
     ranks = facts.report.ranks
     told = [one for one in (ranks.each if ranks else ()) if one.state == "told"]
     numbers = {one.calls for one in told}
@@ -140,7 +128,7 @@ def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def unequal_batches(facts: Facts) -> Iterable[FindingDraft]:
-    """GS705: means over different numbers of elements, averaged as if they were equal."""
+    """GS704: means over different numbers of elements, averaged as if they were equal."""
     ranks = facts.report.ranks
     told = [one for one in (ranks.each if ranks else ()) if one.averaged is not None]
     sizes = {one.averaged for one in told}

@@ -151,9 +151,8 @@ _ALL = (
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks),
     Rule("GS702", "parameters-drift", across.parameters_drift),
-    Rule("GS703", "gradient-not-shared", across.gradient_not_shared),
-    Rule("GS704", "unequal-calls", across.unequal_calls),
-    Rule("GS705", "unequal-batches", across.unequal_batches),
+    Rule("GS703", "unequal-calls", across.unequal_calls),
+    Rule("GS704", "unequal-batches", across.unequal_batches),
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}

@@ -79,7 +79,8 @@ class TrackedParameter(Struct, frozen=True):
     ``held_by`` are indices of ``Observations.optimizers``.  ``gone``: an optimizer holds it, and
     no module and no variable in sight does.  ``late``: it was made after all optimizers, and the
     program does not change it by hand.  ``thawed``: it was frozen when an
-    optimizer was made, and the program has let it learn since, at ``thawed_at``.
+    optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``size`` is the
+    2-norm of its values at the end, where other ranks have it as well.
     """
 
     name: str
@@ -102,6 +103,7 @@ class TrackedParameter(Struct, frozen=True):
     late: bool = False
     thawed: bool = False
     thawed_at: int | None = None
+    size: Number | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]

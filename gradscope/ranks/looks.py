@@ -65,6 +65,7 @@ def look_of(report: Report | None, job: Job, error: str, calls: int) -> RankLook
         notes=report.notes,
         faults=seen.faults if seen else (),
         error=error or _failure(report),
+        held=report.memory.total("activation") if report.memory else None,
     )
 
 
@@ -113,6 +114,9 @@ def _averaged(graph: Graph) -> int | None:
 
 def _parameters(report: Report) -> Iterable[RankParameter]:
     backward = report.passes[0] if report.passes else None
+    seen = report.observations
+    # At the end of the run the ranks have made the same updates, if they do.
+    sizes = {one.name: one.size for one in seen.learners} if seen else {}
     used: dict[str, int] = {}
     for index, leaf in enumerate(report.graph.leaves):
         name = leaf.names[0] if leaf.names else f"leaf of {leaf.tensor.shape}"
@@ -120,12 +124,13 @@ def _parameters(report: Report) -> Iterable[RankParameter]:
         used[name] = used.get(name, 0) + 1
         name = name if used[name] == 1 else f"{name} ({used[name]})"
         if backward is None:
-            yield RankParameter(name, leaf.tensor.shape, None, None, leaf.norm)
+            yield RankParameter(name, leaf.tensor.shape, None, None, sizes.get(name, leaf.norm))
             continue
         entry = backward.accumulations[index]
         after = None if entry.after is None else backward.gradients[entry.after]
         local = _without_values(backward.gradients[entry.new])
-        yield RankParameter(name, leaf.tensor.shape, local, _without_values(after), leaf.norm)
+        size = sizes.get(name, leaf.norm)
+        yield RankParameter(name, leaf.tensor.shape, local, _without_values(after), size)
 
 
 def _without_values(info: GradientInfo | None) -> GradientInfo | None:
@@ -174,23 +179,12 @@ def _keep(kept: dict[int, Kept], rank: int, one: Kept) -> None:
 def _telling(local: dict[int, GradientInfo]) -> dict[int, GradientInfo]:
     """The smallest and the largest, and the first few of each state."""
     ranks = sorted(local)
-    sized = [rank for rank in ranks if local[rank].norm is not None]
-    kept = set()
-    if sized:
-        kept = {
-            min(sized, key=lambda rank: _size(local[rank])),
-            max(sized, key=lambda rank: _size(local[rank])),
-        }
+    sized = [rank for rank in ranks if local[rank].state in ("finite", "zero")]
+    by_size = sorted(sized, key=lambda rank: float(local[rank].norm or 0.0))
+    kept = {*by_size[:1], *by_size[-1:]}
     for state in {one.state for one in local.values()} - {"finite"}:
         kept.update([rank for rank in ranks if local[rank].state == state][:ODD])
-    if not sized:
-        kept.update(ranks[:ODD])
     return {rank: local[rank] for rank in kept}
-
-
-def _size(info: GradientInfo) -> float:
-    size = float(info.norm or 0.0)
-    return size if size == size else float("inf")
 
 
 class Collected:
@@ -270,7 +264,7 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
     if ranks.silent:
         yield f"{_ranks(ranks.silent)} did not tell what it saw within {duration(wait)}"
     for one in ranks.each:
-        if one.error:
+        if one.error and one.rank != ranks.shown:
             yield f"rank {one.rank}: {one.error}"
     if ranks.other_graphs:
         yield f"{_ranks(ranks.other_graphs)} made another graph: parameters are compared by name"

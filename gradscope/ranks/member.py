@@ -89,11 +89,11 @@ class Member:
         }
         asked = [option for option, given in own.items() if given is not None]
         if request.study is not None and request.study.makes_calls:
-            asked = [request.study.field]
+            asked = [f"gradscope {request.study.command}"]
         if asked:
             raise RanksError(
-                f"{asked[0]} makes calls of its own, in which the other {self.job.size - 1} ranks "
-                "would have to take part",
+                f"{asked[0]} makes calls of its own, in which every rank would have to take part, "
+                f"and this is {self.job}",
                 "run the program in one process for it: torchrun --nproc-per-node 1",
             )
 
@@ -163,6 +163,17 @@ class Member:
 
     # ------------------------------------------------------------------ telling
 
+    def keep_own(self, report: Report | None) -> bool:
+        """Leave this rank's report in a file of its own; False where it is to have none.
+
+        Raises:
+            OutputError: it could not be written.
+        """
+        if self._keep is None or report is None:
+            return False
+        self._keep(report)
+        return True
+
     def tell(
         self, report: Report | None, error: GradscopeError | None = None, calls: int = 0
     ) -> None:
@@ -172,8 +183,7 @@ class Member:
         self._has_told = True
         words = error.what if error is not None else ""
         try:
-            if self._keep is not None and report is not None:
-                self._keep(report)
+            self.keep_own(report)
         except Exception as problem:
             words = words or described(problem)
         try:

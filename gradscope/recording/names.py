@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
+from gradscope.recording.wrappers import plain_path, unsharded_parameters
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -284,11 +285,25 @@ class ModuleNames:
         return [(name, module) for key, (name, module) in found.items() if key not in inner]
 
     def _add(self, module: nn.Module, prefix: str) -> None:
+        sharded = []
         for path, child in nn.Module.named_modules(module, remove_duplicate=True):
-            self.paths.setdefault(id(child), ".".join(part for part in (prefix, path) if part))
+            self.paths.setdefault(id(child), _joined(prefix, plain_path(module, path)))
+            if hasattr(type(child), "_get_fsdp_state"):
+                sharded.append(child)
         for path, tensor in nn.Module.named_parameters(module, remove_duplicate=False):
-            names = self.parameters.setdefault(id(tensor), [])
-            names.append(".".join(part for part in (prefix, path) if part))
+            self._name(tensor, _joined(prefix, plain_path(module, path)))
+        for child in sharded:
+            for owner, name, whole in unsharded_parameters(child):
+                self._name(whole, _joined(self.paths.get(id(owner), prefix), name))
+
+    def _name(self, tensor: torch.Tensor, name: str) -> None:
+        names = self.parameters.setdefault(id(tensor), [])
+        if name not in names:
+            names.append(name)
+
+
+def _joined(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
 
 
 def _has_parameters(module: nn.Module) -> bool:

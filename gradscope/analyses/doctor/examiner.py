@@ -112,6 +112,7 @@ class Examiner:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
         self._member.meet()
+        self._listener.is_shared = self._member.is_grouped
         why = self._enough()
         if why is not None:
             self._stop(why)

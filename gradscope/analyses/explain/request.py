@@ -19,6 +19,7 @@ class Explain(Study):
     """
 
     room: ClassVar[str] = "analyses.explain.study"
+    command: ClassVar[str] = "explain"
     field: ClassVar[str] = "explanation"
     makes_calls: ClassVar[bool] = True
 
