@@ -26,7 +26,7 @@ from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
-from gradscope.ranks import Member
+from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
 from gradscope.target import Program, Target
@@ -206,7 +206,7 @@ def _examined(target: Target, examination: Examination, verdict: Verdict, member
         outcome.report = verdict.diagnosed(outcome.report)
     told = ranks.combined(member, outcome)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
-    member.end()
+    ranks.end(member)
     return result
 
 

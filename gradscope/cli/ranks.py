@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from gradscope import render
+from gradscope.cli import terminal
 from gradscope.cli.options import DoctorOptions
 from gradscope.cli.output_options import OutputOptions
 from gradscope.errors import RanksError
 from gradscope.model.report import Report
-from gradscope.ranks import ALONE, Job, Member
+from gradscope.ranks.job import Job
+from gradscope.ranks.member import ALONE, Member
 from gradscope.render.output import STDOUT, settled
 
 if TYPE_CHECKING:
@@ -98,6 +100,13 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
         what = f"{one.job}: the store of the process group did not answer, so this is its own look"
         return _noted(outcome, what)
     return outcome
+
+
+def end(one: Member) -> None:
+    """End this process by the signal that ended its program, if one did."""
+    if one.is_terminated:
+        terminal.flush()
+        one.end()
 
 
 def _noted(outcome: Outcome, note: str) -> Outcome:

@@ -83,7 +83,7 @@ def run_command(
     result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)
-    member.end()
+    ranks.end(member)
     return result
 
 

@@ -21,6 +21,9 @@ DRIFT = 1e-5
 MOST = 4
 """Parameters that a finding lists."""
 
+MOST_RANKS = 8
+"""Ranks that a finding lists."""
+
 _NOT_FINITE = ("GS101", "GS102", "GS103", "GS105", "GS106")
 
 
@@ -49,6 +52,7 @@ def gradient_on_some_ranks(facts: Facts) -> Iterable[FindingDraft]:
             remedy="Use every parameter on every rank (also where a batch holds nothing for it: "
             "add `0 * output.sum()`), or give DistributedDataParallel "
             "`find_unused_parameters=True`.",
+            fails=facts.has_lost_a_rank,
         )
 
 
@@ -109,22 +113,29 @@ _AVERAGE = (
 
 
 def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:
-    """GS703: ranks that make different numbers of backward calls."""
+    """GS703: ranks that make different numbers of backward calls, so that one waited in vain."""
     ranks = facts.report.ranks
     told = [one for one in (ranks.each if ranks else ()) if one.state == "told"]
-    numbers = {one.calls for one in told}
-    if len(numbers) > 1 and facts.seen.watched:
-        least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
-        yield facts.finding(
-            "warning",
-            f"Rank {least.rank} made {count(least.calls, 'backward call')}, rank {most.rank} made "
-            f"{most.calls:,}.",
-            evidence=[f"rank {one.rank}: {count(one.calls, 'backward call')}" for one in told[:8]],
-            why="In every backward call the ranks wait for one another. The one that makes more "
-            "calls waits for ever, or until it is told that the connection is closed.",
-            remedy="Give every rank the same number of batches (`DistributedSampler`, "
-            "`drop_last=True`), or train in `model.join()`.",
-        )
+    if len({one.calls for one in told}) < 2 or not any(one.error for one in told):
+        return
+    least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
+    # One that has failed has made fewer calls for that.
+    if least.error and not most.error:
+        return
+    yield facts.finding(
+        "error",
+        f"Rank {least.rank} made {count(least.calls, 'backward call')}, rank {most.rank} made "
+        f"{most.calls:,}.",
+        location=facts.location(facts.backward.origin) if facts.backward else None,
+        evidence=[
+            f"rank {one.rank}: {count(one.calls, 'backward call')}" for one in told[:MOST_RANKS]
+        ],
+        why="In every backward call the ranks wait for one another. The one that makes more calls "
+        "waits for ever, or until it is told that the connection is closed.",
+        remedy="Give every rank the same number of batches (`DistributedSampler`, "
+        "`drop_last=True`), or train in `model.join()`.",
+        fails=facts.has_lost_a_rank,
+    )
 
 
 def unequal_batches(facts: Facts) -> Iterable[FindingDraft]:
@@ -138,7 +149,7 @@ def unequal_batches(facts: Facts) -> Iterable[FindingDraft]:
             "warning",
             "The loss is a mean over a different number of elements on each rank.",
             root,
-            evidence=[f"rank {one.rank}: {one.averaged:,} elements" for one in told[:8]],
+            evidence=[f"rank {one.rank}: {one.averaged:,} elements" for one in told[:MOST_RANKS]],
             why="The gradients of all ranks are averaged as if each were of as many elements: "
             "an element on the rank with fewer counts for more.",
             remedy="Give every rank batches of one size, or multiply its loss by its number of "

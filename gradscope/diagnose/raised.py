@@ -62,7 +62,6 @@ _LOST = _RaiserWords(
     "other calls.",
     "Look at what the other ranks say: the one that ended first is the cause.",
 )
-_OF_CONNECTIONS = ("Connection closed by peer", "Connection reset by peer", "gloo/", "NCCL")
 
 _NAMED = ("Function", "hook")
 """Kinds of raisers that have a name in the program."""
@@ -76,7 +75,7 @@ def backward_raises(facts: Facts) -> Iterable[FindingDraft]:
     raiser = failure.raiser
     words = _CALL if raiser is None else _WORDS[raiser.kind]
     if raiser is None or raiser.kind == "operation":
-        words = _LOST if any(one in failure.message for one in _OF_CONNECTIONS) else words
+        words = _LOST if facts.has_lost_a_rank else words
     who = words.who.format(name="" if raiser is None else _named(facts, raiser))
     then = "" if failure.ended else ", and the program went on"
     node = None if raiser is None else raiser.node

@@ -149,9 +149,9 @@ _ALL = (
     Rule("GS513", "step-repeated", order.step_repeated),
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
-    Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks),
+    Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),
-    Rule("GS703", "unequal-calls", across.unequal_calls),
+    Rule("GS703", "unequal-calls", across.unequal_calls, _RAISED),
     Rule("GS704", "unequal-batches", across.unequal_batches),
 )
 

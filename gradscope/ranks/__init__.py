@@ -7,8 +7,3 @@ and no rank that lives ever hangs for one that does not.
 
 Knows torch's store and nothing else of torch; must not know how a look is taken or drawn.
 """
-
-from gradscope.ranks.job import Job
-from gradscope.ranks.member import ALONE, Member
-
-__all__ = ["ALONE", "Job", "Member"]

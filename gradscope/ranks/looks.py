@@ -139,7 +139,7 @@ def _without_values(info: GradientInfo | None) -> GradientInfo | None:
     return msgspec.structs.replace(info, values=None, histogram=None, half=None)
 
 
-class _Row:
+class _ParameterRow:
     """What has been heard of one parameter."""
 
     def __init__(self, name: str, shape: tuple[int, ...]) -> None:
@@ -196,7 +196,7 @@ class Collected:
         self._own = own
         self._size = size
         self._each: dict[int, OneRank] = {}
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, _ParameterRow] = {}
         self._others: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
@@ -216,7 +216,7 @@ class Collected:
         for one in look.parameters:
             row = self._rows.get(one.name)
             if row is None:
-                row = self._rows[one.name] = _Row(one.name, one.shape)
+                row = self._rows[one.name] = _ParameterRow(one.name, one.shape)
                 row.missing = self._heard[:MOST_ABSENT]
             row.add(rank, one, self._is_few)
             known.add(one.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -261,8 +260,6 @@ class Member:
     def end(self) -> None:
         """End by the signal that ended the program, if one did."""
         if self.is_terminated:
-            sys.stdout.flush()
-            sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGTERM)
 
 

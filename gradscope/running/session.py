@@ -19,7 +19,7 @@ from gradscope.escaping import message
 from gradscope.garbage import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks import ALONE, Member
+from gradscope.ranks.member import ALONE, Member
 from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:

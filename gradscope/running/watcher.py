@@ -31,7 +31,7 @@ from gradscope.graphing.study import LiveGraph, follower, studied
 from gradscope.graphing.watched_call import MadeCall, MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks import ALONE, Member
+from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder

@@ -36,7 +36,7 @@ from gradscope.garbage import collector_paused
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
-from gradscope.ranks import ALONE, Member
+from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
