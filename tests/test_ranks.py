@@ -124,6 +124,14 @@ def test_the_parameters_of_fsdp_have_their_names(folder: Path) -> None:
     assert shapes["out.bias"] == (1,)
 
 
+def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "fsdp")
+    expected = [_alone(rank) for rank in range(2)]
+    for one in ranks_of(folder / "r.json").parameters:
+        mean = (expected[0][one.name] + expected[1][one.name]) / 2
+        assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
+
+
 def test_gradients_that_are_not_averaged_yet_are_told_apart(folder: Path) -> None:
     watched(folder, "backward -o r.json", "accumulate")
     assert all(len(one.after) == 2 for one in ranks_of(folder / "r.json").parameters)
@@ -163,7 +171,7 @@ def test_nan_of_one_rank_is_told_once_and_with_its_rank(folder: Path) -> None:
         ("unused-error", "GS701", "warning", "second.bias, second.weight get no gradient on rank"),
         ("drift", "GS702", "error", "out.weight is not the same on all ranks"),
         ("bypass", "GS702", "warning", "out.bias, out.weight, second.bias"),
-        ("calls", "GS703", "warning", "Rank 1 made 3 backward calls, rank 0 made 4"),
+        ("calls", "GS703", "error", "Rank 1 made 3 backward calls, rank 0 made 4"),
         ("batches", "GS704", "warning", "a mean over a different number of elements"),
     ],
 )
@@ -174,9 +182,8 @@ def test_the_doctor_compares_ranks(
     finding = findings(folder / "r.json")[rule]
     assert finding.severity == severity
     assert said in finding.message
-    if rule != "GS703":
-        assert finding.location is not None
-        assert finding.location.file.endswith("train.py")
+    assert finding.location is not None
+    assert finding.location.file.endswith("train.py")
 
 
 # ---------------------------------------------------------------- ranks that die, or are late

@@ -72,7 +72,9 @@ def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
     if ranks is None or len({one.calls for one in told}) > 1 or any(one.error for one in told):
         return
     sizes = {one.name: [float(size) for _, size in one.weights] for one in ranks.parameters}
-    found = [one for one in ranks.parameters if _spread(sizes[one.name]) > DRIFT]
+    found = [
+        one for one in ranks.parameters if one.whole is None and _spread(sizes[one.name]) > DRIFT
+    ]
     if not found:
         return
     is_averaged = all(len(one.after) == 1 for one in found)

@@ -21,7 +21,7 @@ class RankParameter(Struct, frozen=True, array_like=True):
 
     ``local`` is what its own backward pass brought, before any rank heard of another's;
     ``after`` is ``.grad`` when the call had returned, None where nothing was accumulated.
-    ``weights`` is the 2-norm of the values.
+    ``weights`` is the 2-norm of the values.  ``shard``: ``after`` is of the part that stays here.
     """
 
     name: str
@@ -29,6 +29,7 @@ class RankParameter(Struct, frozen=True, array_like=True):
     local: GradientInfo | None = None
     after: GradientInfo | None = None
     weights: Number | None = None
+    shard: bool = False
 
 
 class RankLook(Struct, frozen=True):
@@ -79,14 +80,17 @@ class AcrossRanks(Struct, frozen=True):
 
     ``local`` are the gradients before the ranks hear of one another: of each rank where they are
     few, else the smallest, the largest and the odd ones, by rank.  ``after`` are those of ``.grad``
-    that differ; one, where they agree.  ``weights`` are the norms of the values that differ, by
-    rank; empty where they agree.  ``missing`` are the ranks that know no such parameter.
+    that differ; one, where they agree.  ``whole`` is the 2-norm of a ``.grad`` that is spread over
+    the ranks, of which ``after`` are some parts, else None.  ``weights`` are the norms of the
+    values that differ, by rank; empty where they agree.  ``missing`` are the ranks that know no
+    such parameter.
     """
 
     name: str
     shape: tuple[int, ...]
     local: tuple[AtRank, ...]
     after: tuple[AtRank, ...] = ()
+    whole: Number | None = None
     weights: tuple[tuple[int, Number], ...] = ()
     missing: tuple[int, ...] = ()
 

@@ -140,12 +140,14 @@ class Accumulation(Struct, frozen=True):
 
     All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
     ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
-    pass, which leaves ``.grad`` untouched).
+    pass, which leaves ``.grad`` untouched).  ``shard``: ``before`` and ``after`` are of the part
+    that stays on this rank, after the gradients of all ranks were reduced.
     """
 
     new: int
     before: int | None = None
     after: int | None = None
+    shard: bool = False
 
 
 class BackwardPass(Struct, frozen=True):

@@ -6,6 +6,7 @@ not grow with the number of ranks.  Plain data on both sides.
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -14,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from gradscope.model.observations import Finding
-from gradscope.model.plain import Number
+from gradscope.model.plain import Number, number
 from gradscope.model.ranks import (
     AcrossRanks,
     AtRank,
@@ -130,7 +131,9 @@ def _parameters(report: Report) -> Iterable[RankParameter]:
         after = None if entry.after is None else backward.gradients[entry.after]
         local = _without_values(backward.gradients[entry.new])
         size = sizes.get(name, leaf.norm)
-        yield RankParameter(name, leaf.tensor.shape, local, _without_values(after), size)
+        yield RankParameter(
+            name, leaf.tensor.shape, local, _without_values(after), size, entry.shard
+        )
 
 
 def _without_values(info: GradientInfo | None) -> GradientInfo | None:
@@ -149,12 +152,15 @@ class _ParameterRow:
         self.after: dict[int, GradientInfo] = {}
         self.weights: dict[int, Number] = {}
         self.missing: list[int] = []
+        self.squares: float | None = None
 
     def add(self, rank: int, one: RankParameter, few: bool) -> None:
         if one.local is not None:
             self.local[rank] = one.local
             if not few:
                 self.local = _telling(self.local)
+        if one.shard and one.after is not None:
+            self.squares = (self.squares or 0.0) + float(one.after.norm or 0.0) ** 2
         if one.after is not None and one.after not in self.after.values():
             _keep(self.after, rank, one.after)
         if one.weights is not None and one.weights not in self.weights.values():
@@ -166,6 +172,7 @@ class _ParameterRow:
             self.shape,
             tuple(AtRank(rank, self.local[rank]) for rank in sorted(self.local)),
             tuple(AtRank(rank, self.after[rank]) for rank in sorted(self.after)),
+            None if self.squares is None else number(math.sqrt(self.squares)),
             tuple(sorted(self.weights.items())) if len(self.weights) > 1 else (),
             tuple(self.missing),
         )

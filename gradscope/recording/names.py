@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
-from gradscope.recording.wrappers import plain_path, unsharded_parameters
+from gradscope.recording.wrappers import plain_path, sharded_parameters
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -285,16 +285,13 @@ class ModuleNames:
         return [(name, module) for key, (name, module) in found.items() if key not in inner]
 
     def _add(self, module: nn.Module, prefix: str) -> None:
-        sharded = []
         for path, child in nn.Module.named_modules(module, remove_duplicate=True):
             self.paths.setdefault(id(child), _joined(prefix, plain_path(module, path)))
-            if hasattr(type(child), "_get_fsdp_state"):
-                sharded.append(child)
         for path, tensor in nn.Module.named_parameters(module, remove_duplicate=False):
             self._name(tensor, _joined(prefix, plain_path(module, path)))
-        for child in sharded:
-            for owner, name, whole in unsharded_parameters(child):
-                self._name(whole, _joined(self.paths.get(id(owner), prefix), name))
+        for child in nn.Module.modules(module):
+            for one in sharded_parameters(child):
+                self._name(one.whole, _joined(self.paths.get(id(one.owner), prefix), one.name))
 
     def _name(self, tensor: torch.Tensor, name: str) -> None:
         names = self.parameters.setdefault(id(tensor), [])

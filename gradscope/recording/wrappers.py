@@ -6,8 +6,9 @@ forward uses in place of the shards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -33,15 +34,45 @@ def plain_path(module: nn.Module, path: str) -> str:
     return ".".join(parts)
 
 
-def unsharded_parameters(module: nn.Module) -> Iterator[tuple[nn.Module, str, torch.Tensor]]:
-    """The owner, the name and the whole tensor of each parameter that FSDP2 has gathered here."""
+class ShardedParameter(NamedTuple):
+    """A parameter of FSDP2: the module that owns it, its name there, the whole tensor that forward
+    uses, and the shard that stays on this rank."""
+
+    owner: nn.Module
+    name: str
+    whole: torch.Tensor
+    shard: torch.Tensor
+
+
+def sharded_parameters(module: nn.Module) -> Iterator[ShardedParameter]:
+    """The parameters that FSDP2 gathers when this very module is called."""
+    if not hasattr(type(module), "_get_fsdp_state"):
+        return
     try:
         # Private, and the only way to them; where it is gone, these leaves have no names.
-        group = module._get_fsdp_state()._fsdp_param_group  # type: ignore[operator]
-        for parameter in group.fsdp_params if group is not None else ():
-            tensor = getattr(parameter, "_unsharded_param", None)
-            if isinstance(tensor, torch.Tensor):
+        state: Any = module._get_fsdp_state()  # type: ignore[operator]
+        groups = getattr(state, "_fsdp_param_groups", None)
+        groups = [state._fsdp_param_group] if groups is None else groups
+        for parameter in (
+            one for group in groups if group is not None for one in group.fsdp_params
+        ):
+            whole = getattr(parameter, "_unsharded_param", None)
+            if isinstance(whole, torch.Tensor):
                 info = parameter._module_info
-                yield info.module, info.param_name, tensor
+                shard = parameter.sharded_param
+                yield ShardedParameter(info.module, info.param_name, whole, shard)
     except AttributeError:
         return
+
+
+def shards(modules: Iterable[nn.Module | None]) -> dict[int, torch.Tensor]:
+    """What stays on this rank of each parameter of FSDP2, by the ``id`` of the whole tensor."""
+    if "torch.distributed.fsdp" not in sys.modules:
+        return {}
+    every = (part for module in modules if module is not None for part in module.modules())
+    return {id(one.whole): one.shard for part in every for one in sharded_parameters(part)}
+
+
+def local(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    """What this rank holds of a gradient that is spread over ranks."""
+    return getattr(gradient, "_local_tensor", gradient)

@@ -26,8 +26,8 @@ def parameter(
         (2,),
         tuple(AtRank(rank, _gradient(norm)) for rank, norm in given.items()),
         tuple(AtRank(rank, _gradient(norm)) for rank, norm in enumerate(after)),
-        tuple(enumerate(weights)),
-        missing,
+        weights=tuple(enumerate(weights)),
+        missing=missing,
     )
 
 

@@ -74,7 +74,6 @@ class RankTable:
     def _cells(self, one: AcrossRanks) -> list[Cell]:
         glyphs = self._glyphs
         remark = self._remark(one)
-        after = self._size(one.after[0].gradient) if one.after else (Part(""),)
         return [
             (
                 Part(f"{glyphs.leaf} ", "green", "never"),
@@ -82,9 +81,16 @@ class RankTable:
             ),
             (Part(numbers.shape(one.shape)),),
             *(self._each(one) if self._ranks.size <= FEW else self._extremes(one)),
-            after if len(one.after) <= 1 else (Part("differs", ODD_INK),),
+            self._after(one),
             (Part(glyphs.text(remark), ODD_INK),),
         ]
+
+    def _after(self, one: AcrossRanks) -> Cell:
+        if one.whole is not None:
+            return (Part(numbers.number(one.whole)),)
+        if len(one.after) > 1:
+            return (Part("differs", ODD_INK),)
+        return self._size(one.after[0].gradient) if one.after else (Part(""),)
 
     def _each(self, one: AcrossRanks) -> list[Cell]:
         known = {at.rank: at.gradient for at in one.local}
@@ -116,7 +122,7 @@ class RankTable:
                 words.append(f"{said} on {_on(ranks)}")
         if one.missing:
             words.append(f"not in the graph of {_on(one.missing)}")
-        if len(one.after) > 1:
+        if len(one.after) > 1 and one.whole is None:
             words.append(f".grad on {_on([at.rank for at in one.after])}")
         if one.weights:
             words.append(f"values on {_on([rank for rank, _ in one.weights])}")
