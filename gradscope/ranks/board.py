@@ -42,7 +42,10 @@ class Board:
     Every method raises :class:`NoAnswer` where the store gives none; from then on at once.
     """
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, kept: Any = None) -> None:
+        """``kept`` is held: where this process keeps the store for all, it goes with that object,
+        which the program drops with its process group."""
+        self._kept = kept
         store.set_timeout(timedelta(seconds=ANSWER))
         self._store = store
         self._asked: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], SimpleQueue[Any]]]
@@ -61,7 +64,7 @@ class Board:
         try:
             # Private, and the only way to it; where it is gone, there is no board.
             store = distributed._get_default_store()
-            return cls(store.clone() if hasattr(store, "clone") else store)
+            return cls(store.clone() if hasattr(store, "clone") else store, store)
         except Exception:
             return None
 

@@ -58,6 +58,7 @@ class Member:
         self._has_told = False
         self._look: RankLook | None = None
         self._wish = 0
+        self._last_stop = ""
 
     @property
     def is_grouped(self) -> bool:
@@ -114,10 +115,14 @@ class Member:
                 return self._everybody(arrived) or self._has(f"{arrived}/all")
 
             together = wait_for(decided, self.wait) and self._everybody(arrived)
-            return self._settled(f"{arrived}/all", "stop" if together else "go on") == "stop"
+            verdict = self._settled(f"{arrived}/all", "stop" if together else "go on")
+            self._board.count(f"{arrived}/heard")
+            self._last_stop = arrived
+            return verdict == "stop"
         except NoAnswer:
             self._lost()
-            return False
+            # The store has gone with the rank that kept it: nothing goes on without that one.
+            return True
 
     def wishes_to_stop(self, call: int) -> None:
         """Ask all ranks to stop soon; ``call`` is the backward call about to be made."""
@@ -214,6 +219,10 @@ class Member:
         own = self._look or look_of(report, self.job, "", 0)
         every = Collected(report, own, self.job.size)
         try:
+            # Where this process keeps the store, the others have to hear that all stop first.
+            heard_of_it = f"{self._last_stop}/heard"
+            if self._last_stop:
+                wait_for(lambda: self._everybody(heard_of_it), self.wait)
             waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
 
             def heard() -> bool:

@@ -122,8 +122,6 @@ class RankTable:
                 words.append(f"{said} on {_on(ranks)}")
         if one.missing:
             words.append(f"not in the graph of {_on(one.missing)}")
-        if len(one.after) > 1 and one.whole is None:
-            words.append(f".grad on {_on([at.rank for at in one.after])}")
         if one.weights:
             words.append(f"values on {_on([rank for rank, _ in one.weights])}")
         return ", ".join(words)
