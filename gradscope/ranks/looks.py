@@ -43,6 +43,8 @@ LONGEST = 300
 MOST_ABSENT = 8
 """Ranks without a parameter that are named."""
 
+_SIZED = ("finite", "zero")
+
 Kept = TypeVar("Kept")
 
 _coder = msgspec.msgpack.Encoder()
@@ -153,12 +155,19 @@ class _ParameterRow:
         self.weights: dict[int, Number] = {}
         self.missing: list[int] = []
         self.squares: float | None = None
+        self._least, self._most = 1.0, 0.0
+
+    def _is_between(self, info: GradientInfo) -> bool:
+        # Nearly all are, of many ranks, and nothing has to be sorted for them.
+        return info.state == "finite" and self._least <= _size(info) <= self._most
 
     def add(self, rank: int, one: RankParameter, few: bool) -> None:
-        if one.local is not None:
+        if one.local is not None and (few or not self._is_between(one.local)):
             self.local[rank] = one.local
             if not few:
                 self.local = _telling(self.local)
+                sizes = [_size(info) for info in self.local.values() if info.state in _SIZED]
+                self._least, self._most = min(sizes, default=1.0), max(sizes, default=0.0)
         if one.shard and one.after is not None:
             self.squares = (self.squares or 0.0) + float(one.after.norm or 0.0) ** 2
         if one.after is not None and one.after not in self.after.values():
@@ -186,12 +195,16 @@ def _keep(kept: dict[int, Kept], rank: int, one: Kept) -> None:
 def _telling(local: dict[int, GradientInfo]) -> dict[int, GradientInfo]:
     """The smallest and the largest, and the first few of each state."""
     ranks = sorted(local)
-    sized = [rank for rank in ranks if local[rank].state in ("finite", "zero")]
-    by_size = sorted(sized, key=lambda rank: float(local[rank].norm or 0.0))
+    sized = [rank for rank in ranks if local[rank].state in _SIZED]
+    by_size = sorted(sized, key=lambda rank: _size(local[rank]))
     kept = {*by_size[:1], *by_size[-1:]}
     for state in {one.state for one in local.values()} - {"finite"}:
         kept.update([rank for rank in ranks if local[rank].state == state][:ODD])
     return {rank: local[rank] for rank in kept}
+
+
+def _size(info: GradientInfo) -> float:
+    return float(info.norm or 0.0)
 
 
 class Collected:
