@@ -11,6 +11,7 @@ are shown.
     │   ├── NoGraph      it made nothing that requires grad
     │   ├── NoSuchLeaf   --leaf or --node names nothing there (in analyses/explain/asked.py)
     │   └── TooLarge     a Jacobian that nobody could read (in analyses/explain/weights.py)
+    ├── RanksError       it is for one process, and this is one of several
     ├── ReportError      a saved report cannot be read, or breaks an invariant
     ├── UnknownLeaf      --path names no leaf (defined in simplify/focus.py)
     ├── OutputError      the result cannot be written
@@ -91,6 +92,10 @@ class CaptureError(GradscopeError):
 
 class NoGraph(CaptureError):
     """The program ran to its end and made nothing that requires grad; that may be all right."""
+
+
+class RanksError(GradscopeError):
+    """What was asked for is for a process on its own, and this is one of several."""
 
 
 class ReportError(GradscopeError):

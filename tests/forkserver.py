@@ -42,7 +42,8 @@ server.sendmsg([len(message).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SC
 server.sendall(message)
 status = int.from_bytes(server.recv(2), "big", signed=True)
 if status < 0:
-    signal.signal(-status, signal.SIG_DFL)
+    if -status != signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
 os._exit(status)
 """

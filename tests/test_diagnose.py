@@ -46,6 +46,7 @@ from gradscope.model.observations import (
     Finding,
     Freed,
     Intake,
+    Location,
     LossTerm,
     LostTerm,
     Mismatch,
@@ -58,11 +59,13 @@ from gradscope.model.observations import (
     UncalledBackward,
 )
 from gradscope.model.plain import TensorInfo
+from gradscope.model.ranks import OneRank
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
 from tests import reports
 from tests.program import Program
+from tests.ranks.built import parameter, with_ranks
 
 SCALAR = TensorInfo((), "float32")
 
@@ -1461,6 +1464,12 @@ def after_a_step(rule: str) -> Report:
     )
 
 
+def failed_rank(rank: int, calls: int, error: str = "RuntimeError: closed") -> OneRank:
+    """A rank whose program failed in one of its backward calls."""
+    return OneRank(rank, calls=calls, error=error)
+
+
+LOST = Failure("RuntimeError", "gloo/pair.cc: Connection closed by peer", A, True, ended=True)
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
@@ -1488,6 +1497,12 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code in ("GS306", "GS409")
     },
     **{(code, "GS410"): report for code, report in RAISED.items()},
+    ("GS701", "GS410"): with_ranks(
+        observed(plain(), failure=LOST), parameter(local={0: 1.0}, missing=(1,))
+    ),
+    ("GS703", "GS410"): with_ranks(
+        observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))
+    ),
 }
 """For every pair of rules of which one takes precedence, a report on which both find something."""
 
@@ -1691,3 +1706,90 @@ def test_names_cannot_act(form: str) -> None:
     assert "\u202e" not in told
     if form == "github":
         assert len(told.splitlines()) == len(report.findings)
+
+
+RANKS: dict[str, tuple[Report, list[tuple[str, str, int]]]] = {
+    "all alike": (with_ranks(plain(), parameter()), []),
+    "none on one rank, told to the others": (
+        with_ranks(plain(), parameter(local={0: 1.0, 1: None})),
+        [("GS701", "information", 1)],
+    ),
+    "not in the graph of one rank": (
+        with_ranks(plain(), parameter(local={0: 1.0}, after=(), missing=(1,))),
+        [("GS701", "warning", 1)],
+    ),
+    "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), []),
+    "a lost rank is explained by it": (
+        with_ranks(
+            observed(plain(), failure=LOST),
+            parameter(local={0: 1.0}, missing=(1,)),
+            each=(failed_rank(0, 1), failed_rank(1, 1)),
+        ),
+        [("GS701", "warning", 1)],
+    ),
+    "other values, the same update": (
+        with_ranks(plain(), parameter(weights=(1.0, 2.0))),
+        [("GS702", "error", 1)],
+    ),
+    "other values, other updates": (
+        with_ranks(plain(), parameter(weights=(1.0, 2.0), after=(1.0, 2.0))),
+        [("GS702", "warning", 1)],
+    ),
+    "other values after other calls": (
+        with_ranks(
+            plain(), parameter(weights=(1.0, 2.0)), each=(OneRank(0, calls=1), OneRank(1, calls=2))
+        ),
+        [],
+    ),
+    "one waits in vain": (
+        with_ranks(observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))),
+        [("GS703", "error", 0)],
+    ),
+    "fewer calls because it failed": (
+        with_ranks(plain(), each=(OneRank(0, calls=4), failed_rank(1, 3))),
+        [],
+    ),
+    "other numbers of calls, and all is well": (
+        with_ranks(plain(), each=(OneRank(0, calls=4), OneRank(1, calls=3))),
+        [],
+    ),
+    "means of other sizes": (
+        with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=2))),
+        [("GS704", "warning", 3)],
+    ),
+    "means of one size": (
+        with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=8))),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_rules_about_ranks(name: str) -> None:
+    report, expected = RANKS[name]
+    assert told(report) == expected
+
+
+def of_rank(rank: int, code: str, step: int, line: int = 9) -> Finding:
+    """What another rank found."""
+    place = Location("demo.py", line)
+    return Finding(code, "name", "error", "It is so.", place, step=step, ranks=(rank,))
+
+
+def test_findings_of_all_ranks_are_told_once_each() -> None:
+    others = (of_rank(1, "GS101", 2), of_rank(2, "GS105", 3), of_rank(3, "GS303", 3))
+    each = [OneRank(rank) for rank in range(4)]
+    found = diagnose(with_ranks(plain(), each=each, findings=others))
+    assert [(one.rule, one.ranks) for one in found] == [("GS101", (1,)), ("GS303", (3,))]
+    assert found[0].evidence == ("ranks 0, 2 and 3 got it when the gradients were averaged",)
+
+
+def test_what_every_rank_finds_names_none() -> None:
+    both = msgspec.structs.replace(of_rank(1, "GS303", 1), ranks=(0, 1))
+    (found,) = diagnose(with_ranks(plain(), findings=(both,)))
+    assert found.ranks == ()
+
+
+def test_ignored_rules_are_ignored_on_all_ranks() -> None:
+    report = with_ranks(plain(), findings=(of_rank(1, "GS101", 2),))
+    assert diagnose(report, ("GS101",)) == ()

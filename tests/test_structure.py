@@ -35,14 +35,15 @@ ROOMS = {
     "recording": "errors filesystem model target autograd",
     "graphing": "words errors escaping garbage version model autograd recording",
     "derivatives": "words errors model autograd",
+    "ranks": "words errors model target",
     "analyses": "",
     "analyses/training": "model autograd recording",
     "analyses/doctor": "words errors escaping garbage model target autograd recording graphing "
-    "derivatives analyses/training",
+    "derivatives ranks analyses/training",
     "analyses/check": "errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",
     "analyses/memory": "errors model autograd recording graphing",
-    "running": "words errors escaping garbage model target autograd recording graphing "
+    "running": "words errors escaping garbage model target autograd recording graphing ranks "
     "analyses/doctor",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",

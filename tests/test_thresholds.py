@@ -39,9 +39,11 @@ from gradscope.model.observations import (
     Step,
 )
 from gradscope.model.plain import TensorInfo
+from gradscope.model.ranks import OneRank
 from gradscope.model.report import HalfSizes, Report
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
+from tests.ranks.built import parameter, with_ranks
 from tests.test_diagnose import (
     REACHED,
     A,
@@ -90,6 +92,11 @@ def fourth(report: Report) -> object:
 def evidence(report: Report) -> object:
     """The evidence of the first finding."""
     return diagnose(report)[0].evidence
+
+
+def shown(report: Report) -> object:
+    """How many lines of evidence the first finding has."""
+    return len(diagnose(report)[0].evidence)
 
 
 def levels(
@@ -492,6 +499,32 @@ def certain(received: float = 1.0, sent: float = 1e-9, above: str = "") -> Repor
 
 FIVE = ("GS101",) * 5
 WARNING, REMARK = ["warning"], ["information"]
+
+
+def drifted(by: float, count: int = 1) -> Report:
+    """So many parameters whose values differ by this part between two ranks."""
+    names = [f"w{number}" for number in range(count)]
+    return with_ranks(plain(), *(parameter(name, weights=(1.0, 1.0 - by)) for name in names))
+
+
+def on_ranks(count: int) -> Report:
+    """A parameter that so many ranks know nothing of."""
+    each = [OneRank(rank, calls=1) for rank in range(count + 1)]
+    return with_ranks(
+        plain(), parameter(local={0: 1.0}, missing=tuple(range(1, count + 1))), each=each
+    )
+
+
+def is_cut_short(report: Report) -> object:
+    """Whether the message lists some ranks and counts the others."""
+    return "more" in diagnose(report)[0].message
+
+
+def batches(count: int) -> Report:
+    """So many ranks, each of which takes its mean over another number of elements."""
+    return with_ranks(plain(), each=[OneRank(rank, averaged=rank + 1) for rank in range(count)])
+
+
 EDGES = (
     Edge(
         "_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
@@ -744,6 +777,10 @@ EDGES = (
         "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression
     ),
     Edge("alike.MOST", alike(5), "and 1 more", alike(4), "layers.3.weight", fourth),
+    Edge("across.DRIFT", drifted(1.1e-5), ("GS702",), drifted(0.9e-5), ()),
+    Edge("across.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
+    Edge("across.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),
+    Edge("across.MOST_RANKS", batches(9), 8, batches(8), 8, shown),
     Edge("_blame.BELOW", divided(6), 9, divided(5), 2, line),
     Edge("half: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),

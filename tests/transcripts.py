@@ -48,9 +48,11 @@ def make_runner(folder: Path) -> Callable[[str], str]:
     ``folder`` holds what a user's home would: the remembered targets, and a ``gradscope`` on PATH.
     """
     client(folder / "gradscope")
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    ranks = f'"{sys.executable}" -m tests.ranks.torchrun "{folder / "gradscope"}"'
+    for name, command in (("python", f'"{sys.executable}"'), ("torchrun", ranks)):
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
     environment = {
         **os.environ,
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",

@@ -16,6 +16,7 @@ import gradscope
 from gradscope import render
 from gradscope.analyses.diff import Comparison, Tolerance, compare, union
 from gradscope.cli import last_target as memory
+from gradscope.cli import ranks
 from gradscope.cli.options import DiffOptions
 from gradscope.cli.output import Output
 from gradscope.cli.output_options import OutputOptions
@@ -68,6 +69,8 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     Raises:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
+    if not (is_saved(options.a.strip()) and is_saved(options.b.strip())):
+        ranks.only_alone("diff")
     output = Output.of(shown, "diff")
     a = _report(Named("A", options.a.strip()), options)
     b = _report(Named("B", options.b.strip()), options)

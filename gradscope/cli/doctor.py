@@ -15,7 +15,7 @@ import msgspec
 
 from gradscope import render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
-from gradscope.cli import terminal
+from gradscope.cli import ranks, terminal
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
@@ -26,6 +26,7 @@ from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
+from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
 from gradscope.target import Program, Target
@@ -107,10 +108,14 @@ class Verdict:
         ignored = tuple(find(code).code for code in options.ignore)
         return cls(options, render.output.settled(path or STDOUT), ignored)
 
+    def diagnosed(self, report: Report) -> Report:
+        """The report with its findings."""
+        return msgspec.structs.replace(report, findings=diagnose(report, self.ignored))
+
     def deliver(self, report: Report) -> int:
         """Diagnose, tell, write; the exit status that follows."""
-        found = diagnose(report, self.ignored)
-        report = msgspec.structs.replace(report, findings=found)
+        report = self.diagnosed(report)
+        found = report.findings
         form = self.options.format_name
         drawing = render.Options(
             width=terminal.width(),
@@ -144,7 +149,8 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     Raises:
         GradscopeError: before the program ran.
     """
-    verdict = Verdict.of(options)
+    member = ranks.member(named.wait, options.output)
+    verdict = Verdict.of(ranks.share(options, member))
     limits = how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
@@ -160,7 +166,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         serious=is_serious,
         graver=is_graver,
     )
-    return _examined(target, examination, verdict)
+    return _examined(target, examination, verdict, member)
 
 
 def _names_a_report(target: Target) -> bool:
@@ -185,17 +191,23 @@ def _harmless_target(report: Report) -> str:
     return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
-def _examined(target: Target, examination: Examination, verdict: Verdict) -> Result:
+def _examined(target: Target, examination: Examination, verdict: Verdict, member: Member) -> Result:
     from gradscope.cli import last_target as memory
     from gradscope.running.session import examine
 
     program = Program.prepare(target)
-    memory.remember(target)
+    if not member.job.rank:
+        memory.remember(target)
     is_text = verdict.options.format_name == "text"
     with terminal.stdout_reserved(not is_text), _progress(verdict) as tell:
-        outcome = examine(target, program, replace(examination, on_step=tell))
+        outcome = examine(target, program, replace(examination, on_step=tell), member)
         outcome.ending.show()
-    return _conclude(outcome, verdict)
+    if outcome.report is not None:
+        outcome.report = verdict.diagnosed(outcome.report)
+    told = ranks.combined(member, outcome)
+    result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
+    ranks.end(member)
+    return result
 
 
 def _conclude(outcome: Outcome, verdict: Verdict) -> Result:

@@ -10,6 +10,7 @@ import click
 from gradscope.cli.output_options import all_of, folding_options
 from gradscope.errors import TargetError
 from gradscope.formats import DIAGNOSES
+from gradscope.ranks.job import WAIT
 from gradscope.target import Target, parse_target
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ target_options = all_of(
         multiple=True,
         metavar="NAME=VALUE",
         help="With -c: make a float leaf, as in --let 'a=[1,2,3]'. VALUE is run as Python code.",
+    ),
+    click.option(
+        "--wait",
+        type=click.FloatRange(min=0),
+        default=WAIT,
+        metavar="SECONDS",
+        show_default=True,
+        help="Under torchrun: how long rank 0 waits for what each other rank has to tell.",
     ),
 )
 """Which program to run."""
@@ -236,6 +245,7 @@ class TargetOptions:
     code: str | None
     lets: tuple[str, ...]
     max_size: int | None = None
+    wait: float = WAIT
 
     def program(self) -> Target | None:
         """The program; None when the options name none.

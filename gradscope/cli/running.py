@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from gradscope.cli import last_target as memory
-from gradscope.cli import terminal
+from gradscope.cli import ranks, terminal
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
@@ -59,6 +59,8 @@ def run_command(
     """
     from gradscope.running.session import run
 
+    member = ranks.member(named.wait, shown.output)
+    shown = ranks.share(shown, member)
     output = Output.of(shown, command)
     if request.study is not None and named.target is not None and is_saved(named.target):
         report = storage.load(named.target, named.max_size)
@@ -69,16 +71,19 @@ def run_command(
         target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target)
-    memory.remember(target)
+    if not member.job.rank:
+        memory.remember(target)
     _check_steps(request)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
     with terminal.stdout_reserved(output.is_machine_readable):
-        outcome = run(target, program, request)
+        outcome = run(target, program, request, member)
         outcome.ending.show()
-    result = _conclude(outcome, output, request)
-    if not (result.status or outcome.ending.status):
-        result.status = _status(outcome.report, is_bad)
+    told = ranks.combined(member, outcome)
+    result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
+    if told is not None and not (result.status or outcome.ending.status):
+        result.status = _status(told.report, is_bad)
+    ranks.end(member)
     return result
 
 

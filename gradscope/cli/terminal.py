@@ -46,6 +46,14 @@ def has_unicode() -> bool:
     return True
 
 
+def flush() -> None:
+    """Send what waits in the buffers on its way: the process is about to end by a signal."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with contextlib.suppress(ValueError, OSError):
+                stream.flush()
+
+
 @contextlib.contextmanager
 def stdout_reserved(reserve: bool) -> Iterator[None]:
     """While the block runs, send what anyone writes to stdout to stderr instead.

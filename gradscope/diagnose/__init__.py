@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose.across import together
 from gradscope.diagnose.rules import RULES, Rule
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
@@ -38,6 +39,8 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         if rule.code not in ignore
         and not any(cause.covers(own, rule.code, draft) for cause, own in causes)
     ]
+    if report.ranks is not None:
+        found = [one for one in together(found, report.ranks) if one.rule not in ignore]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
 
 

@@ -17,6 +17,9 @@ from gradscope.words import one_line
 
 T = TypeVar("T")
 
+_CONNECTIONS = ("Connection closed by peer", "Connection reset by peer", "gloo/", "NCCL")
+"""Words of the errors that are raised where another process does not answer any more."""
+
 
 class FindingDraft(Finding, frozen=True, kw_only=True):
     """A finding as a rule makes it: without the rule's code and name, and with what another finding
@@ -89,6 +92,12 @@ class Facts:
     def step(self) -> int:
         """The number of the backward call that this report is of, 0 for none."""
         return self.backward.number if self.backward else 0
+
+    @property
+    def has_lost_a_rank(self) -> bool:
+        """Whether the program failed because a process that it waited for has ended."""
+        failure = self.seen.failure
+        return failure is not None and any(one in failure.message for one in _CONNECTIONS)
 
     @property
     def loss(self) -> Number | None:

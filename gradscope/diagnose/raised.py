@@ -56,6 +56,12 @@ _CALL = _RaiserWords(
     "Change this call as they say.",
 )
 
+_LOST = _RaiserWords(
+    "The backward call",
+    "The ranks wait for one another in backward. One that this rank waited for has ended, or makes "
+    "other calls.",
+    "Look at what the other ranks say: the one that ended first is the cause.",
+)
 
 _NAMED = ("Function", "hook")
 """Kinds of raisers that have a name in the program."""
@@ -68,6 +74,8 @@ def backward_raises(facts: Facts) -> Iterable[FindingDraft]:
         return
     raiser = failure.raiser
     words = _CALL if raiser is None else _WORDS[raiser.kind]
+    if raiser is None or raiser.kind == "operation":
+        words = _LOST if facts.has_lost_a_rank else words
     who = words.who.format(name="" if raiser is None else _named(facts, raiser))
     then = "" if failure.ended else ", and the program went on"
     node = None if raiser is None else raiser.node

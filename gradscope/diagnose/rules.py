@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gradscope.diagnose import (
+    across,
     alike,
     derivative,
     errors,
@@ -149,6 +150,10 @@ _ALL = (
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
     Rule("GS515", "result-dropped", lost.result_dropped),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
+    Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
+    Rule("GS702", "parameters-drift", across.parameters_drift),
+    Rule("GS703", "unequal-calls", across.unequal_calls, _RAISED),
+    Rule("GS704", "unequal-batches", across.unequal_batches),
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}

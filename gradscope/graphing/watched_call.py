@@ -24,6 +24,7 @@ from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import NONE, NOT_REACHED
 from gradscope.model.report import Accumulation, BackwardPass, Graph
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.wrappers import local, shards
 
 
 class MadeCall:
@@ -113,6 +114,7 @@ class MeasuredCall(WatchedCall):
         # Nodes that a call which failed had sent a gradient, and that did not run.
         self.unfinished: set[int] = set()
         self._seeds: list[int] = []
+        self._shards: dict[int, torch.Tensor] = {}
 
     @property
     def nodes(self) -> Sequence[LiveNode]:
@@ -127,6 +129,7 @@ class MeasuredCall(WatchedCall):
     def prepare(self) -> None:
         """Measure what the call starts from; not kept, because it may add to these very tensors."""
         self.note_seeds()
+        self._shards = shards(root.module() for root in self.recorder.modules.roots)
         self.before = self._grads()
 
     def note_seeds(self) -> None:
@@ -175,9 +178,9 @@ class MeasuredCall(WatchedCall):
         accumulations = flowed.accumulations
         if self.call.accumulates:
             accumulations = tuple(
-                Accumulation(arrived.new, before, after)
-                for arrived, before, after in zip(
-                    accumulations, self.before, self.after, strict=True
+                Accumulation(arrived.new, before, after, id(leaf) in self._shards)
+                for arrived, before, after, leaf in zip(
+                    accumulations, self.before, self.after, self.variables(), strict=True
                 )
             )
         error = self.failure
@@ -198,10 +201,9 @@ class MeasuredCall(WatchedCall):
         # `grad` leaves every `.grad` as it is.
         if not self.call.accumulates:
             return [None] * len(self.leaf_positions)
-        return [
-            None if leaf is None or leaf.grad is None else self.table.add_held(leaf.grad)
-            for leaf in self.variables()
-        ]
+        kept = (self._shards.get(id(leaf), leaf) for leaf in self.variables())
+        grads = (None if leaf is None else local(leaf.grad) for leaf in kept)
+        return [None if grad is None else self.table.add_held(grad) for grad in grads]
 
     def _note_results(self) -> None:
         for tensor, gradient in zip(self.call.inputs, self.result, strict=False):

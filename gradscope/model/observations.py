@@ -50,7 +50,7 @@ class Finding(Struct, frozen=True):
     ``rule`` is a stable code such as GS303 and ``name`` its name.  ``message`` is one sentence;
     ``subject`` the variable, parameter or module it is about; ``evidence`` the numbers it rests on,
     one a line. ``step`` counts the program's backward calls from 1; 0 is before or outside all of
-    them.
+    them.  ``ranks`` are those of several that saw it; empty where all did.
     """
 
     rule: str
@@ -64,6 +64,7 @@ class Finding(Struct, frozen=True):
     why: str = ""
     remedy: str = ""
     step: int = 0
+    ranks: tuple[int, ...] = ()
 
 
 class TrackedParameter(Struct, frozen=True):
@@ -82,7 +83,8 @@ class TrackedParameter(Struct, frozen=True):
     program does not change it by hand.  ``thawed``: it was frozen when an
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
-    holds it in eval mode last.
+    holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
+    where other ranks have it as well.
     """
 
     name: str
@@ -107,6 +109,7 @@ class TrackedParameter(Struct, frozen=True):
     thawed_at: int | None = None
     loaded: bool = False
     evaluated: bool = False
+    size: Number | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
@@ -419,9 +422,10 @@ class Failure(Struct, frozen=True):
 
 class Stopped(Struct, frozen=True):
     """Why the doctor ended a program that had not ended by itself: something serious was found, or
-    as many backward calls had been watched, or for as many ``seconds``, as was asked."""
+    as many backward calls had been watched, or for as many ``seconds``, as was asked; or because
+    another ``rank`` wanted to stop."""
 
-    by: Literal["finding", "steps", "time"]
+    by: Literal["finding", "steps", "time", "rank"]
     seconds: Number | None = None
 
 

@@ -15,76 +15,22 @@ from typing import Final, Literal
 
 from gradscope.model.checks import Checks
 from gradscope.model.explanation import Explanation
+from gradscope.model.gradients import GradientInfo as GradientInfo
+from gradscope.model.gradients import HalfSizes as HalfSizes
+from gradscope.model.gradients import Histogram as Histogram
+from gradscope.model.gradients import State as State
 from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Observations
 from gradscope.model.plain import Number, Struct, TensorInfo
+from gradscope.model.ranks import Ranks
 from gradscope.words import short_op
 
 FORMAT: Final = "gradscope/1"
 """Version of the saved form.  History: gradscope/1, the first."""
 
-State = Literal["not reached", "none", "zero", "finite", "non-finite"]
-"""What happened to a gradient: backward never came here; it came with an undefined gradient (None);
-every element is zero; every element is finite and one is not zero; an element is NaN or
-infinite."""
-
 Kind = Literal["op", "leaf", "custom", "opaque"]
 """A built-in backward node, an AccumulateGrad, a user's autograd.Function, a node that hides
 others."""
-
-
-class Histogram(Struct, frozen=True, array_like=True):
-    """A tensor's elements by size: quarters of a decade of the absolute value.
-
-    ``counts[i]`` elements lie from 10^((first + i) / 4) up to, and without, 10^((first + i + 1) /
-    4), but for rounding at the borders; the first and the last count are not 0.  ``zeros`` are
-    counted apart, and so are elements that are not finite, by the GradientInfo itself.
-    """
-
-    zeros: int
-    first: int = 0
-    counts: tuple[int, ...] = ()
-
-
-class HalfSizes(Struct, frozen=True, array_like=True):
-    """How a float16 tensor fits its range.
-
-    ``subnormal`` counts the elements other than 0 that are smaller than the smallest with full
-    precision (6.1e-5), ``small`` is their share of the sum of all absolute values, ``large`` the
-    share of those that are at least a sixteenth of the largest number (4,094).
-    """
-
-    subnormal: int
-    small: Number = 0.0
-    large: Number = 0.0
-
-
-class GradientInfo(Struct, frozen=True):
-    """One gradient tensor as it flowed: exactly one state, and its size.
-
-    ``norm`` is the 2-norm over all elements (for complex, of the absolute values); it is None for
-    the states "not reached" and "none", and for gradients of which nobody read the elements: those
-    of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
-    the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
-    ``values`` as in :class:`TensorInfo`.  ``histogram`` is there where it was asked for, ``half``
-    in a diagnosis, of float16.
-    """
-
-    state: State
-    norm: Number | None = None
-    absmax: Number | None = None
-    nan: int = 0
-    inf: int = 0
-    dtype: str = "float32"
-    layout: str = "strided"
-    values: tuple[Number, ...] | None = None
-    histogram: Histogram | None = None
-    half: HalfSizes | None = None
-
-    @property
-    def is_unread(self) -> bool:
-        """Whether it arrived, but nobody read its elements: "finite" is then taken on trust."""
-        return self.state == "finite" and self.norm is None
 
 
 class Origin(Struct, frozen=True):
@@ -194,12 +140,14 @@ class Accumulation(Struct, frozen=True):
 
     All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
     ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
-    pass, which leaves ``.grad`` untouched).
+    pass, which leaves ``.grad`` untouched).  ``shard``: ``before`` and ``after`` are of the part
+    that stays on this rank, after the gradients of all ranks were reduced.
     """
 
     new: int
     before: int | None = None
     after: int | None = None
+    shard: bool = False
 
 
 class BackwardPass(Struct, frozen=True):
@@ -246,6 +194,7 @@ class Report(Struct, frozen=True):
     """A graph, the gradients seen on it, and what there is to say about the run.
 
     ``notes`` are whole sentences for the reader: how the program ended, what could not be seen.
+    ``ranks`` is there where several processes worked together, and told one another.
     """
 
     graph: Graph
@@ -257,4 +206,5 @@ class Report(Struct, frozen=True):
     checks: Checks | None = None
     memory: Memory | None = None
     explanation: Explanation | None = None
+    ranks: Ranks | None = None
     format: Literal["gradscope/1"] = FORMAT

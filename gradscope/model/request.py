@@ -12,12 +12,16 @@ class Study:
     A subclass is a frozen dataclass of what was asked.  ``room`` is the module under
     :mod:`gradscope` whose function ``study(live, asked)`` answers it, with the struct that
     goes into the Report's ``field``.  ``listener`` is the module whose ``LISTENER`` hears of
-    every call meanwhile, where what a recorder remembers is too little.
+    every call meanwhile, where what a recorder remembers is too little.  ``command`` is
+    whose it is.  ``makes_calls``: it makes calls of its own, in which other processes would have to
+    take part.
     """
 
     room: ClassVar[str]
+    command: ClassVar[str]
     field: ClassVar[str]
     listener: ClassVar[str] = ""
+    makes_calls: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from torch.nn.modules import module as module_hooks
 
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.wrappers import plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
@@ -239,7 +240,8 @@ class ModuleTracker:
         number = len(self.roots)
         has_parameters = next(module.parameters(), None) is not None
         self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
-        for path, child in module.named_modules():
+        for full, child in module.named_modules():
+            path = plain_path(module, full)
             # A part that was called by itself before keeps the place that its nodes already have.
             if self._known(child) is None:
                 self._remember(child, self._place(number, path, child))

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
+from gradscope.recording.wrappers import plain_path, sharded_parameters
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -285,10 +286,21 @@ class ModuleNames:
 
     def _add(self, module: nn.Module, prefix: str) -> None:
         for path, child in nn.Module.named_modules(module, remove_duplicate=True):
-            self.paths.setdefault(id(child), ".".join(part for part in (prefix, path) if part))
+            self.paths.setdefault(id(child), _joined(prefix, plain_path(module, path)))
         for path, tensor in nn.Module.named_parameters(module, remove_duplicate=False):
-            names = self.parameters.setdefault(id(tensor), [])
-            names.append(".".join(part for part in (prefix, path) if part))
+            self._name(tensor, _joined(prefix, plain_path(module, path)))
+        for child in nn.Module.modules(module):
+            for one in sharded_parameters(child):
+                self._name(one.whole, _joined(self.paths.get(id(one.owner), prefix), one.name))
+
+    def _name(self, tensor: torch.Tensor, name: str) -> None:
+        names = self.parameters.setdefault(id(tensor), [])
+        if name not in names:
+            names.append(name)
+
+
+def _joined(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
 
 
 def _has_parameters(module: nn.Module) -> bool:

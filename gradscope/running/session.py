@@ -19,6 +19,7 @@ from gradscope.escaping import message
 from gradscope.garbage import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Request
+from gradscope.ranks.member import ALONE, Member
 from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ class Outcome:
     error: GradscopeError | None = None
 
 
-def run(target: Target, program: Program, request: Request) -> Outcome:
+def run(target: Target, program: Program, request: Request, member: Member = ALONE) -> Outcome:
     """Run a prepared program under a recorder and answer the request.
+
+    ``member`` is this process where it is one rank of several.
 
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
@@ -47,8 +50,9 @@ def run(target: Target, program: Program, request: Request) -> Outcome:
     return _watched(
         target,
         program,
-        lambda sources: _load("running.watcher").Watcher(request, sources),
+        lambda sources: _load("running.watcher").Watcher(request, sources, member),
         _finish,
+        member,
     )
 
 
@@ -59,8 +63,12 @@ def _with_target(outcome: Outcome, target: Target) -> Outcome:
     return outcome
 
 
-def examine(target: Target, program: Program, examination: Examination) -> Outcome:
+def examine(
+    target: Target, program: Program, examination: Examination, member: Member = ALONE
+) -> Outcome:
     """Run a prepared program under a doctor's eyes; the report carries observations.
+
+    ``member`` is this process where it is one rank of several.
 
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
@@ -68,8 +76,9 @@ def examine(target: Target, program: Program, examination: Examination) -> Outco
     return _watched(
         target,
         program,
-        lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources),
+        lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources, member),
         _finish_examination,
+        member,
     )
 
 
@@ -78,6 +87,7 @@ def _watched(
     program: Program,
     make: Callable[[Any], Seer],
     finish: Callable[[Seer, Ending], Outcome],
+    member: Member,
 ) -> Outcome:
     """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
@@ -94,6 +104,7 @@ def _watched(
     finally:
         for seer in seers:
             seer.recorder.stop()
+        member.program_has_ended()
     if others.is_this_one:
         return Outcome(ending)  # a forked child: what is to be said, its parent says
     try:

@@ -31,6 +31,7 @@ from gradscope.graphing.study import LiveGraph, follower, studied
 from gradscope.graphing.watched_call import MadeCall, MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
+from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
@@ -48,7 +49,7 @@ class Watcher:
     may be a :class:`~gradscope.errors.Fault` of our own.
     """
 
-    def __init__(self, request: Request, sources: Sources) -> None:
+    def __init__(self, request: Request, sources: Sources, member: Member = ALONE) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
         self.calls = 0
@@ -62,6 +63,8 @@ class Watcher:
         self._listener = _listening(request, self.recorder)
         self._inner = InnerCalls(self.recorder)
         self._unusable: Unusable | None = None
+        self._member = member
+        self._goes_on = request.run_on
 
     @property
     def answered(self) -> bool:
@@ -89,10 +92,15 @@ class Watcher:
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
         watched: MadeCall | None = None
+        self._member.meet()
         if self._is_asked_for(call):
             with self._answering():
+                self._member.check(self._request)
                 watched = self._look_at(call)
             self._choose(call)
+            if self._is_done:
+                self._member.tell(self.report, self.error, self.calls)
+                self._goes_on = self._goes_on or not self._member.agrees_to_stop(self.calls)
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()
@@ -125,7 +133,7 @@ class Watcher:
             self.recorder.end()
 
     def _may_go_on(self) -> bool:
-        return not self._is_done or self._request.run_on or not self._stopper.may_stop
+        return not self._is_done or self._goes_on or not self._stopper.may_stop
 
     def _look_at(self, call: BackwardCall) -> MadeCall | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""

@@ -17,8 +17,10 @@ class Check(Study):
     """
 
     room: ClassVar[str] = "analyses.check.study"
+    command: ClassVar[str] = "check"
     field: ClassVar[str] = "checks"
     listener: ClassVar[str] = "analyses.check.tape"
+    makes_calls: ClassVar[bool] = True
 
     node: int | None = None
     everything: bool = False

@@ -128,7 +128,7 @@ class Cuts:
             self._follow(call)
         if call.in_graph or not any(map(requires_grad, call.operands)):
             return
-        if call.function in _HARMLESS or not _gives_values(call):
+        if call.function in _HARMLESS or not _gives_values(call) or _is_sent(call):
             return
         self.add(call, _reason(), [tensor for tensor in call.operands if requires_grad(tensor)])
 
@@ -275,6 +275,12 @@ def _is_continuous(tensor: torch.Tensor) -> bool:
 def _if_same_line(call: TorchCall, place: int) -> str:
     here, there = call.places.line(call.place), call.places.line(place)
     return call.function if here is not None and here == there else ""
+
+
+def _is_sent(call: TorchCall) -> bool:
+    """Whether torch itself takes the numbers, to send them to the processes it works with."""
+    name = str(call.frame.f_globals.get("__name__"))
+    return name.startswith(("torch.distributed.", "torch.nn.parallel."))
 
 
 def _reason() -> CutReason:

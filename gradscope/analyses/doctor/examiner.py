@@ -36,6 +36,7 @@ from gradscope.garbage import collector_paused
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
+from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
@@ -84,7 +85,7 @@ class Examiner:
     After the program has ended, ``report`` is the result or ``error`` says why there is none.
     """
 
-    def __init__(self, examination: Examination, sources: Sources) -> None:
+    def __init__(self, examination: Examination, sources: Sources, member: Member = ALONE) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
         # No value of the forward pass is kept: the rules need counts and norms.
@@ -98,6 +99,7 @@ class Examiner:
         self._policy = SamplingPolicy(examination.is_close)
         self._stopper = Stopper()
         self._began: float | None = None
+        self._member = member
 
     @property
     def fault(self) -> Fault | None:
@@ -109,8 +111,13 @@ class Examiner:
     def _on_backward(self, call: BackwardCall) -> Any:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
-        if (why := self._enough()) is not None:
+        self._member.meet()
+        self._listener.is_shared = self._member.is_grouped
+        why = self._enough()
+        if why is not None:
             self._stop(why)
+        if self._member.is_time_to_stop(self._log.calls + 1):
+            self._end(why or Stopped("rank"))
         self._log.stopped = None
         self._log.calls += 1
         self._log.backwards += call.accumulates
@@ -124,6 +131,13 @@ class Examiner:
         return made.conclude()
 
     def _stop(self, why: Stopped) -> None:
+        """End the program; where other ranks work with it, ask them to end together."""
+        if self._member.is_grouped:
+            self._member.wishes_to_stop(self._log.calls + 1)
+        else:
+            self._end(why)
+
+    def _end(self, why: Stopped) -> None:
         """End the program, unless that has been tried too often."""
         if self._stopper.may_stop:
             self._log.stopped = why

@@ -53,7 +53,8 @@ class DoctorListener(Listener):
     """Shows each call of a recorder to the doctor.
 
     While ``light`` only what is new is looked at closely; ``has_news``: since the last backward
-    call the program has come to a place where it never was.
+    call the program has come to a place where it never was.  ``is_shared``: other ranks do the
+    same with the same parameters.
 
     Args:
         recorder: what is listened to; ``keep`` of its values need be none.
@@ -71,6 +72,7 @@ class DoctorListener(Listener):
         self.recorder = recorder
         self.light = False
         self.has_news = False
+        self.is_shared = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
         self.births = Births()

@@ -22,6 +22,7 @@ from gradscope.analyses.doctor.observed_cuts import (
     uncalled_backwards,
     used_name,
 )
+from gradscope.analyses.doctor.observed_graph import sized
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import metadata
@@ -59,7 +60,9 @@ def observations(
         optimizers=tuple(map(case.origins.of_place, places)),
         builders=tuple(observed_loop.builders(listener, case.origins, places)),
         learners=tuple(
-            one for one in _learners(listener, case) if one.history or not case.unfinished
+            one
+            for one in sized(_learners(listener, case), listener.is_shared)
+            if one.history or not case.unfinished
         ),
         cuts=(
             *cuts(listener, case),
@@ -103,7 +106,9 @@ def observations(
 # ---------------------------------------------------------------- of the whole run
 
 
-def _learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
+def _learners(
+    listener: DoctorListener, case: CapturedCall
+) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
     known = listener.learners
     optimized = known.optimized()
     # A parameter that two modules share is one thing that learns.
@@ -115,16 +120,17 @@ def _learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedP
         for tensor, name in owner.tensors:
             if id(tensor) not in told and not (owner.plain and not _is_kept(listener, tensor)):
                 told.add(id(tensor))
-                yield _learner(listener, case, tensor, name, optimized, owner)
+                yield _learner(listener, case, tensor, name, optimized, owner), tensor
     others = [tensor for tensor, _ in optimized.values()]
     for tensor in [*others, *known.used_leaves()]:
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
-            yield _learner(listener, case, tensor, case.names.of(tensor), optimized, None)
+            named = case.names.of(tensor)
+            yield _learner(listener, case, tensor, named, optimized, None), tensor
     for read in listener.reads.vain.values():
         living = read.tensor()
         info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
-        yield TrackedParameter(
+        read_in_vain = TrackedParameter(
             name=case.names.of(living) or read.name,
             tensor=info,
             requires_grad=True,
@@ -132,6 +138,7 @@ def _learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedP
             history=read.op,
             wanted=read.wanted,
         )
+        yield read_in_vain, None
 
 
 def _is_kept(listener: DoctorListener, leaf: torch.Tensor) -> bool:

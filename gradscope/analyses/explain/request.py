@@ -19,7 +19,9 @@ class Explain(Study):
     """
 
     room: ClassVar[str] = "analyses.explain.study"
+    command: ClassVar[str] = "explain"
     field: ClassVar[str] = "explanation"
+    makes_calls: ClassVar[bool] = True
 
     leaf: str | None = None
     node: int | None = None

@@ -13,4 +13,5 @@ class MemoryStudy(Study):
     """What does autograd keep alive for backward?"""
 
     room: ClassVar[str] = "analyses.memory.keeping"
+    command: ClassVar[str] = "memory"
     field: ClassVar[str] = "memory"

@@ -91,8 +91,8 @@ def _last_line(report: Report) -> str:
         if seen.unseen:
             words.append(f"{seen.unseen:,} not looked at because of an internal error")
         words += left_out(report)
-        step = report.passes[0].number if report.passes else 0
-        if report.findings and step > 1:
+        step = report.findings[0].step if report.findings else 0
+        if report.passes and step > 1:
             words.append(f"these were seen in call {step:,}")
     elif seen is not None and not report.passes and not report.notes:
         words.append("the program made no backward call that could be watched")

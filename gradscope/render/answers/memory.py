@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.memory import Hidden, Memory, Peak
+from gradscope.model.ranks import Ranks
 from gradscope.model.report import Report
 from gradscope.render.answers.holdings import HoldingGroup, Holdings, share, size
 from gradscope.render.options import Options
@@ -57,11 +58,27 @@ class _MemoryWriter(Writer):
         yield self.line(" · ".join(word for word in (target, total) if word), "bold")
         for line in (self._others(), *self._peaks(), *self._remarks()):
             yield from self.wrapped(line)
+        if self.report.ranks is not None:
+            yield ""
+            yield from self._ranks(self.report.ranks)
         chosen = (self.options.by,) if self.options.by else TABLES
         most = self.options.top or (MORE_ROWS if self.options.by else ROWS)
         for name in chosen if self.holdings.activations() else ():
             yield ""
             yield from self._table(name, most)
+
+    def _ranks(self, ranks: Ranks) -> Iterable[str]:
+        """What each rank keeps for backward; of many ranks those that keep most."""
+        told = [one for one in ranks.each if one.held is not None]
+        most = sorted(told, key=lambda one: (-(one.held or 0), one.rank))[:ROWS]
+        rows: list[list[Cell]] = [
+            [(Part(str(one.rank)),), (Part(size(one.held or 0)),), (Part(visible(one.host)),)]
+            for one in (told if len(told) <= ROWS else most)
+        ]
+        columns = [Column("rank", right=True), Column("activations", right=True), Column("host")]
+        yield from self.table(columns, rows)
+        if len(told) > ROWS:
+            yield f"… {count(len(told) - ROWS, 'more rank')}, which keep no more"
 
     # ------------------------------------------------------------------ sentences
 

@@ -51,6 +51,15 @@ class LeafTable:
             positions = {node: positions[node] for node in positions.keys() & meant(graph, folding)}
         self.positions = [positions[node] for node in nodes if node in positions]
 
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def names(self) -> list[str]:
+        """The first name of each leaf that has one."""
+        leaves = (self.scene.graph.leaves[position] for position in self.positions)
+        return [leaf.names[0] for leaf in leaves if leaf.names]
+
     def lines(self, most: int) -> list[str]:
         """The table in at most ``most`` lines (at least four), with a count of what was left
         out."""

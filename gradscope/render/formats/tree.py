@@ -16,6 +16,7 @@ from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.leaves import LeafTable
 from gradscope.render.drawing.notes import notes_of
+from gradscope.render.drawing.ranks import RankTable
 from gradscope.render.drawing.rows import Row, Walk
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
@@ -56,7 +57,7 @@ class _Tree:
         rows = len(view.links) + len(view.roots) + sum(self.notes)
         heads = len(view.roots) - 1 and len(view.roots)
         leaves = self._leaf_table()
-        wanted = len(leaves.positions) + 2 if leaves and leaves.positions else 0
+        wanted = len(leaves) + 2 if leaves else 0
         room = rows
         if not self.options.folding.is_chosen:
             budget = max(self.options.lines, FEWEST_LINES) - len(head) - 1 - heads
@@ -64,7 +65,7 @@ class _Tree:
             room = min(rows, max(budget - wanted, room, budget // 2))
             wanted = budget - room
         yield from self._trees(room)
-        if leaves and leaves.positions:
+        if leaves:
             yield ""
             yield from leaves.lines(max(wanted - 1, 4))
 
@@ -94,6 +95,11 @@ class _Tree:
         text = f"root {root + 1} of {len(self.scene.view.roots)}"
         return self.head.fitted(f"{text} · {label}" if label else text, "bold")
 
-    def _leaf_table(self) -> LeafTable | None:
+    def _leaf_table(self) -> LeafTable | RankTable | None:
         gradients = self.scene.gradients
-        return LeafTable(self.scene, gradients, self.glyphs, self.walk.order) if gradients else None
+        if not gradients:
+            return None
+        leaves = LeafTable(self.scene, gradients, self.glyphs, self.walk.order)
+        if self.scene.report.ranks is None:
+            return leaves
+        return RankTable(self.scene.report.ranks, self.options, self.glyphs, leaves.names)

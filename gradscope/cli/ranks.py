@@ -1,0 +1,116 @@
+"""One rank of several on the command line: which of them tells the user, and what the others leave.
+
+Rank 0 prints, and writes what was asked for.  Of a report in JSON each rank keeps its own beside
+it, for only there all of its numbers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from gradscope import render
+from gradscope.cli import terminal
+from gradscope.cli.options import DoctorOptions
+from gradscope.cli.output_options import OutputOptions
+from gradscope.errors import RanksError
+from gradscope.model.report import Report
+from gradscope.ranks.job import Job
+from gradscope.ranks.member import ALONE, Member
+from gradscope.render.output import STDOUT, settled
+
+if TYPE_CHECKING:
+    from gradscope.running.session import Outcome
+
+Shown = TypeVar("Shown", OutputOptions, DoctorOptions)
+
+_SAVED = (".json", ".json.gz")
+
+
+def member(wait: float, path: str | None) -> Member:
+    """This process among the ranks of its job, if it has one.
+
+    Args:
+        wait: seconds in which every rank has to tell.
+        path: the file that was asked for.
+    """
+    job = Job.of()
+    return ALONE if job is None else Member(job, wait, _keeper(job, path))
+
+
+def own_file(path: str, rank: int) -> str:
+    """``out.rank1.json`` for ``out.json``."""
+    suffix = next(suffix for suffix in _SAVED if path.endswith(suffix))
+    return f"{path.removesuffix(suffix)}.rank{rank}{suffix}"
+
+
+def _keeper(job: Job, path: str | None) -> Callable[[Report], None] | None:
+    if path is None or not path.endswith(_SAVED):
+        return None
+    own = settled(own_file(path, job.rank))
+
+    def keep(report: Report) -> None:
+        render.save(report, own, "json", render.Options())
+
+    return keep
+
+
+def share(shown: Shown, one: Member) -> Shown:
+    """What this rank writes: rank 0 what was asked for, another nothing unless 0 has died."""
+    if not one.job.rank:
+        return shown
+    if isinstance(shown, DoctorOptions):
+        return replace(shown, output=None, quiet=True)
+    if shown.output in (None, STDOUT):
+        return replace(shown, opened=False, quiet=True)
+    return replace(shown, output=None, format_name=None, opened=False, quiet=True)
+
+
+def only_alone(what: str) -> None:
+    """Refuse what makes no sense in each of several processes.
+
+    Raises:
+        RanksError: this is one of several.
+    """
+    job = Job.of()
+    if job is not None:
+        raise RanksError(
+            f"{what} runs programs of its own, and this is {job}",
+            "run it without a launcher, on reports saved with -o",
+        )
+
+
+def combined(one: Member, outcome: Outcome) -> Outcome | None:
+    """What this rank has to tell of all of them; None where another one tells."""
+    if one is ALONE:
+        return outcome
+    if not one.is_grouped:
+        _noted(outcome, f"{one.job}: its own look, for the program made no process group")
+        is_kept = bool(one.job.rank) and one.keep_own(outcome.report)
+        return None if is_kept else outcome
+    one.tell(outcome.report, outcome.error)
+    if not one.collects(not outcome.ending.status and not one.is_terminated):
+        return None
+    if outcome.report is not None:
+        outcome.report = one.collected(outcome.report)
+    if one.is_unanswered:
+        what = f"{one.job}: the store of the process group did not answer, so this is its own look"
+        return _noted(outcome, what)
+    return outcome
+
+
+def end(one: Member) -> None:
+    """End this process by the signal that ended its program, if one did."""
+    if one.is_terminated:
+        terminal.flush()
+        one.end()
+
+
+def _noted(outcome: Outcome, note: str) -> Outcome:
+    if outcome.report is not None:
+        notes = (note, *outcome.report.notes)
+        outcome.report = msgspec.structs.replace(outcome.report, notes=notes)
+    return outcome

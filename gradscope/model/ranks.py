@@ -1,0 +1,115 @@
+"""What the ranks of one job tell one another about a look: plain data, small enough for a store.
+
+A :class:`RankLook` is what one rank says of its own look; :class:`Ranks` is what was made of all of
+them, in memory that grows with the parameters and not with the ranks times the parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gradscope.model.gradients import GradientInfo
+from gradscope.model.observations import Finding
+from gradscope.model.plain import Number, Struct
+
+RankState = Literal["told", "not told"]
+"""Whether a rank's look arrived in time."""
+
+
+class RankParameter(Struct, frozen=True, array_like=True):
+    """A leaf as one rank saw it.
+
+    ``local`` is what its own backward pass brought, before any rank heard of another's;
+    ``after`` is ``.grad`` when the call had returned, None where nothing was accumulated.
+    ``weights`` is the 2-norm of the values.  ``shard``: ``after`` is of the part that stays here.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    local: GradientInfo | None = None
+    after: GradientInfo | None = None
+    weights: Number | None = None
+    shard: bool = False
+
+
+class RankLook(Struct, frozen=True):
+    """What one rank tells of its look.
+
+    ``graph`` is a digest of the graph's operations and edges, without shapes: ranks that run the
+    same code with other data have the same.  ``averaged`` is the number of elements that the root
+    is the mean of, where it is one.  ``error`` says why there is no look.  ``held`` counts the
+    bytes that the graph keeps alive, where that was asked for.
+    """
+
+    rank: int
+    host: str
+    calls: int = 0
+    nodes: int = 0
+    graph: str = ""
+    averaged: int | None = None
+    parameters: tuple[RankParameter, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    error: str = ""
+    held: int | None = None
+
+
+class OneRank(Struct, frozen=True):
+    """What is kept of a rank besides its numbers."""
+
+    rank: int
+    state: RankState = "told"
+    host: str = ""
+    calls: int = 0
+    nodes: int = 0
+    error: str = ""
+    held: int | None = None
+    averaged: int | None = None
+
+
+class AtRank(Struct, frozen=True, array_like=True):
+    """A gradient, and the rank that saw it."""
+
+    rank: int
+    gradient: GradientInfo
+
+
+class AcrossRanks(Struct, frozen=True):
+    """A parameter on all ranks.
+
+    ``local`` are the gradients before the ranks hear of one another: of each rank where they are
+    few, else the smallest, the largest and the odd ones, by rank.  ``after`` are those of ``.grad``
+    that differ; one, where they agree.  ``whole`` is the 2-norm of a ``.grad`` that is spread over
+    the ranks, of which ``after`` are some parts, else None.  ``weights`` are the norms of the
+    values that differ, by rank; empty where they agree.  ``missing`` are the ranks that know no
+    such parameter.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    local: tuple[AtRank, ...]
+    after: tuple[AtRank, ...] = ()
+    whole: Number | None = None
+    weights: tuple[tuple[int, Number], ...] = ()
+    missing: tuple[int, ...] = ()
+
+
+class Ranks(Struct, frozen=True):
+    """The looks of all ranks, beside the whole one of rank ``shown``.
+
+    ``size`` is WORLD_SIZE.  ``other_graphs`` are the ranks whose graph is not the one shown,
+    ``findings`` those of the other ranks.
+    """
+
+    shown: int
+    size: int
+    each: tuple[OneRank, ...]
+    parameters: tuple[AcrossRanks, ...] = ()
+    other_graphs: tuple[int, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def silent(self) -> list[int]:
+        """The ranks that did not tell in time."""
+        return [one.rank for one in self.each if one.state == "not told"]

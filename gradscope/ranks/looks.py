@@ -1,0 +1,296 @@
+"""From a Report to what a rank tells of it, and from all that the ranks tell to one table.
+
+The table is made as looks come in, and keeps of each parameter a few gradients only: its size does
+not grow with the number of ranks.  Plain data on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TypeVar
+
+import msgspec
+
+from gradscope.model.observations import Finding
+from gradscope.model.plain import Number, number
+from gradscope.model.ranks import (
+    AcrossRanks,
+    AtRank,
+    OneRank,
+    RankLook,
+    RankParameter,
+    Ranks,
+)
+from gradscope.model.report import GradientInfo, Graph, Report
+from gradscope.ranks.job import Job
+from gradscope.words import duration, first_line, listed
+
+FEW = 4
+"""Ranks of which every gradient is kept; of more, the smallest, the largest and the odd ones."""
+
+ODD = 2
+"""Ranks that are kept of each state a gradient can be in, where there are many."""
+
+MOST_FINDINGS = 200
+"""Findings of other ranks that are kept."""
+
+LONGEST = 300
+"""Characters that are told of an error."""
+
+MOST_ABSENT = 8
+"""Ranks without a parameter that are named."""
+
+_SIZED = ("finite", "zero")
+
+Kept = TypeVar("Kept")
+
+_coder = msgspec.msgpack.Encoder()
+
+
+def look_of(report: Report | None, job: Job, error: str, calls: int) -> RankLook:
+    """What a rank tells of its report, or of why it has none."""
+    host = socket.gethostname()
+    if report is None:
+        return RankLook(job.rank, host, calls, error=error)
+    seen = report.observations
+    return RankLook(
+        rank=job.rank,
+        host=host,
+        calls=calls or (seen.calls if seen else 0),
+        nodes=len(report.graph.nodes),
+        graph=_digest(report.graph),
+        averaged=_averaged(report.graph),
+        parameters=tuple(_parameters(report)),
+        findings=report.findings,
+        notes=report.notes,
+        faults=seen.faults if seen else (),
+        error=error or _failure(report),
+        held=report.memory.total("activation") if report.memory else None,
+    )
+
+
+def _failure(report: Report) -> str:
+    seen = report.observations
+    if seen is not None and seen.failure is not None:
+        return f"{seen.failure.type}: {first_line(seen.failure.message)[:LONGEST]}"
+    return report.passes[0].error[:LONGEST] if report.passes else ""
+
+
+def encoded(look: RankLook) -> bytes:
+    """A look as bytes."""
+    return _coder.encode(look)
+
+
+def decoded(data: bytes) -> RankLook:
+    """The look in these bytes."""
+    return msgspec.msgpack.decode(data, type=RankLook)
+
+
+def _digest(graph: Graph) -> str:
+    told = blake2b(digest_size=8)
+    for node in graph.nodes:
+        told.update(node.op.encode() + b"\0")
+    for edge in graph.edges:
+        told.update(b"%d %d %d %d;" % (edge.source, edge.slot, edge.target, edge.output))
+    return told.hexdigest()
+
+
+def _averaged(graph: Graph) -> int | None:
+    """How many elements the root is the mean of; None where it is no plain mean."""
+    if len(graph.roots) != 1 or graph.nodes[graph.roots[0].node].op != "MeanBackward0":
+        return None
+    below = [edge for edge in graph.edges if edge.source == graph.roots[0].node]
+    if len(below) != 1:
+        return None
+    into = graph.nodes[below[0].target].outputs
+    info = into[below[0].output] if below[0].output < len(into) else None
+    if info is None or any(size < 0 for size in info.shape):
+        return None
+    size = 1
+    for one in info.shape:
+        size *= one
+    return size
+
+
+def _parameters(report: Report) -> Iterable[RankParameter]:
+    backward = report.passes[0] if report.passes else None
+    seen = report.observations
+    # At the end of the run the ranks have made the same updates, if they do.
+    sizes = {one.name: one.size for one in seen.learners} if seen else {}
+    used: dict[str, int] = {}
+    for index, leaf in enumerate(report.graph.leaves):
+        name = leaf.names[0] if leaf.names else f"leaf of {leaf.tensor.shape}"
+        # Two leaves without a name of their own are told apart by their order.
+        used[name] = used.get(name, 0) + 1
+        name = name if used[name] == 1 else f"{name} ({used[name]})"
+        if backward is None:
+            yield RankParameter(name, leaf.tensor.shape, None, None, sizes.get(name, leaf.norm))
+            continue
+        entry = backward.accumulations[index]
+        after = None if entry.after is None else backward.gradients[entry.after]
+        local = _without_values(backward.gradients[entry.new])
+        size = sizes.get(name, leaf.norm)
+        yield RankParameter(
+            name, leaf.tensor.shape, local, _without_values(after), size, entry.shard
+        )
+
+
+def _without_values(info: GradientInfo | None) -> GradientInfo | None:
+    if info is None:
+        return None
+    return msgspec.structs.replace(info, values=None, histogram=None, half=None)
+
+
+class _ParameterRow:
+    """What has been heard of one parameter."""
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        self.name = name
+        self.shape = shape
+        self.local: dict[int, GradientInfo] = {}
+        self.after: dict[int, GradientInfo] = {}
+        self.weights: dict[int, Number] = {}
+        self.missing: list[int] = []
+        self.squares: float | None = None
+        self._least, self._most = 1.0, 0.0
+
+    def _is_between(self, info: GradientInfo) -> bool:
+        # Nearly all are, of many ranks, and nothing has to be sorted for them.
+        return info.state == "finite" and self._least <= _size(info) <= self._most
+
+    def add(self, rank: int, one: RankParameter, few: bool) -> None:
+        if one.local is not None and (few or not self._is_between(one.local)):
+            self.local[rank] = one.local
+            if not few:
+                self.local = _telling(self.local)
+                sizes = [_size(info) for info in self.local.values() if info.state in _SIZED]
+                self._least, self._most = min(sizes, default=1.0), max(sizes, default=0.0)
+        if one.shard and one.after is not None:
+            self.squares = (self.squares or 0.0) + float(one.after.norm or 0.0) ** 2
+        if one.after is not None and one.after not in self.after.values():
+            _keep(self.after, rank, one.after)
+        if one.weights is not None and one.weights not in self.weights.values():
+            _keep(self.weights, rank, one.weights)
+
+    def across(self) -> AcrossRanks:
+        return AcrossRanks(
+            self.name,
+            self.shape,
+            tuple(AtRank(rank, self.local[rank]) for rank in sorted(self.local)),
+            tuple(AtRank(rank, self.after[rank]) for rank in sorted(self.after)),
+            None if self.squares is None else number(math.sqrt(self.squares)),
+            tuple(sorted(self.weights.items())) if len(self.weights) > 1 else (),
+            tuple(self.missing),
+        )
+
+
+def _keep(kept: dict[int, Kept], rank: int, one: Kept) -> None:
+    if len(kept) < FEW:
+        kept[rank] = one
+
+
+def _telling(local: dict[int, GradientInfo]) -> dict[int, GradientInfo]:
+    """The smallest and the largest, and the first few of each state."""
+    ranks = sorted(local)
+    sized = [rank for rank in ranks if local[rank].state in _SIZED]
+    by_size = sorted(sized, key=lambda rank: _size(local[rank]))
+    kept = {*by_size[:1], *by_size[-1:]}
+    for state in {one.state for one in local.values()} - {"finite"}:
+        kept.update([rank for rank in ranks if local[rank].state == state][:ODD])
+    return {rank: local[rank] for rank in kept}
+
+
+def _size(info: GradientInfo) -> float:
+    return float(info.norm or 0.0)
+
+
+class Collected:
+    """All that was heard, as it comes in."""
+
+    def __init__(self, shown: Report, own: RankLook, size: int) -> None:
+        """``size`` is the number of ranks."""
+        self._shown = shown
+        self._own = own
+        self._size = size
+        self._each: dict[int, OneRank] = {}
+        self._rows: dict[str, _ParameterRow] = {}
+        self._others: list[int] = []
+        self._heard: list[int] = []
+        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self.add(own)
+
+    def add(self, look: RankLook) -> None:
+        """Take in what one rank told."""
+        rank = look.rank
+        self._each[rank] = OneRank(
+            rank, "told", look.host, look.calls, look.nodes, look.error, look.held, look.averaged
+        )
+        if look.error and not look.nodes:
+            return
+        if look.graph != self._own.graph:
+            self._others.append(rank)
+        known = set()
+        for one in look.parameters:
+            row = self._rows.get(one.name)
+            if row is None:
+                row = self._rows[one.name] = _ParameterRow(one.name, one.shape)
+                row.missing = self._heard[:MOST_ABSENT]
+            row.add(rank, one, self._is_few)
+            known.add(one.name)
+        for name in self._rows.keys() - known:
+            if len(self._rows[name].missing) < MOST_ABSENT:
+                self._rows[name].missing.append(rank)
+        self._heard.append(rank)
+        if rank != self._own.rank:
+            self._take_findings(look)
+
+    @property
+    def _is_few(self) -> bool:
+        return self._size <= FEW
+
+    def _take_findings(self, look: RankLook) -> None:
+        for one in look.findings:
+            place = f"{one.location.file}:{one.location.line}" if one.location else ""
+            key = (one.rule, place, one.subject)
+            before = self._findings.get(key)
+            if before is not None:
+                ranks = (*before.ranks, look.rank)
+                self._findings[key] = msgspec.structs.replace(before, ranks=ranks)
+            elif len(self._findings) < MOST_FINDINGS:
+                # The node is one of that rank's graph, which is not the one shown.
+                self._findings[key] = msgspec.structs.replace(one, ranks=(look.rank,), node=None)
+
+    def report(self, wait: float) -> Report:
+        """The shown report, with the table of all ranks, which had ``wait`` seconds to tell."""
+        each = [self._each.get(rank, OneRank(rank, "not told")) for rank in range(self._size)]
+        ranks = Ranks(
+            shown=self._own.rank,
+            size=self._size,
+            each=tuple(each),
+            parameters=tuple(row.across() for row in self._rows.values()),
+            other_graphs=tuple(sorted(self._others)),
+            findings=tuple(self._findings.values()),
+        )
+        notes = (*_notes(ranks, wait), *self._shown.notes)
+        return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)
+
+
+def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
+    """What a reader has to know of where all this comes from."""
+    yield f"{ranks.size} ranks; the graph is that of rank {ranks.shown}"
+    if ranks.silent:
+        yield f"{_ranks(ranks.silent)} did not tell what it saw within {duration(wait)}"
+    for one in ranks.each:
+        if one.error and one.rank != ranks.shown:
+            yield f"rank {one.rank}: {one.error}"
+    if ranks.other_graphs:
+        yield f"{_ranks(ranks.other_graphs)} made another graph: parameters are compared by name"
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    return (
+        f"rank {numbers[0]}" if len(numbers) == 1 else f"each of ranks {listed(map(str, numbers))}"
+    )

@@ -1,0 +1,276 @@
+"""This process as one rank of a job: it tells what it saw, hears of the others, and stops with
+them.
+
+Every wait here has an end, and none is a collective: a rank that has died, or makes other calls,
+costs the others ``wait`` seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from gradscope.errors import GradscopeError, RanksError, described
+from gradscope.model.ranks import RankLook
+from gradscope.model.report import Report
+from gradscope.model.request import Request
+from gradscope.ranks.board import Board, NoAnswer, wait_for
+from gradscope.ranks.job import WAIT, Job
+from gradscope.ranks.looks import Collected, decoded, encoded, look_of
+from gradscope.target import StopProgram
+
+AHEAD = 2
+"""Calls by which a rank may be further than another that wants to stop; doubled with each try."""
+
+_BEAT = "rank 0 lives"
+
+TRIES = 5
+"""Attempts to stop together, after which all run to their end."""
+
+
+class Member:
+    """One rank among others.
+
+    Before the program has a process group, and where its store does not answer, it stands alone:
+    it may stop as it likes, and tells its own look.  So does one without a job.
+    """
+
+    def __init__(
+        self,
+        job: Job | None,
+        wait: float = WAIT,
+        keep: Callable[[Report], None] | None = None,
+    ) -> None:
+        """``wait``: seconds after which a rank that has not told is left out.  ``keep`` gets this
+        rank's own report when it is told; what it raises is said by the one that collects.
+        """
+        self.job = job or Job(0, 1)
+        self._keep = keep
+        self._is_running = True
+        self._is_alone = job is None
+        self.wait = wait
+        self.is_terminated = False
+        self.is_unanswered = False
+        self._board: Board | None = None
+        self._has_told = False
+        self._look: RankLook | None = None
+        self._wish = 0
+        self._last_stop = ""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the program has made a process group, whose ranks tell one another."""
+        return self._board is not None
+
+    def meet(self) -> None:
+        """Find the others, once the program has made a process group; to be called often."""
+        if self._board is None and not self._is_alone:
+            self._board = Board.of_program()
+            if self._board is not None:
+                self._take_over_sigterm()
+                if not self.job.rank:
+                    self._board.beat(_BEAT)
+
+    def check(self, request: Request) -> None:
+        """Refuse what would make calls that the other ranks do not make.
+
+        Raises:
+            RanksError: naming what cannot be asked.
+        """
+        if not self.is_grouped:
+            return
+        own = {
+            "--gradient": request.gradient,
+            "--root": request.root,
+            "--create-graph": request.create_graph,
+        }
+        asked = [option for option, given in own.items() if given is not None]
+        if request.study is not None and request.study.makes_calls:
+            asked = [f"gradscope {request.study.command}"]
+        if asked:
+            raise RanksError(
+                f"{asked[0]} makes calls of its own, in which every rank would have to take part, "
+                f"and this is {self.job}",
+                "run the program in one process for it: torchrun --nproc-per-node 1",
+            )
+
+    # ------------------------------------------------------------------ stopping together
+
+    def agrees_to_stop(self, call: int) -> bool:
+        """Whether all ranks stop before this backward call; asked by one that wants to.
+
+        Every rank that comes here waits for all to come.  Who waits too long says for all that
+        they go on.
+        """
+        if self._board is None:
+            return True
+        try:
+            arrived = f"stop/{call}"
+            self._board.count(arrived)
+
+            def decided() -> bool:
+                return self._everybody(arrived) or self._has(f"{arrived}/all")
+
+            together = wait_for(decided, self.wait) and self._everybody(arrived)
+            verdict = self._settled(f"{arrived}/all", "stop" if together else "go on")
+            self._board.count(f"{arrived}/heard")
+            self._last_stop = arrived
+            return verdict == "stop"
+        except NoAnswer:
+            self._lost()
+            # The store has gone with the rank that kept it: nothing goes on without that one.
+            return True
+
+    def wishes_to_stop(self, call: int) -> None:
+        """Ask all ranks to stop soon; ``call`` is the backward call about to be made."""
+        if self._board is None or self._wish >= TRIES:
+            return
+        try:
+            self._settled(f"wish/{self._wish}", str(call + AHEAD * 2**self._wish))
+        except NoAnswer:
+            self._lost()
+
+    def is_time_to_stop(self, call: int) -> bool:
+        """Whether some rank has asked for it, and all stop before this call."""
+        if self._board is None or self._wish >= TRIES:
+            return False
+        try:
+            key = f"wish/{self._wish}"
+            if not self._has(key):
+                return False
+            wanted = int(self._settled(key, "0"))
+            if call < wanted:
+                return False
+            self._wish += 1
+            if call > wanted:  # too far already: those who wait there go on
+                self._settled(f"stop/{wanted}/all", "go on")
+                return False
+        except NoAnswer:
+            self._lost()
+            return False
+        return self.agrees_to_stop(call)
+
+    def _everybody(self, key: str) -> bool:
+        return self._board is not None and self._board.number(key) >= self.job.size
+
+    def _has(self, key: str) -> bool:
+        return self._board is not None and self._board.has(key)
+
+    def _settled(self, key: str, value: str) -> str:
+        return value if self._board is None else self._board.settle(key, value)
+
+    def _lost(self) -> None:
+        self.is_unanswered = True
+
+    # ------------------------------------------------------------------ telling
+
+    def keep_own(self, report: Report | None) -> bool:
+        """Leave this rank's report in a file of its own; False where it is to have none.
+
+        Raises:
+            OutputError: it could not be written.
+        """
+        if self._keep is None or report is None:
+            return False
+        self._keep(report)
+        return True
+
+    def tell(
+        self, report: Report | None, error: GradscopeError | None = None, calls: int = 0
+    ) -> None:
+        """Leave what this rank saw for the one that collects; once."""
+        if self._board is None or self._has_told:
+            return
+        self._has_told = True
+        words = error.what if error is not None else ""
+        try:
+            self.keep_own(report)
+        except Exception as problem:
+            words = words or described(problem)
+        try:
+            self._look = look_of(report, self.job, words, calls)
+            self._board.put(self._key(self.job.rank), encoded(self._look))
+        except NoAnswer:
+            self._lost()
+
+    def collects(self, is_sound: bool) -> bool:
+        """Whether this rank is the one that tells the user: rank 0, or where that is gone, another.
+
+        Args:
+            is_sound: this rank's program went well.  Else rank 0 may have died, and been the cause.
+        """
+        if self._board is None:
+            return True
+        try:
+            if self.job.rank and (is_sound or self._board.is_beating(_BEAT)):
+                return False
+            return self._settled("teller", str(self.job.rank)) == str(self.job.rank)
+        except NoAnswer:
+            self._lost()
+            return True
+
+    def collected(self, report: Report) -> Report:
+        """The report with what all ranks told; those that do not tell in time are named in it."""
+        if self._board is None:
+            return report
+        own = self._look or look_of(report, self.job, "", 0)
+        every = Collected(report, own, self.job.size)
+        try:
+            # Where this process keeps the store, the others have to hear that all stop first.
+            heard_of_it = f"{self._last_stop}/heard"
+            if self._last_stop:
+                wait_for(lambda: self._everybody(heard_of_it), self.wait)
+            waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
+
+            def heard() -> bool:
+                waiting[:] = [rank for rank in waiting if not self._hear(rank, every)]
+                return not waiting
+
+            wait_for(heard, self.wait)
+        except NoAnswer:
+            self._lost()
+        return every.report(self.wait)
+
+    def _hear(self, rank: int, every: Collected) -> bool:
+        assert self._board is not None
+        data = self._board.get(self._key(rank))
+        if data is None:
+            return False
+        self._board.drop(self._key(rank))
+        every.add(decoded(data))
+        return True
+
+    @staticmethod
+    def _key(rank: int) -> str:
+        return f"look/{rank}"
+
+    # ------------------------------------------------------------------ SIGTERM
+
+    def _take_over_sigterm(self) -> None:
+        """A launcher ends the ranks that live when one has died; these still have to tell."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminated)
+
+    def _terminated(self, _: int, __: FrameType | None) -> None:
+        # A second one ends the process at once, as ever.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.is_terminated = True
+        if self._is_running:
+            raise StopProgram
+
+    def program_has_ended(self) -> None:
+        """What comes from now on is ours, and no signal cuts it short but a second one."""
+        self._is_running = False
+
+    def end(self) -> None:
+        """End by the signal that ended the program, if one did."""
+        if self.is_terminated:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+ALONE = Member(None)
+"""A process that is no rank of any job."""

@@ -1,0 +1,78 @@
+"""Modules that torch puts around a model, and that are no part of it: names leave them out.
+
+Knows how torch's own wrappers hold what they wrap, and where FSDP2 keeps the whole parameters that
+forward uses in place of the shards.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+_INNER = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""What DistributedDataParallel and DataParallel, torch.compile, FSDP and checkpoint_wrapper call
+what they wrap."""
+
+
+def plain_path(module: nn.Module, path: str) -> str:
+    """A path below a module, of a part or a parameter, as it would be without wrappers."""
+    if not any(inner in path for inner in _INNER):
+        return path
+    owner: Any = module
+    parts = []
+    for part in path.split("."):
+        is_torchs = type(owner).__module__.startswith("torch.")
+        if not (is_torchs and part in _INNER):
+            parts.append(part)
+        # Not asked by attribute, which may be the program's own code.
+        inside = vars(owner).get("_modules", {}) if isinstance(owner, nn.Module) else {}
+        owner = inside.get(part)
+    return ".".join(parts)
+
+
+class ShardedParameter(NamedTuple):
+    """A parameter of FSDP2: the module that owns it, its name there, the whole tensor that forward
+    uses, and the shard that stays on this rank."""
+
+    owner: nn.Module
+    name: str
+    whole: torch.Tensor
+    shard: torch.Tensor
+
+
+def sharded_parameters(module: nn.Module) -> Iterator[ShardedParameter]:
+    """The parameters that FSDP2 gathers when this very module is called."""
+    if not hasattr(type(module), "_get_fsdp_state"):
+        return
+    try:
+        # Private, and the only way to them; where it is gone, these leaves have no names.
+        state: Any = module._get_fsdp_state()  # type: ignore[operator]
+        groups = getattr(state, "_fsdp_param_groups", None)
+        groups = [state._fsdp_param_group] if groups is None else groups
+        for parameter in (
+            one for group in groups if group is not None for one in group.fsdp_params
+        ):
+            whole = getattr(parameter, "_unsharded_param", None)
+            if isinstance(whole, torch.Tensor):
+                info = parameter._module_info
+                shard = parameter.sharded_param
+                yield ShardedParameter(info.module, info.param_name, whole, shard)
+    except AttributeError:
+        return
+
+
+def shards(modules: Iterable[nn.Module | None]) -> dict[int, torch.Tensor]:
+    """What stays on this rank of each parameter of FSDP2, by the ``id`` of the whole tensor."""
+    if "torch.distributed.fsdp" not in sys.modules:
+        return {}
+    every = (part for module in modules if module is not None for part in module.modules())
+    return {id(one.whole): one.shard for part in every for one in sharded_parameters(part)}
+
+
+def local(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    """What this rank holds of a gradient that is spread over ranks."""
+    return getattr(gradient, "_local_tensor", gradient)

@@ -1,0 +1,1 @@
+"""Programs of several ranks, and a way to run a command in each of them."""

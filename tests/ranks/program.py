@@ -1,0 +1,95 @@
+"""A training program of several ranks; its argument says what is special about it."""
+
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+KIND = sys.argv[1] if len(sys.argv) > 1 else ""
+RANK = int(os.environ["RANK"])
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.second = nn.Linear(4, 8)
+        self.out = nn.Linear(8, 1)
+
+    def forward(self, x, both=True):
+        hidden = self.first(x)
+        if both:
+            hidden = hidden + self.second(x)
+        return self.out(torch.relu(hidden))
+
+
+def made():
+    net = Net()
+    if KIND == "alone":
+        return net
+    if KIND.startswith("fsdp"):
+        from torch.distributed.fsdp import fully_shard
+
+        for layer in (net.first, net.second, net.out):
+            fully_shard(layer)
+        return fully_shard(net)
+    unused = KIND.startswith("unused") and KIND != "unused-error"
+    return DistributedDataParallel(
+        net, find_unused_parameters=unused, static_graph=KIND == "static"
+    )
+
+
+def batch(step):
+    size = 4 if KIND == "batches" and RANK == 1 else 16
+    x = torch.randn(size, 4)
+    if KIND.endswith("nan") and RANK == 1 and step == 1:
+        x[3] = -1.0
+        return x, (x.sum(1, keepdim=True) + 4).log()
+    return x, x.sum(1, keepdim=True)
+
+
+def train(model):
+    steps = 3 if KIND == "calls" and RANK == 1 else 5
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(steps):
+        x, y = batch(step)
+        both = not (KIND.startswith("unused") and RANK == 1)
+        if KIND == "accumulate" and step % 2 == 0:
+            with model.no_sync():  # the gradients are averaged after the next batch
+                (model(x) - y).square().mean().backward()
+            continue
+        called = model.module if KIND == "bypass" else model
+        loss = (called(x, both) - y).square().mean()
+        loss.backward()
+        if step == 1 and f"kill {RANK}" == KIND:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if step == 0 and f"sleep {RANK}" == KIND:
+            time.sleep(4)
+        if step == 1 and KIND == "drift" and RANK == 1:
+            with torch.no_grad():
+                model.module.out.weight.mul_(1.5)
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss
+
+
+def main():
+    if KIND != "alone":
+        dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    model = made()
+    torch.manual_seed(RANK)
+    loss = train(model)
+    if KIND == "destroy":
+        dist.destroy_process_group()
+    local = [getattr(one, "to_local", lambda one=one: one)() for one in model.parameters()]
+    told = [float(one.detach().double().sum()).hex() for one in local]
+    print("rank", RANK, loss.item().hex(), *told, int(torch.randint(1 << 30, ())))
+
+
+main()

@@ -1,0 +1,88 @@
+"""A command in each of several ranks, as a launcher starts them: forks that have imported all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from tests import forkserver
+
+LIMIT = 60
+"""Seconds after which a rank counts as hanging."""
+
+PROGRAM = Path(__file__).with_name("program.py")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one rank has printed, and how it ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def run(
+    folder: Path,
+    arguments: Sequence[str],
+    size: int = 2,
+    command: Sequence[str] = (),
+    has_agent: bool = True,
+) -> list[Rank]:
+    """Run ``gradscope`` with these arguments in each rank.
+
+    Args:
+        folder: the current directory of all of them.
+        size: how many ranks.
+        command: what to run instead of gradscope.
+        has_agent: the store is kept by a process of its own, as torchrun does, not by rank 0.
+    """
+    from torch._C._distributed_c10d import TCPStore
+
+    port, store = _free_port(), None
+    if has_agent:
+        store = TCPStore("127.0.0.1", 0, None, True, timedelta(seconds=60), False)
+        port = store.port
+    started = [
+        subprocess.Popen(
+            [*(command or [forkserver.gradscope()]), *arguments],
+            cwd=folder,
+            env=_environment(folder, rank, size, port, has_agent),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+    try:
+        told = [one.communicate(timeout=LIMIT) for one in started]
+    finally:
+        for one in started:
+            one.kill()
+    del store
+    return [Rank(one.returncode, *texts) for one, texts in zip(started, told, strict=True)]
+
+
+def _environment(folder: Path, rank: int, size: int, port: int, has_agent: bool) -> dict[str, str]:
+    return {
+        **os.environ,
+        "XDG_CACHE_HOME": str(folder / ".cache"),
+        "OMP_NUM_THREADS": "1",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": str(has_agent),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,272 @@
+"""Programs of several ranks: one report, no rank harmed, and none that hangs.
+
+Every rank is a process of its own that talks to the others by gloo.  Torch's own numbers are the
+oracle: each rank's gradient as it is without any other rank.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradscope.model import storage
+from gradscope.model.ranks import Ranks
+from gradscope.model.report import Report
+from gradscope.ranks.job import Job
+from gradscope.ranks.looks import Collected, decoded, encoded, look_of
+from tests import forkserver
+from tests.ranks.running import PROGRAM, Rank, run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(PROGRAM, tmp_path / "train.py")
+    return tmp_path
+
+
+def watched(folder: Path, words: str, kind: str = "", **kwargs: Any) -> list[Rank]:
+    command, *options = words.split()
+    return run(folder, [command, "train.py", *options, "--", kind], **kwargs)
+
+
+def ranks_of(path: Path) -> Ranks:
+    ranks = storage.load(path).ranks
+    assert ranks is not None
+    return ranks
+
+
+def findings(path: Path) -> dict[str, Any]:
+    return {one.rule: one for one in storage.load(path).findings}
+
+
+# ---------------------------------------------------------------- nobody is harmed
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("command", ["backward --run-on", "doctor", "trace --run-on"])
+def test_what_the_ranks_compute_stays_the_same(folder: Path, command: str, size: int) -> None:
+    plain = run(folder, ["-c", "exec(open('train.py').read())"], size, [forkserver.python()])
+    seen = watched(folder, f"{command} -q -o r.json", size=size)
+    told = [[line for line in one.out.splitlines() if line.startswith("rank")] for one in seen]
+    assert told == [one.out.splitlines() for one in plain]
+    assert [one.status for one in seen] == [0] * size
+
+
+@pytest.mark.parametrize("kind", ["static", "destroy", "accumulate", "fsdp"])
+def test_a_healthy_program_has_no_findings(folder: Path, kind: str) -> None:
+    first, second = watched(folder, "doctor", kind)
+    assert "no findings" in first.out, first.out
+    assert second.out.count("\n") == 1, second.out  # the program's own line
+
+
+# ---------------------------------------------------------------- one report
+
+
+def test_each_rank_is_told_in_one_table(folder: Path) -> None:
+    first, second = watched(folder, "backward")
+    assert "‖g‖ rank 0  ‖g‖ rank 1  ‖.grad‖" in first.out
+    assert "2 ranks; the graph is that of rank 0" in first.out
+    assert (second.out, second.err, second.status) == ("", "", 0)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_the_numbers_are_those_of_torch(folder: Path, size: int) -> None:
+    watched(folder, "backward -o r.json", size=size)
+    expected = [_alone(rank) for rank in range(size)]
+    for one in ranks_of(folder / "r.json").parameters:
+        gradients = [of_rank[one.name] for of_rank in expected]
+        assert [at.rank for at in one.local] == list(range(size))
+        for at, gradient in zip(one.local, gradients, strict=True):
+            assert float(at.gradient.norm or 0) == pytest.approx(float(gradient.norm()), rel=1e-5)
+        (after,) = one.after
+        mean = sum(gradients, torch.zeros(())) / size
+        assert float(after.gradient.norm or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
+
+
+def _alone(rank: int) -> dict[str, torch.Tensor]:
+    """The gradients that a rank's first batch gives where there is no other rank."""
+    torch.manual_seed(0)
+    names = ("first", "second", "out")
+    parts = {
+        name: torch.nn.Linear(8 if name == "out" else 4, 1 if name == "out" else 8)
+        for name in names
+    }
+    torch.manual_seed(rank)
+    x = torch.randn(16, 4)
+    hidden = torch.relu(parts["first"](x) + parts["second"](x))
+    (parts["out"](hidden) - x.sum(1, keepdim=True)).square().mean().backward()
+    return {
+        f"{name}.{part}": parameter.grad
+        for name, module in parts.items()
+        for part, parameter in module.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+def test_every_rank_leaves_its_own_report(folder: Path) -> None:
+    watched(folder, "backward -o r.json")
+    for rank in (0, 1):
+        own = storage.load(folder / f"r.rank{rank}.json")
+        names = {leaf.names[0] for leaf in own.graph.leaves}
+        assert own.ranks is None
+        assert names == {one.name for one in ranks_of(folder / "r.json").parameters}
+
+
+def test_the_parameters_of_fsdp_have_their_names(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "fsdp")
+    shapes = {one.name: one.shape for one in ranks_of(folder / "r.json").parameters}
+    assert shapes["first.weight"] == (8, 4)
+    assert shapes["out.bias"] == (1,)
+
+
+def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "fsdp")
+    expected = [_alone(rank) for rank in range(2)]
+    for one in ranks_of(folder / "r.json").parameters:
+        mean = (expected[0][one.name] + expected[1][one.name]) / 2
+        assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
+
+
+def test_gradients_that_are_not_averaged_yet_are_told_apart(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "accumulate")
+    assert all(len(one.after) == 2 for one in ranks_of(folder / "r.json").parameters)
+
+
+def test_memory_is_told_by_rank(folder: Path) -> None:
+    first, _ = watched(folder, "memory", "batches")
+    rows = [line.split()[:2] for line in first.out.splitlines()]
+    assert ["0", "576"] in rows
+    assert ["1", "144"] in rows
+
+
+def test_without_a_process_group_each_rank_tells_its_own(folder: Path) -> None:
+    for rank, one in enumerate(watched(folder, "backward -o r.json --quiet", "alone")):
+        notes = storage.load(folder / ("r.json" if not rank else "r.rank1.json")).notes
+        assert f"rank {rank} of 2: its own look, for the program made no process group" in notes
+        assert one.status == 0
+
+
+# ---------------------------------------------------------------- what the doctor compares
+
+
+def test_nan_of_one_rank_is_told_once_and_with_its_rank(folder: Path) -> None:
+    for kind in ("nan", "fsdp-nan"):
+        first, second = watched(folder, "doctor -o r.json", kind)
+        (finding,) = storage.load(folder / "r.json").findings
+        assert (finding.rule, finding.ranks, finding.step) == ("GS105", (1,), 2)
+        assert "rank 0 got it when the gradients were averaged" in finding.evidence
+        assert "· rank 1 · train.py" in first.out
+        assert (first.status, second.status) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "severity", "said"),
+    [
+        ("unused", "GS701", "information", "second.bias, second.weight get no gradient on rank 1"),
+        ("unused-error", "GS701", "warning", "second.bias, second.weight get no gradient on rank"),
+        ("drift", "GS702", "error", "out.weight is not the same on all ranks"),
+        ("bypass", "GS702", "warning", "out.bias, out.weight, second.bias"),
+        ("calls", "GS703", "error", "Rank 1 made 3 backward calls, rank 0 made 4"),
+        ("batches", "GS704", "warning", "a mean over a different number of elements"),
+    ],
+)
+def test_the_doctor_compares_ranks(
+    folder: Path, kind: str, rule: str, severity: str, said: str
+) -> None:
+    watched(folder, "doctor --wait 3 -o r.json", kind)
+    finding = findings(folder / "r.json")[rule]
+    assert finding.severity == severity
+    assert said in finding.message
+    assert finding.location is not None
+    assert finding.location.file.endswith("train.py")
+
+
+# ---------------------------------------------------------------- ranks that die, or are late
+
+
+def test_a_rank_that_is_killed_is_missed_and_named(folder: Path) -> None:
+    first, second = watched(folder, "doctor --wait 1", "kill 1")
+    assert "rank 1 did not tell what it saw within 1 s" in first.out
+    assert "Connection" in first.err  # the program's own exception
+    assert (first.status, second.status) == (1, -9)
+
+
+@pytest.mark.parametrize("has_agent", [True, False])
+def test_where_rank_0_is_killed_another_tells(folder: Path, has_agent: bool) -> None:
+    first, second = watched(folder, "doctor --wait 1 -o r.json", "kill 0", has_agent=has_agent)
+    assert first.status == -9
+    assert "GS410" in second.out
+    gone = "rank 0 did not tell" if has_agent else "the store of the process group did not answer"
+    assert gone in second.out
+    assert storage.load(folder / "r.rank1.json").findings
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_sleeps_costs_no_more_than_the_wait(folder: Path, rank: int) -> None:
+    told = watched(folder, "backward --wait 1 --call 2 -o r.json", f"sleep {rank}")
+    assert [one.status for one in told] == [0, 0]
+    assert {one.state for one in ranks_of(folder / "r.json").each} == {"told"}
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("check", "gradscope check makes calls of its own"),
+        ("explain", "gradscope explain makes calls of its own"),
+        ("backward --gradient 2.0", "--gradient makes calls of its own"),
+        ("backward --root loss", "--root makes calls of its own"),
+    ],
+)
+def test_what_needs_all_ranks_is_refused_in_two_lines(folder: Path, words: str, said: str) -> None:
+    first, second = watched(folder, words)
+    assert said in first.err
+    assert first.err.count("\n") == 2
+    assert first.status == 2
+    assert (second.out, second.err, second.status) == ("", "", 0)
+
+
+def test_programs_are_not_compared_in_every_rank(folder: Path) -> None:
+    for one in run(folder, ["diff", "train.py", "train.py"]):
+        assert "diff runs programs of its own" in one.err
+        assert one.status == 2
+
+
+# ---------------------------------------------------------------- many ranks
+
+
+def test_of_many_ranks_the_smallest_the_largest_and_the_odd_ones_are_kept(folder: Path) -> None:
+    watched(folder, "backward -o r.json")
+    report = storage.load(folder / "r.rank0.json")
+    collected = Collected(report, look_of(report, Job(0, 100), "", 1), 100)
+    for rank in range(1, 100):
+        collected.add(decoded(encoded(look_of(_scaled(report, rank), Job(rank, 100), "", 1))))
+    ranks = collected.report(10.0).ranks
+    assert ranks is not None
+    for one in ranks.parameters:
+        assert {0, 99, 50} <= {at.rank for at in one.local}
+        assert len(one.local) <= 6
+    saved = storage.encode(collected.report(10.0))
+    assert storage.decode(saved).ranks == ranks
+
+
+def _scaled(report: Report, rank: int) -> Report:
+    """The report of a rank whose gradients are larger; on rank 50 not finite."""
+    data = json.loads(storage.encode(report))
+    for entry in data["passes"][0]["gradients"]:
+        if entry["state"] == "finite" and rank == 50:
+            entry.update(state="non-finite", norm="NaN", nan=1, values=None)
+        elif entry["state"] == "finite":
+            entry["norm"] = float(entry["norm"]) * (1 + rank)
+    data["passes"][0]["gradients"] = [
+        {key: value for key, value in entry.items() if value is not None}
+        for entry in data["passes"][0]["gradients"]
+    ]
+    return storage.decode(json.dumps(data).encode())
