@@ -20,6 +20,7 @@ from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserv
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 
@@ -273,6 +274,8 @@ def _without_grad(tensor: Any) -> Callable[[], None]:
         tensor.grad = grad
     except RuntimeError:
         # So it stays where it is, our pass adds to it, and afterwards it gets its numbers back.
+        if not has_data(grad):
+            return lambda: None
         content = grad.detach().clone()
         return lambda: _refill(grad, content)
     tensor.grad = None

@@ -179,11 +179,12 @@ class Probe:
         Raises:
             CaptureError: naming the first node that would not.
         """
+        released = saved.ReleasedMemory()
         for node in self.walked.nodes:
-            if saved.is_released(node):
+            reason = released.refusal(node)
+            if reason:
                 raise CaptureError(
-                    f"no gradient can be sent through {op_name(node)}: the memory of what it saved "
-                    "has been given back",
+                    f"no gradient can be sent through {op_name(node)}: {reason}",
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
 

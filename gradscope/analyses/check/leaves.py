@@ -21,6 +21,7 @@ from gradscope.analyses.check.program import (
 )
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
+from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import dense_of, real
@@ -154,10 +155,15 @@ def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     if len(placed.roots) != len(placed.live.roots):
         raise Unrepeatable("the program itself did not make its root as it is now")
     pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
-    return {
-        slot: widened(torch.ones_like(root) if given is None else given)
-        for (slot, root), given in pairs
-    }
+    return {slot: _weight(root, given) for (slot, root), given in pairs}
+
+
+def _weight(root: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
+    if given is None:
+        return widened(torch.ones_like(root))  # type: ignore[no-any-return]
+    if is_released(given):
+        raise Unrepeatable("the memory of the gradient that is fed in has been given back")
+    return widened(given)  # type: ignore[no-any-return]
 
 
 def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
@@ -165,6 +171,8 @@ def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], toleran
     for slot, root in placed.roots.items():
         if slot not in values:
             raise Unrepeatable("its root is behind a call that could not be made again")
+        if is_released(root):
+            raise Unrepeatable("the memory of its root has been given back")
         if not bool(root.isfinite().all()):
             raise Unrepeatable("its root is not finite")
         mine, theirs = real(values[slot].detach()), real(widened(root))

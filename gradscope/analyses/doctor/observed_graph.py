@@ -6,8 +6,8 @@ import msgspec
 
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import leaf_of
-from gradscope.autograd.summary import readable
 from gradscope.model.report import BackwardPass, Graph, Node
 
 
