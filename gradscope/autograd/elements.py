@@ -7,10 +7,14 @@ nothing of what is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from gradscope.autograd.tensors import address_of, dense_parts, is_functorch_wrapped
 
@@ -130,3 +134,49 @@ def extent(tensor: torch.Tensor) -> int:
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         last += (size - 1) * stride
     return int((last + 1) * tensor.itemsize)
+
+
+class MemoryLeftAlone(TorchFunctionMode):
+    """While it is active, a call on a tensor whose memory was given back raises, where it would end
+    the process, and so does asking for a storage, to resize it: for code of the program that runs
+    once more, at another time than its own.
+
+    What a tensor tells without its elements, such as its shape, it goes on telling.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in _STORAGES:
+            raise RuntimeError("it handles the memory of a tensor itself")
+        if name != "__get__":  # the name of all that asks for an attribute
+            given = pytree.tree_leaves((args, kwargs))
+            if any(isinstance(one, torch.Tensor) and is_released(one) for one in given):
+                raise RuntimeError("the memory of a tensor that it uses has been given back")
+        if func in _PASSES:
+            with self._inside_of_passes():
+                return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    @contextmanager
+    def _inside_of_passes(self) -> Iterator[None]:
+        """While a mode handles a call, torch takes it off; but a pass runs the program's code."""
+        autograd: Any = torch.autograd
+        original, thread = autograd._engine_run_backward, threading.get_ident()
+
+        def run(*args: Any, **options: Any) -> Any:
+            # Another thread of the program may make a call of its own meanwhile.
+            with self if threading.get_ident() == thread else nullcontext():
+                return original(*args, **options)
+
+        autograd._engine_run_backward = run
+        try:
+            yield
+        finally:
+            autograd._engine_run_backward = original
+
+
+_STORAGES = frozenset(["storage", "untyped_storage", "_typed_storage"])
+_PASSES = (torch.autograd.grad, torch.autograd.backward)

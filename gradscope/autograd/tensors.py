@@ -125,7 +125,9 @@ def _components(tensor: Any) -> Iterator[torch.Tensor]:
         yield tensor.detach().values()
     elif hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
-        yield from (getattr(tensor, name) for name in names)
+        # A distributed tensor names its mesh of devices among them.
+        inner = (getattr(tensor, name) for name in names)
+        yield from (one for one in inner if isinstance(one, torch.Tensor))
     elif _is_hollow(tensor):
         held = (one for value in vars(tensor).values() for one in tensors_in(value))
         yield from (one for one in held if one is not tensor)

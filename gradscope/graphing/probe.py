@@ -22,7 +22,6 @@ from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
 from gradscope.autograd.nodes import (
     is_leaf,
     leaf_of,
-    op_name,
     torch_name,
 )
 from gradscope.autograd.walk import Walked, make_release_safe, walk
@@ -184,7 +183,7 @@ class Probe:
             reason = released.refusal(node)
             if reason:
                 raise CaptureError(
-                    f"no gradient can be sent through {op_name(node)}: {reason}",
+                    f"no gradient can be sent through the graph: {reason}",
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
 

@@ -19,7 +19,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import is_released, readable
+from gradscope.autograd.elements import MemoryLeftAlone, is_released, readable
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
 from gradscope.autograd.summary import name_of
@@ -207,7 +207,7 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
         else:
             # A custom backward may print; that belongs to the program's own pass.
             apply: Any = node.apply
-            with contextlib.redirect_stdout(io.StringIO()), own_pass():
+            with contextlib.redirect_stdout(io.StringIO()), own_pass(), MemoryLeftAlone():
                 sent = apply(*gradients)
     return sent if isinstance(sent, tuple) else (sent,)
 
