@@ -341,7 +341,7 @@ SAID = [
     (
         "saved tensors, off the path",
         "trace --saved",
-        "saved for backward [3] its memory is not there",
+        "for backward [3] its memory is not there",
     ),
     (
         "saved tensors, off the path",
@@ -361,20 +361,15 @@ SAID = [
     ),
     (
         "a saved tensor that a hook brings back",
-        "backward --gradient [x[0],h[0],1]",
-        "the gradient cannot be read: the program has given its memory back",
-    ),
-    (
-        "a saved tensor that a hook brings back",
         "explain",
-        "derivatives cannot be computed here, because the memory of what MulBackward0 saved has been "
-        "given back",
+        "derivatives cannot be computed here, because the memory of what MulBackward0 saved has "
+        "been given back",
     ),
     ("the root", "check", "the memory of its root has been given back"),
     (
         "the gradient that is fed in",
         "explain",
-        "the memory of a gradient on the way has been given",
+        "the memory of a gradient on the way has been",
     ),
     ("the gradient that is fed in", "check", "the gradient that is fed in has been given back"),
     ("a tensor on ctx", "explain", "the memory of what Scale saved has been given back"),
@@ -392,9 +387,9 @@ SAID = [
     (
         "the factor of an in-place change of a view",
         "explain",
-        "torch does not tell what CopySlices",
+        "torch does not tell what CopySlices saved",
     ),
-    ("`.grad` before the call", "backward", "its memory is not there + ‖"),
+    ("`.grad` before the call", "backward", "its memory is not there + [2, 2, 2] = [2, 2, 2]"),
 ]
 """What is said of it: of which program, by which command."""
 
@@ -411,5 +406,5 @@ def test_sharded_parameters_get_the_gradients_that_they_get_alone(fresh: Session
     fresh.write(_filled(SHARDED, "3 elements").replace("range(9)", "range(1)") + told, "alone.py")
     alone = json.loads(python_says(path).out.splitlines()[-1])
     for number, expected in enumerate(alone):
-        assert leaf_named(report, f"net.{number}.w").tensor.released
-        assert is_close(new_gradient(report, f"net.{number}.w"), expected)
+        assert leaf_named(report, f"{number}.w").tensor.released
+        assert is_close(new_gradient(report, f"{number}.w"), expected)

@@ -120,7 +120,7 @@ def arrives_with_memory(gradient: torch.Tensor) -> bool:
 
 def _fits(tensor: torch.Tensor) -> bool:
     """Whether a tensor's storage is large enough for it, as torch finds when it makes a view."""
-    still = tensor.detach()
+    still = tensor.detach() if tensor.requires_grad else tensor
     try:
         still.as_strided(still.size(), still.stride(), still.storage_offset())
     except RuntimeError:

@@ -57,6 +57,10 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
     """
     if any("CheckpointFunction" in node.op for node in placed.graph.nodes):
         raise Unrepeatable("a reentrant checkpoint allows no second backward pass")
+    given = (one for one in placed.live.gradients if one is not None)
+    for what, tensors in (("its root", placed.live.roots), ("the gradient that is fed in", given)):
+        if any(isinstance(one, torch.Tensor) and is_released(one) for one in tensors):
+            raise Unrepeatable(f"the memory of {what} has been given back")
     if placed.has_hooks or not placed.keeps_only_data:
         return None
     try:
@@ -155,15 +159,10 @@ def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     if len(placed.roots) != len(placed.live.roots):
         raise Unrepeatable("the program itself did not make its root as it is now")
     pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
-    return {slot: _weight(root, given) for (slot, root), given in pairs}
-
-
-def _weight(root: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
-    if given is None:
-        return widened(torch.ones_like(root))  # type: ignore[no-any-return]
-    if is_released(given):
-        raise Unrepeatable("the memory of the gradient that is fed in has been given back")
-    return widened(given)  # type: ignore[no-any-return]
+    return {
+        slot: widened(torch.ones_like(root) if given is None else given)
+        for (slot, root), given in pairs
+    }
 
 
 def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
@@ -171,8 +170,6 @@ def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], toleran
     for slot, root in placed.roots.items():
         if slot not in values:
             raise Unrepeatable("its root is behind a call that could not be made again")
-        if is_released(root):
-            raise Unrepeatable("the memory of its root has been given back")
         if not bool(root.isfinite().all()):
             raise Unrepeatable("its root is not finite")
         mine, theirs = real(values[slot].detach()), real(widened(root))
