@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd import saved
 from gradscope.autograd.elements import is_released
+from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.derivatives.rerun import is_restorable, unnoticed
 from gradscope.derivatives.stale import backward_again
@@ -113,11 +114,13 @@ class _FirstNonFinite(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         # Asked before the call, which may change them in place.
-        taken = [] if self.found is not None else [*map(_counts, flat_tensors(args, kwargs))]
+        with functions_off():
+            taken = [] if self.found is not None else [*map(_counts, flat_tensors(args, kwargs))]
         out = func(*args, **kwargs)
-        if self.found is None and is_birth(func, flat_tensors(out, args[:1]), taken):
-            site = self._places.site_of(sys._getframe(1))
-            self.found = None if site is None else KnownBirth(site, name_of_call(func))
+        with functions_off():
+            if self.found is None and is_birth(func, flat_tensors(out, args[:1]), taken):
+                site = self._places.site_of(sys._getframe(1))
+                self.found = None if site is None else KnownBirth(site, name_of_call(func))
         return out
 
 
