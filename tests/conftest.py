@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 LONGEST = (
     *("fuzz", "unharmed", "clinic", "unchanged", "deep", "hostile", "faults", "docs", "cli"),
     *("doctor", "explain", "properties", "target_like_python", "render", "doctor_models"),
+    "released",
 )
 """The files of tests that take more than ten seconds."""
 

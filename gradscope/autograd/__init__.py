@@ -1,9 +1,9 @@
 """One live node or tensor of torch, asked so that it always answers and nobody notices.
 
-``tensors`` asks and remembers tensors, ``saved`` what a node keeps, ``walk`` and ``nodes`` the
-graph, ``calls`` a backward call; ``summary`` turns tensors into plain numbers, with ``norms`` and
-``histogram``; ``isolation`` keeps what we do from being noticed.  Knows nothing of the program's
-source, of its calls, or of what anyone wants to know.
+``tensors`` asks and remembers tensors, ``elements`` asks whether they can be read, ``saved`` what a
+node keeps, ``walk`` and ``nodes`` the graph, ``calls`` a backward call; ``summary`` turns tensors
+into plain numbers, with ``norms`` and ``histogram``; ``isolation`` keeps what we do from being
+noticed.  Knows nothing of the program's source, of its calls, or of what anyone wants to know.
 
 Not to be noticed
     Everything of ours that runs in the middle of the program runs in an ``Aside`` or in
@@ -11,7 +11,7 @@ Not to be noticed
     raised.  What went wrong is kept in words as a ``Fault``, and makes the exit status 4 when the
     answer is not known because of it.  A view that torch has forbidden raises when it is asked for
     its ``grad_fn``; memory that was given back ends the process when it is read; a shell of a
-    ``torch.func`` transform has neither.  ``tensors`` is the one place that asks.
+    ``torch.func`` transform has neither.  ``tensors`` and ``elements`` are the places that ask.
 
     Two things that look harmless are not.  A result that we touch by ``untyped_storage()`` has a
     python object for its storage from then on; torch counts that as a holder and no longer adds

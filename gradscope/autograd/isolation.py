@@ -20,6 +20,7 @@ from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserv
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 
@@ -273,16 +274,17 @@ def _without_grad(tensor: Any) -> Callable[[], None]:
         tensor.grad = grad
     except RuntimeError:
         # So it stays where it is, our pass adds to it, and afterwards it gets its numbers back.
-        content = grad.detach().clone()
+        content = grad.detach().clone() if has_data(grad) else None
         return lambda: _refill(grad, content)
     tensor.grad = None
     return lambda: setattr(tensor, "grad", grad)
 
 
-def _refill(grad: torch.Tensor, content: torch.Tensor) -> None:
+def _refill(grad: torch.Tensor, content: torch.Tensor | None) -> None:
     # The version counts what the program has changed, and must not tell of us.
     with torch.no_grad(), preserved_version(grad):
-        grad.copy_(content)
+        if content is not None:
+            grad.copy_(content)
 
 
 def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:

@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from gradscope.autograd.summary import readable, reducible
+from gradscope.autograd.elements import readable
+from gradscope.autograd.summary import reducible
 
 Counts = tuple[int, int]
 """NaN, infinite."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +18,10 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
-from gradscope.autograd.nodes import slots_of
-from gradscope.autograd.tensors import dense_parts, has_memory
+from gradscope.autograd.elements import is_released, readable
+from gradscope.autograd.isolation import living_tensors
+from gradscope.autograd.nodes import op_name, slots_of
+from gradscope.autograd.tensors import tensors_in
 from gradscope.errors import CaptureError
 
 _FREED_LIST = object()
@@ -65,7 +68,8 @@ def values(node: LiveNode) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
 
 
 def value(node: LiveNode, slot: str) -> torch.Tensor | None:
-    """The tensor that a built-in node saved in a slot; None where there is none to be read."""
+    """The tensor that a built-in node saved in a slot; None where there is none that can be
+    read."""
     raw = getattr(node, f"_raw_saved_{slot}", None)
     if raw is None or _is_packed(raw):
         return None
@@ -73,7 +77,7 @@ def value(node: LiveNode, slot: str) -> torch.Tensor | None:
         found = getattr(node, f"_saved_{slot}")
     except RuntimeError:
         return None
-    return found if isinstance(found, torch.Tensor) else None
+    return found if isinstance(found, torch.Tensor) and readable(found) else None
 
 
 def unchecked(node: LiveNode, slot: str) -> list[torch.Tensor]:
@@ -95,12 +99,34 @@ def saved_version(error: RuntimeError) -> int:
     return int(told[1]) if told else -1
 
 
-def is_released(node: LiveNode) -> bool:
-    """Whether the memory of anything that a node saved was given back, so that to call the node
-    would end the process; what a hook will bring back does not count."""
-    contents = (slot.content for slot in slots(node) if slot.hook is None)
-    tensors = (one for one in contents if isinstance(one, torch.Tensor))
-    return not all(has_memory(part) for one in tensors for part in dense_parts(one)[0])
+class ReleasedMemory:
+    """What the program has given back of its tensors' memory, as it was when it was first asked."""
+
+    def refusal(self, node: LiveNode) -> str:
+        """Why to call a node would end the process, because the memory of something that it saved
+        was given back; "" where it would not.  What a hook will bring back does not count."""
+        name = op_name(node)
+        if is_closed(node) and self._is_any_released:
+            return (
+                f"torch does not tell what {name} saved, and the memory of some tensor has been "
+                "given back"
+            )
+        return (
+            f"the memory of what {name} saved has been given back" if self._is_short(node) else ""
+        )
+
+    @staticmethod
+    def _is_short(node: LiveNode) -> bool:
+        contents = [slot.content for slot in slots(node) if slot.hook is None]
+        if isinstance(node, BackwardCFunction):
+            contents += pytree.tree_leaves(vars(node))
+        return any(is_released(one) for one in contents if isinstance(one, torch.Tensor))
+
+    @cached_property
+    def _is_any_released(self) -> bool:
+        # A class of the program may answer by code of its own.
+        plain = (torch.Tensor, torch.nn.Parameter)
+        return any(is_released(one) for one in living_tensors() if type(one) in plain)
 
 
 def is_packed(node: LiveNode) -> bool:
@@ -183,14 +209,6 @@ def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:
     frame = cells["frame"].cell_contents if "frame" in cells else None
     found = (_read("checkpoint input", raw) for raw in getattr(frame, "saved_args", None) or ())
     return [slot for slot in found if slot.content is not None]
-
-
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors that something is or directly contains."""
-    inside = list(value.values()) if isinstance(value, dict) else value
-    for one in inside if isinstance(inside, (list, tuple)) else (inside,):
-        if isinstance(one, torch.Tensor):
-            yield one
 
 
 def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:

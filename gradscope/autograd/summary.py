@@ -14,14 +14,9 @@ import msgspec
 import torch
 
 from gradscope.autograd.decimals import SMALL, plain
+from gradscope.autograd.elements import has_data, is_ordinary, is_released
 from gradscope.autograd.norms import norm as norm_of
-from gradscope.autograd.tensors import (
-    arrives_with_memory,
-    dense_parts,
-    has_memory,
-    is_functorch_wrapped,
-    requires_grad,
-)
+from gradscope.autograd.tensors import requires_grad
 from gradscope.model.plain import RAGGED, Number, TensorInfo, number
 from gradscope.model.report import GradientInfo, HalfSizes, State
 
@@ -43,6 +38,7 @@ def metadata(tensor: torch.Tensor, values: tuple[Number, ...] | None = None) -> 
         device=str(tensor.device),
         layout=name_of(tensor.layout),
         values=values,
+        released=values is None and is_released(tensor),
     )
 
 
@@ -58,35 +54,6 @@ def shown_shape(tensor: torch.Tensor) -> str:
     """A shape as torch writes it, with ``?`` where a nested tensor has no one size."""
     sizes = ("?" if size == RAGGED else str(size) for size in shape_of(tensor))
     return f"[{', '.join(sizes)}]"
-
-
-def readable(tensor: torch.Tensor) -> bool:
-    """Whether the elements can be read at all: dense, in memory that is there, not wrapped by a
-    transform, and not computed by a class or mode of the program."""
-    return (
-        # Reading makes calls: a mode of the program would hear them, one of fake tensors refuses
-        # them.
-        not torch._C._len_torch_dispatch_stack()
-        and not is_functorch_wrapped(tensor)
-        and (
-            (is_ordinary(tensor) and has_memory(tensor)) or (is_plain(tensor) and has_data(tensor))
-        )
-    )
-
-
-def is_small(tensor: torch.Tensor, most: int) -> bool:
-    """Whether a tensor has at most so many elements, and they can be read."""
-    # A class of the program may answer even the first by code of its own.
-    return _has_no_code(tensor) and tensor.numel() <= most and readable(tensor)
-
-
-def _has_no_code(tensor: torch.Tensor) -> bool:
-    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
-
-
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense and computed by torch itself, not by a class of the program."""
-    return _has_no_code(tensor) and tensor.layout is torch.strided and not tensor.is_nested
 
 
 def values_of(tensor: torch.Tensor) -> tuple[Number, ...]:
@@ -160,27 +127,14 @@ def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequ
     return _size_of_few(flat, 2 if still.is_complex() else 1, dtype), flat
 
 
-def is_ordinary(tensor: torch.Tensor) -> bool:
-    """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
-    return (
-        type(tensor) is torch.Tensor
-        and tensor.layout is torch.strided
-        and not tensor.is_nested
-        and not tensor.is_meta
-        and arrives_with_memory(tensor)
-    )
-
-
 def unreadable(gradient: torch.Tensor) -> GradientInfo:
     """What there is to say of a gradient that arrived, but whose elements cannot be read."""
-    return GradientInfo("finite", dtype=name_of(gradient.dtype), layout=name_of(gradient.layout))
-
-
-def has_data(still: torch.Tensor) -> bool:
-    """Whether there are elements behind the metadata of a tensor."""
-    if still.device.type == "meta" or type(still).__name__ == "FakeTensor":
-        return False
-    return all(map(has_memory, dense_parts(still)[0]))
+    return GradientInfo(
+        "finite",
+        dtype=name_of(gradient.dtype),
+        layout=name_of(gradient.layout),
+        released=is_released(gradient),
+    )
 
 
 def dense(still: torch.Tensor) -> torch.Tensor:

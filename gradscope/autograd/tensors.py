@@ -20,6 +20,11 @@ import torch
 Known = TypeVar("Known")
 Other = TypeVar("Other")
 
+_address: Callable[[torch.Tensor], int] = getattr(
+    torch.Tensor, "const_data_ptr", torch.Tensor.data_ptr
+)
+"""The other name, where torch has it: asked like that, it copies what was to be copied lazily."""
+
 is_functorch_wrapped: Callable[[torch.Tensor], bool] = (
     torch._C._functorch.is_functorch_wrapped_tensor
 )
@@ -77,39 +82,13 @@ def key_of(storage: Any) -> int:
     return int(storage._cdata)
 
 
-def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether all elements of a dense tensor lie in memory that is there.
+def address_of(tensor: torch.Tensor) -> int:
+    """Where the elements of a tensor begin; 0 where they are nowhere.
 
-    A storage may be smaller than the tensors that look into it: FSDP resizes it to 0 while it does
-    not need the parameter.  Reading such elements ends the process.
+    Raises:
+        RuntimeError: where there is no telling.
     """
-    try:
-        there = tensor.untyped_storage().nbytes()
-    except RuntimeError:  # no storage at all: a shell of some kind
-        return False
-    if tensor._is_zerotensor():  # all zeros, and no memory behind them
-        return False
-    if tensor.nbytes <= there and not tensor.storage_offset():
-        # Elements side by side need no more than this; those further apart are counted below.
-        return tensor.is_contiguous() or _extent(tensor) <= there
-    return not tensor.numel() or _extent(tensor) <= there
-
-
-def arrives_with_memory(gradient: torch.Tensor) -> bool:
-    """As :func:`has_memory`, of a dense gradient on its way through a backward pass.
-
-    Asks nothing of its storage: once python has an object for that, torch counts it as one more
-    holder for ever, and adds the next gradient to a copy instead of in place.
-    """
-    return not gradient._is_zerotensor() and (gradient.data_ptr() != 0 or not gradient.numel())
-
-
-def _extent(tensor: torch.Tensor) -> int:
-    """The bytes from the beginning of the storage to the end of the last element."""
-    last = tensor.storage_offset()
-    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        last += (size - 1) * stride
-    return int((last + 1) * tensor.itemsize)
+    return _address(tensor)
 
 
 def dense_parts(tensor: torch.Tensor) -> tuple[list[torch.Tensor], str]:
@@ -146,7 +125,32 @@ def _components(tensor: Any) -> Iterator[torch.Tensor]:
         yield tensor.detach().values()
     elif hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
-        yield from (getattr(tensor, name) for name in names)
+        # A distributed tensor names its mesh of devices among them.
+        inner = (getattr(tensor, name) for name in names)
+        yield from (one for one in inner if isinstance(one, torch.Tensor))
+    elif _is_hollow(tensor):
+        held = (one for value in vars(tensor).values() for one in tensors_in(value))
+        yield from (one for one in held if one is not tensor)
+
+
+def _is_hollow(tensor: torch.Tensor) -> bool:
+    """Whether a tensor of a class of the program has elements by name only, and computes with what
+    it holds."""
+    if type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        return False
+    try:
+        # One whose memory was given back has a storage that is too small.
+        return not address_of(tensor) and tensor.untyped_storage().nbytes() >= tensor.nbytes > 0
+    except RuntimeError:
+        return False
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors that something is or directly contains."""
+    inside = list(value.values()) if isinstance(value, dict) else value
+    for one in inside if isinstance(inside, (list, tuple)) else (inside,):
+        if isinstance(one, torch.Tensor):
+            yield one
 
 
 # ---------------------------------------------------------------------- remembering it
@@ -277,4 +281,4 @@ def elements_shown(tensor: torch.Tensor) -> Hashable:
             runs[-1] = runs[-1][0], runs[-1][1] * size
         elif size != 1:
             runs.append((stride, size))
-    return tensor.data_ptr(), tensor._version, tensor.dtype, tuple(runs)
+    return address_of(tensor), tensor._version, tensor.dtype, tuple(runs)

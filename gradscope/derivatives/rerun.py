@@ -11,12 +11,13 @@ import random
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from types import CodeType
 from typing import Any
 
 import torch
 
+from gradscope.autograd.elements import MemoryLeftAlone
 from gradscope.autograd.isolation import grads_preserved
 
 
@@ -84,7 +85,10 @@ def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
     """Calls of these custom Functions may be made again in the block, and the program finds nothing
     changed by it."""
     # A tensor that retains its gradient would be given ours, and a backward may call backward.
-    with unheard(), warnings_ignored(), preserved(functions), grads_preserved():
+    custom = list(functions)
+    # Where no code of the program runs, what is read was asked before.
+    released = MemoryLeftAlone() if custom else nullcontext()
+    with unheard(), warnings_ignored(), preserved(custom), grads_preserved(), released:
         yield
 
 

@@ -9,14 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gradscope.autograd.summary import readable
-from gradscope.autograd.tensors import (
-    TensorRef,
-    grad_fn_of,
-    has_memory,
-    is_learned_leaf,
-    requires_grad,
-)
+from gradscope.autograd.elements import has_memory, readable
+from gradscope.autograd.tensors import TensorRef, grad_fn_of, is_learned_leaf, requires_grad
 
 COPIED = 4_096
 """Elements up to which a value from outside is copied at once; a larger one is only referred to,

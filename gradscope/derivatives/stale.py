@@ -34,7 +34,7 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     is_custom = call.custom is not None and node is not None and not call.problem
     if not (is_custom and saved.keeps_only_data(node)):
         return None
-    if saved.is_packed(node) or saved.is_released(node):
+    if saved.is_packed(node) or saved.ReleasedMemory().refusal(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     found = backward_again(call.custom, node, upstream)

@@ -16,6 +16,7 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.decimals import SMALL
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import (
     is_leaf,
     is_nested,
@@ -24,7 +25,7 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
-from gradscope.autograd.summary import is_small, metadata, name_of, values_of
+from gradscope.autograd.summary import metadata, name_of, values_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.edge_gradients import EdgeGradients

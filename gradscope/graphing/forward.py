@@ -12,8 +12,9 @@ from typing import NamedTuple
 import torch
 
 from gradscope.autograd.decimals import all_plain
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import is_leaf
-from gradscope.autograd.summary import flat_values, is_small, name_of
+from gradscope.autograd.summary import flat_values, name_of
 from gradscope.autograd.walk import Walked
 from gradscope.model.plain import Number
 from gradscope.recording.remembered import RememberedValues

@@ -17,15 +17,13 @@ import torch
 
 from gradscope.autograd import histogram
 from gradscope.autograd.decimals import SMALL, all_plain
+from gradscope.autograd.elements import has_data, has_memory, is_ordinary, is_plain
 from gradscope.autograd.isolation import fault_of, functions_off
 from gradscope.autograd.summary import (
     dense,
     flat_values,
     half_counts,
     half_sizes,
-    has_data,
-    is_ordinary,
-    is_plain,
     name_of,
     read,
     read_ordinary,
@@ -33,7 +31,7 @@ from gradscope.autograd.summary import (
     state_of,
     unreadable,
 )
-from gradscope.autograd.tensors import TensorRef, elements_shown, has_memory
+from gradscope.autograd.tensors import TensorRef, elements_shown
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo

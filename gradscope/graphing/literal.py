@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gradscope.autograd.elements import is_released
 from gradscope.autograd.isolation import functions_on
 from gradscope.errors import RootError, described
 
@@ -66,7 +67,7 @@ def to_tensor(value: Any, what: str) -> torch.Tensor:
         RootError: naming the place where the value stops being a tensor.
     """
     if isinstance(value, torch.Tensor):
-        return value.detach()
+        return _there(value, what).detach()
     try:
         flat, shape = _flatten(value, what)
     except RecursionError:
@@ -94,6 +95,15 @@ def _flatten(value: Any, what: str) -> tuple[list[Any], list[int]]:
     return [_number(place, item, what) for place, item in level], shape
 
 
+def _there(tensor: torch.Tensor, what: str) -> torch.Tensor:
+    if is_released(tensor):
+        raise RootError(
+            f"{what} cannot be read: the program has given its memory back",
+            "name a tensor whose memory is there, or give numbers",
+        )
+    return tensor
+
+
 def _ragged(what: str, place: str, item: Any, first: str, length: int) -> tuple[str, str]:
     found = f"has {len(item)}" if isinstance(item, (list, tuple)) else "is a single value"
     return (
@@ -105,7 +115,7 @@ def _ragged(what: str, place: str, item: Any, first: str, length: int) -> tuple[
 
 def _number(place: str, item: Any, what: str) -> Any:
     if isinstance(item, torch.Tensor) and item.numel() == 1:
-        item = item.item()
+        item = _there(item, what).item()
     if type(item).__module__ == "numpy" and hasattr(item, "item"):
         item = item.item()
     at = f" at {place}" if place else ""

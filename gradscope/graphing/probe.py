@@ -22,7 +22,6 @@ from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
 from gradscope.autograd.nodes import (
     is_leaf,
     leaf_of,
-    op_name,
     torch_name,
 )
 from gradscope.autograd.walk import Walked, make_release_safe, walk
@@ -179,11 +178,12 @@ class Probe:
         Raises:
             CaptureError: naming the first node that would not.
         """
+        released = saved.ReleasedMemory()
         for node in self.walked.nodes:
-            if saved.is_released(node):
+            reason = released.refusal(node)
+            if reason:
                 raise CaptureError(
-                    f"no gradient can be sent through {op_name(node)}: the memory of what it saved "
-                    "has been given back",
+                    f"no gradient can be sent through the graph: {reason}",
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
 

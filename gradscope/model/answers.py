@@ -43,6 +43,8 @@ def _check_memory(memory: Memory, graph: Graph) -> None:
             fail(f"memory.kept[{position}].holders", "is empty; some node saved it")
         if not 0 <= one.used <= one.bytes < 2**63:
             fail(f"memory.kept[{position}]", f"{one.used} of {one.bytes} bytes are used")
+        if not 0 <= one.missing < 2**63:
+            fail(f"memory.kept[{position}]", f"{one.missing} bytes are missing")
     holders = [node for one in memory.kept for node, _ in one.holders]
     hidden = [one.node for one in memory.hidden]
     in_range([*holders, *hidden, *memory.freed], len(graph.nodes), "memory", "graph.nodes")

@@ -20,6 +20,8 @@ class KeptStorage(Struct, frozen=True):
 
     ``bytes`` is the size of the whole storage, ``used`` at most so many of them are in a tensor
     that was saved; ``shape`` and ``dtype`` are those of the largest one.
+    ``missing`` are bytes of what was saved that are not there now, because the program has given
+    them back; while backward runs they may be.
     ``holders`` are the nodes that saved it and the name of the slot in each, in the order in which
     the program made them.  ``name`` is what the program calls a parameter, buffer or input.
     """
@@ -32,6 +34,7 @@ class KeptStorage(Struct, frozen=True):
     holding: Holding
     holders: tuple[tuple[int, str], ...]
     name: str = ""
+    missing: int = 0
 
 
 class Twin(Struct, frozen=True):

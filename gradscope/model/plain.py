@@ -77,7 +77,8 @@ class TensorInfo(Struct, frozen=True):
 
     ``values`` are in row-major order; a complex tensor has two numbers an element, real then
     imaginary. ``shape`` is in elements, :data:`RAGGED` where a nested tensor has no one size;
-    ``dtype`` and ``layout`` are torch's names without the ``torch.`` prefix.
+    ``dtype`` and ``layout`` are torch's names without the ``torch.`` prefix.  ``released``: the
+    program had given its memory back when it was looked at, so that its elements could not be read.
     """
 
     shape: tuple[int, ...]
@@ -87,3 +88,4 @@ class TensorInfo(Struct, frozen=True):
     values: tuple[Number, ...] | None = None
     nan: int = 0
     inf: int = 0
+    released: bool = False

@@ -14,7 +14,8 @@ import msgspec
 import torch
 
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.summary import flat_values, is_small
+from gradscope.autograd.elements import is_small
+from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.recording.events import tensors_in
 from gradscope.recording.names import name_in_frame

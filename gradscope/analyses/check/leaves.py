@@ -21,6 +21,7 @@ from gradscope.analyses.check.program import (
 )
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
+from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import dense_of, real
@@ -56,6 +57,10 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
     """
     if any("CheckpointFunction" in node.op for node in placed.graph.nodes):
         raise Unrepeatable("a reentrant checkpoint allows no second backward pass")
+    given = (one for one in placed.live.gradients if one is not None)
+    for what, tensors in (("its root", placed.live.roots), ("the gradient that is fed in", given)):
+        if any(isinstance(one, torch.Tensor) and is_released(one) for one in tensors):
+            raise Unrepeatable(f"the memory of {what} has been given back")
     if placed.has_hooks or not placed.keeps_only_data:
         return None
     try:

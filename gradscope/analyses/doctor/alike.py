@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import readable
 from gradscope.autograd.tensors import TensorRef, storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site

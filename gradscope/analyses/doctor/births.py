@@ -19,6 +19,8 @@ from torch.overrides import TorchFunctionMode
 
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd import saved
+from gradscope.autograd.elements import is_released
+from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.derivatives.rerun import is_restorable, unnoticed
 from gradscope.derivatives.stale import backward_again
@@ -65,6 +67,10 @@ class Births:
             self.known[last] = first
 
 
+def _is_released(gradient: torch.Tensor | None) -> bool:
+    return gradient is not None and is_released(gradient)
+
+
 def _kept(operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The operands that a call has not changed."""
     return [one for one in operands if all(one is not result for result in results)]
@@ -84,7 +90,9 @@ def birthplace(
     custom = getattr(node, "_forward_cls", None)
     if not isinstance(node, BackwardCFunction) or custom is None or not is_restorable(custom):
         return None
-    if not saved.keeps_only_data(node) or saved.is_packed(node) or saved.is_released(node):
+    if not saved.keeps_only_data(node) or saved.is_packed(node):
+        return None
+    if saved.ReleasedMemory().refusal(node) or any(map(_is_released, received)):
         return None
     watch = _FirstNonFinite(places)
     copies = [None if one is None else one.detach().clone() for one in received]
@@ -106,11 +114,13 @@ class _FirstNonFinite(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         # Asked before the call, which may change them in place.
-        taken = [] if self.found is not None else [*map(_counts, flat_tensors(args, kwargs))]
+        with functions_off():
+            taken = [] if self.found is not None else [*map(_counts, flat_tensors(args, kwargs))]
         out = func(*args, **kwargs)
-        if self.found is None and is_birth(func, flat_tensors(out, args[:1]), taken):
-            site = self._places.site_of(sys._getframe(1))
-            self.found = None if site is None else KnownBirth(site, name_of_call(func))
+        with functions_off():
+            if self.found is None and is_birth(func, flat_tensors(out, args[:1]), taken):
+                site = self._places.site_of(sys._getframe(1))
+                self.found = None if site is None else KnownBirth(site, name_of_call(func))
         return out
 
 

@@ -21,10 +21,11 @@ from gradscope.analyses.doctor.full_capture import MAX_SOURCES, DoctorGradientTa
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.elements import is_ordinary
 from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.nonfinite import count, read_counts
 from gradscope.autograd.norms import MANY
-from gradscope.autograd.summary import is_ordinary, name_of
+from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import Gradients
 from gradscope.graphing.gradient_table import NONE, NOT_REACHED

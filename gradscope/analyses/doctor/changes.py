@@ -10,7 +10,7 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.tensors import requires_grad, storage_of
+from gradscope.autograd.tensors import address_of, requires_grad, storage_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
@@ -157,7 +157,7 @@ def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
 
 
 def _range_of(tensor: torch.Tensor) -> tuple[int, int]:
-    start = tensor.data_ptr()
+    start = address_of(tensor)
     if not tensor.numel():
         return start, start
     reach = sum(

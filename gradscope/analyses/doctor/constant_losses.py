@@ -13,7 +13,7 @@ import torch
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.autograd.summary import readable
+from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
 

@@ -20,7 +20,7 @@ from gradscope.analyses.doctor.known_cuts import (
     Taken,
 )
 from gradscope.analyses.doctor.switches import Switch, Switches
-from gradscope.autograd.summary import is_small
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,

@@ -29,8 +29,8 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.saved_values import activities
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
-from gradscope.autograd.summary import is_small
 from gradscope.errors import Fault, GradscopeError
 from gradscope.garbage import collector_paused
 from gradscope.model.observations import Stopped

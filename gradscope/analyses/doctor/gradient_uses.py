@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from gradscope.analyses.doctor.hook_codes import HookCodes
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import is_small, shape_of
+from gradscope.autograd.summary import shape_of
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,

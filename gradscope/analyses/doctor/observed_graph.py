@@ -9,8 +9,8 @@ import torch
 
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import leaf_of
-from gradscope.autograd.summary import readable
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import TrackedParameter
 from gradscope.model.report import BackwardPass, Graph, Node

@@ -16,7 +16,7 @@ from gradscope.analyses.doctor.ancestry import ResultPart
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.known_cuts import KnownCut, KnownPart
-from gradscope.autograd.summary import readable
+from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorRef
 
 MAX_SUSPECTS = 200

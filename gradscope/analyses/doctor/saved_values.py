@@ -9,8 +9,9 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
+from gradscope.autograd.elements import is_small, readable
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import is_small, readable, reducible
+from gradscope.autograd.summary import reducible
 from gradscope.autograd.walk import Walked
 from gradscope.model.observations import Activity, Saved
 from gradscope.model.plain import number

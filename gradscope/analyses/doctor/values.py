@@ -15,9 +15,10 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
+from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.summary import readable, reducible
+from gradscope.autograd.summary import reducible
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
 from gradscope.recording.torch_call import TorchCall
 

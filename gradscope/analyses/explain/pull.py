@@ -19,9 +19,10 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
+from gradscope.autograd.elements import MemoryLeftAlone, is_released, readable
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
-from gradscope.autograd.summary import name_of, readable
+from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
 from gradscope.words import first_line
@@ -57,6 +58,7 @@ class Puller:
             self.leaving[source].append(number)
         self._reached = {(target, output) for _, _, target, output in walked.edges} | {*roots}
         self._refusals: dict[int, str] = {}
+        self._released = saved.ReleasedMemory()
 
     def call(self, number: int, gradients: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
         """What a node sends along each of its edges for the gradients at its outputs.
@@ -159,11 +161,11 @@ class Puller:
 
     def _refusal(self, number: int) -> str:
         if number not in self._refusals:
-            self._refusals[number] = _refusal(self.walked.nodes[number])
+            self._refusals[number] = _refusal(self.walked.nodes[number], self._released)
         return self._refusals[number]
 
 
-def _refusal(node: LiveNode) -> str:
+def _refusal(node: LiveNode, released: saved.ReleasedMemory) -> str:
     """Why a node must not be called, or ""."""
     name = op_name(node)
     if any(part in torch_name(node) for part in _HIDING):
@@ -173,8 +175,9 @@ def _refusal(node: LiveNode) -> str:
             f"what {name} saved was packed by saved_tensors_hooks (as checkpoint does), and "
             "unpacking it would run that code again"
         )
-    if saved.is_released(node):
-        return f"the memory of what {name} saved has been given back"
+    reason = released.refusal(node)
+    if reason:
+        return reason
     if isinstance(node, BackwardCFunction):
         code = backward_code(node)
         if code is None or _is_noticed(code) or not saved.keeps_only_data(node):
@@ -204,7 +207,7 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
         else:
             # A custom backward may print; that belongs to the program's own pass.
             apply: Any = node.apply
-            with contextlib.redirect_stdout(io.StringIO()), own_pass():
+            with contextlib.redirect_stdout(io.StringIO()), own_pass(), MemoryLeftAlone():
                 sent = apply(*gradients)
     return sent if isinstance(sent, tuple) else (sent,)
 
@@ -231,6 +234,8 @@ def check_numbers(gradient: torch.Tensor) -> None:
     Raises:
         CannotCall: always then.
     """
+    if is_released(gradient):
+        raise CannotCall("the memory of a gradient on the way has been given back")
     if not readable(gradient):
         kind = "meta" if gradient.device.type == "meta" else name_of(gradient.layout)
         if gradient.is_nested:

@@ -19,10 +19,15 @@ from gradscope.autograd.saved import (
     is_closed,
     require_readable_slots,
     slots,
-    tensors_in,
 )
 from gradscope.autograd.summary import name_of, shape_of
-from gradscope.autograd.tensors import dense_parts, has_storage, key_of, requires_grad
+from gradscope.autograd.tensors import (
+    dense_parts,
+    has_storage,
+    key_of,
+    requires_grad,
+    tensors_in,
+)
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
 from gradscope.graphing.study import LiveGraph
@@ -161,6 +166,7 @@ def _kept(entry: StorageEntry, owned: Holding | None, name: str) -> KeptStorage:
         holding=owned or entry.holding,
         holders=tuple(dict.fromkeys(entry.holders)),
         name=name,
+        missing=entry.missing,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.autograd.summary import readable
+from gradscope.autograd.elements import extent, readable
 from gradscope.autograd.tensors import dense_parts, key_of, requires_grad
 from gradscope.model.memory import Holding
 
@@ -33,15 +33,22 @@ class StorageEntry:
     holding: Holding
     holders: list[tuple[int, str]] = field(default_factory=list)
     views: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    reach: int = 0
 
     def add(self, tensor: torch.Tensor, holder: tuple[int, str]) -> None:
         """Write down a tensor that looks into this storage, and who holds it."""
         # What several nodes hold of the same elements counts once.
         view = (tensor.storage_offset(), tensor.shape, tensor.stride())
         self.views[view] = tensor.numel() * tensor.element_size()
+        self.reach = max(self.reach, extent(tensor) if tensor.numel() else 0)
         if tensor.numel() > self.tensor.numel():
             self.tensor = tensor
         self.holders.append(holder)
+
+    @property
+    def missing(self) -> int:
+        """The bytes of its tensors that are not there."""
+        return max(self.reach - self.bytes, 0)
 
     @property
     def bytes(self) -> int:

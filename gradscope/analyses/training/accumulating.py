@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.autograd.summary import readable
+from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
 
 MAX_HELD = 200_000

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.training.wasted import WasteTracker
-from gradscope.autograd.summary import readable
+from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.loop_observations import OrderKind
 

@@ -17,8 +17,9 @@ import torch
 from torch.optim import Optimizer
 
 from gradscope.analyses.training.loop_calls import parameters_of
+from gradscope.autograd.elements import readable
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.summary import readable, reducible
+from gradscope.autograd.summary import reducible
 from gradscope.autograd.tensors import TensorRef, storage_of
 from gradscope.recording.recorder import Recorder
 
@@ -189,7 +190,7 @@ def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
     )
     for name in SETTINGS:
         value = group.get(name)
-        if isinstance(value, torch.Tensor) and value.numel() == 1:
+        if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
             value = value.item()
         if isinstance(value, (int, float)) and value and math.isfinite(value):
             rounded = torch.tensor(float(value), dtype=torch.float64).to(tensor.dtype)

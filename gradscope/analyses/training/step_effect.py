@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.autograd.summary import readable
+from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable
 
 MAX_ELEMENTS = 1_024
@@ -77,6 +77,8 @@ class StepEffects:
 
     def end(self, samples: Sequence[Sample], place: int) -> None:
         """Compare them with what the step has made of them."""
+        # A step may give memory back, or leave that to a hook of the program.
+        samples = [one for one in samples if readable(one.live)]
         if not samples or (place not in self.known and len(self.known) >= MAX_PLACES):
             return
         dtype = str(samples[0].live.dtype).removeprefix("torch.")

@@ -15,7 +15,7 @@ from gradscope.model.explanation import Amount, ChainStep, DerivativeRule, Expla
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
-from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import cells, wrapped
@@ -170,7 +170,7 @@ class Explained(Writer):
             return found
         word = state_word(info, self.glyphs.silent, self.glyphs.bad)
         if word or info.norm is None:
-            return word or "?"
+            return word or (NOT_THERE if info.released else "?")
         return f"‖{numbers.number(info.norm)}‖"
 
     def amount(self, amount: Amount, tensor: TensorInfo) -> str:

@@ -115,6 +115,10 @@ class _MemoryWriter(Writer):
         if self.memory.freed:
             nodes = count(len(self.memory.freed), "node")
             yield f"not counted: {nodes} whose saved tensors an earlier backward call has freed"
+        gone = [one.missing for one in self.memory.kept if one.missing]
+        if gone:
+            of = count(len(gone), "storage")
+            yield f"not in that total: {size(sum(gone))} of {of}, whose memory is not there now"
         yield from map(visible, self.report.notes)
 
     def _twice(self) -> Iterator[str]:

@@ -158,9 +158,10 @@ class Scene:
         return self.tensor(*ends.pop()) if len(ends) == 1 else None
 
     def values(self, info: GradientInfo | TensorInfo, sizes: tuple[int, ...] | None) -> str | None:
-        """The numbers of a tensor, if they are known and few, or asked for."""
+        """The numbers of a tensor, if they are known and few, or asked for; or why they cannot be
+        known."""
         if info.values is None:
-            return None
+            return NOT_THERE if info.released else None
         size = numbers.element_count(info.values, info.dtype)
         small = size <= numbers.SMALL
         if not small and not self.options.values:
@@ -262,6 +263,10 @@ class Scene:
             return ""
         which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
         return f"{which}: gradscope show FILE.json --call N"
+
+
+NOT_THERE = "its memory is not there"
+"""Of a tensor whose memory the program had given back."""
 
 
 def state_word(info: GradientInfo, silent: str, bad: str) -> str:

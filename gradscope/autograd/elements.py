@@ -1,0 +1,182 @@
+"""Whether the elements of a tensor can be read: asked before every read of a program's tensor.
+
+Memory may be given back while its tensors live: a storage is resized, to nothing or to a part, as
+FSDP does with a parameter between its uses.  To read what is not there ends the process.  Knows
+nothing of what is read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from gradscope.autograd.tensors import address_of, dense_parts, is_functorch_wrapped
+
+_ORDINARY = frozenset([torch.Tensor, torch.nn.Parameter])
+
+_C: Any = torch._C
+_storage_id: Callable[[torch.Tensor], int] | None = getattr(_C, "_storage_id", None)
+_use_count: Callable[[int], int] | None = getattr(_C, "_storage_Use_Count", None)
+
+
+def readable(tensor: torch.Tensor) -> bool:
+    """Whether the elements can be read by calls on the tensor itself: dense, in memory that is
+    there, not wrapped by a transform, and not computed by a class or mode of the program."""
+    # Reading makes calls: a mode of the program would hear them, one of fake tensors refuses them.
+    if torch._C._len_torch_dispatch_stack() or is_functorch_wrapped(tensor):
+        return False
+    # Torch neither adds up nor shows the integers of those.
+    if tensor.is_quantized:
+        return False
+    if type(tensor) in _ORDINARY and _is_dense(tensor):
+        return has_memory(tensor)
+    return is_plain(tensor) and has_data(tensor)
+
+
+def is_small(tensor: torch.Tensor, most: int) -> bool:
+    """Whether a tensor has at most so many elements, and they can be read."""
+    # A class of the program may answer even the first by code of its own.
+    return _has_no_code(tensor) and tensor.numel() <= most and readable(tensor)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is dense and computed by torch itself, not by a class of the program."""
+    return _has_no_code(tensor) and _is_dense(tensor)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _has_no_code(tensor: torch.Tensor) -> bool:
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+
+
+def is_ordinary(tensor: torch.Tensor) -> bool:
+    """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
+    return type(tensor) is torch.Tensor and _is_dense(tensor) and arrives_with_memory(tensor)
+
+
+def has_data(still: torch.Tensor) -> bool:
+    """Whether there are elements behind the metadata of a tensor, of whatever layout or class; of a
+    distributed one the local part counts."""
+    if still.device.type == "meta" or type(still).__name__ == "FakeTensor":
+        return False
+    return all(map(has_memory, dense_parts(still)[0]))
+
+
+def is_released(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor was given back, all of it or a part."""
+    try:
+        if type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor):
+            return _is_short(tensor)
+        return any(map(_is_short, dense_parts(tensor)[0]))
+    except RuntimeError:  # of a kind that has none
+        return False
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether all elements of a dense tensor lie in memory that is there."""
+    try:
+        if not address_of(tensor):
+            # Meta tensors, wrappers and the zeros of autograd have a storage of the right size,
+            # and nothing in it.
+            return not (tensor.numel() or tensor._is_zerotensor())
+        return not _is_short(tensor)
+    except RuntimeError:  # no storage at all: a shell of some kind
+        return False
+
+
+def _is_short(tensor: torch.Tensor) -> bool:
+    there = tensor.untyped_storage().nbytes()
+    if tensor.nbytes <= there and tensor.is_contiguous() and not tensor.storage_offset():
+        return False  # elements side by side need no more than this; others are counted
+    return bool(tensor.numel()) and extent(tensor) > there
+
+
+def arrives_with_memory(gradient: torch.Tensor) -> bool:
+    """As :func:`has_memory`, of a dense gradient on its way through a backward pass.
+
+    Makes no python object for its storage: once there is one, torch counts it as one more holder
+    for ever, and adds the next gradient to a copy instead of in place.
+    """
+    try:
+        address = address_of(gradient)
+    except RuntimeError:
+        return False
+    if not address:
+        return not (gradient.numel() or gradient._is_zerotensor())
+    # To resize a storage to a part of itself, python needs that object.
+    if _storage_id and _use_count and _use_count(_storage_id(gradient)) == 1:
+        return True
+    return _fits(gradient)
+
+
+def _fits(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's storage is large enough for it, as torch finds when it makes a view."""
+    still = tensor.detach() if tensor.requires_grad else tensor
+    try:
+        still.as_strided(still.size(), still.stride(), still.storage_offset())
+    except RuntimeError:
+        return False
+    return True
+
+
+def extent(tensor: torch.Tensor) -> int:
+    """The bytes from the beginning of the storage to the end of the last element."""
+    last = tensor.storage_offset()
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        last += (size - 1) * stride
+    return int((last + 1) * tensor.itemsize)
+
+
+class MemoryLeftAlone(TorchFunctionMode):
+    """While it is active, a call on a tensor whose memory was given back raises, where it would end
+    the process, and so does asking for a storage, to resize it: for code of the program that runs
+    once more, at another time than its own.
+
+    What a tensor tells without its elements, such as its shape, it goes on telling.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in _STORAGES:
+            raise RuntimeError("it handles the memory of a tensor itself")
+        if name != "__get__":  # the name of all that asks for an attribute
+            given = pytree.tree_leaves((args, kwargs))
+            if any(isinstance(one, torch.Tensor) and is_released(one) for one in given):
+                raise RuntimeError("the memory of a tensor that it uses has been given back")
+        if func in _PASSES:
+            with self._inside_of_passes():
+                return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    @contextmanager
+    def _inside_of_passes(self) -> Iterator[None]:
+        """While a mode handles a call, torch takes it off; but a pass runs the program's code."""
+        autograd: Any = torch.autograd
+        original, thread = autograd._engine_run_backward, threading.get_ident()
+
+        def run(*args: Any, **options: Any) -> Any:
+            # Another thread of the program may make a call of its own meanwhile.
+            with self if threading.get_ident() == thread else nullcontext():
+                return original(*args, **options)
+
+        autograd._engine_run_backward = run
+        try:
+            yield
+        finally:
+            autograd._engine_run_backward = original
+
+
+_STORAGES = frozenset(["storage", "untyped_storage", "_typed_storage"])
+_PASSES = (torch.autograd.grad, torch.autograd.backward)
