@@ -45,8 +45,8 @@ class GradientInfo(Struct, frozen=True):
     the states "not reached" and "none", and for gradients of which nobody read the elements: those
     of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
     the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
-    ``values`` and ``released`` as in :class:`~gradscope.model.plain.TensorInfo`.  ``histogram`` is there where it was
-    asked for, ``half`` in a diagnosis, of float16.
+    ``values`` and ``released`` as in :class:`gradscope.model.plain.TensorInfo`.  ``histogram`` is
+    there where it was asked for, ``half`` in a diagnosis, of float16.
     """
 
     state: State
