@@ -19,7 +19,6 @@ from gradscope.analyses.doctor.captured_call import (
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed import with_counts
 from gradscope.analyses.doctor.observed_graph import with_counts, with_zeros
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import Examination
