@@ -552,12 +552,12 @@ CASES = [
         """
         encoder, head = nn.Linear(3, 3), nn.Linear(3, 1)
         optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
-        @torch.no_grad()
+        @torch.no_grad()  # here
         def encode(x):
-            return encoder(x)  # here
+            return encoder(x)
         head(encode(torch.ones(2, 3))).sum().backward()
         """,
-        "encoder(x)",
+        "@torch.no_grad()",
         "GS304",
     ),
 ]
