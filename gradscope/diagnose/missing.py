@@ -6,7 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
+from gradscope.diagnose._cuts import (
+    at_place,
+    constant_losses,
+    ends_in_a_call,
+    name_of,
+    place_of,
+    why_and_remedy,
+)
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import replaced
 from gradscope.diagnose._parameters import (
@@ -37,9 +44,12 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are plain numbers, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
     told = {facts.seen.cuts[index].origin for index in explained}
-    # Of what a loss of constants was made of, that loss tells.
-    constants = facts.once(constant_losses)
-    told |= {facts.seen.cuts[one].origin for cut in constants for one in cut.sources}
+    compared: set[int] = set()
+    for cut in facts.once(constant_losses):
+        if ends_in_a_call(facts, cut):
+            compared.update(cut.sources)
+        else:  # that loss itself is told of
+            told |= {facts.seen.cuts[number].origin for number in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for index, cut in enumerate(facts.seen.cuts):
         if not cut.summand or not cut.leaves or cut.origin in told:
@@ -48,7 +58,8 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
         often = cut.reason != "function" or cut.function in _OFTEN_MEANT
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.
-        meant = often and (index not in starved or (cut.scalar and cut.function != "grad"))
+        is_a_value = cut.scalar and cut.function != "grad"
+        meant = often and index not in compared and (index not in starved or is_a_value)
         yield msgspec.structs.replace(
             _finding(facts, index, []),
             severity="information" if meant else "warning",
