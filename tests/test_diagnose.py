@@ -1316,7 +1316,7 @@ def cut_off(rule: str, code: str) -> Report:
         "GS303": Cut(B, "detach", "function", ("b",)),
         "GS304": Cut(B, "linear", "no_grad", ("b",)),
         "GS309": Cut(B, "checkpoint", "checkpoint", ("b",)),
-    }[rule]
+    }.get(rule, Cut(B, "detach", "function", ("b",)))
     asked = learner("x[0]", history="select", wanted=True, made=C)
     learners = (learner("b", used=A), *((asked,) if code == "GS306" else ()))
     return observed(plain(), learners=learners, cuts=(cut,), failure=NO_HISTORY)
@@ -1325,9 +1325,10 @@ def cut_off(rule: str, code: str) -> Report:
 def beside(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, of which another rule would tell as well."""
     (cut,) = cut_off(rule, code).observations.cuts  # type: ignore[union-attr]
-    cut = msgspec.structs.replace(cut, feeds_graph=True, joined=code == "GS311")
-    lost = (LostTerm(0, A, ("b",)),) if code == "GS310" else ()
-    learners = (REACHED, learner("b", used=A))
+    has = {"joined": "GS311" in (rule, code), "ways": ("b",) if code == "GS317" else ()}
+    cut = msgspec.structs.replace(cut, feeds_graph=True, **has)
+    lost = (LostTerm(0, A, ("b",)),) if "GS310" in (rule, code) else ()
+    learners = (REACHED, learner("b", used=A, reached=rule in ("GS310", "GS311")))
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 
 
@@ -1451,8 +1452,9 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     **{
         (cut, code): beside(cut, code)
         for cut in ("GS303", "GS304", "GS309")
-        for code in ("GS310", "GS311")
+        for code in ("GS310", "GS311", "GS317")
     },
+    **{(cut, "GS317"): beside(cut, "GS317") for cut in ("GS310", "GS311")},
     **{
         (cut, code): cut_off(cut, code)
         for cut in ("GS303", "GS304", "GS309")

@@ -43,18 +43,18 @@ def history_cut(facts: Facts) -> Iterable[FindingDraft]:
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are plain numbers, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
-    told = {facts.seen.cuts[index].origin for index in explained}
+    told = {place_of(facts.seen.cuts[index]) for index in explained}
     compared: set[int] = set()
     for cut in facts.once(constant_losses):
         if ends_in_a_call(facts, cut):
             compared.update(cut.sources)
         else:  # that loss itself is told of
-            told |= {facts.seen.cuts[number].origin for number in cut.sources}
+            told |= {place_of(facts.seen.cuts[number]) for number in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for index, cut in enumerate(facts.seen.cuts):
-        if not cut.summand or not cut.leaves or cut.origin in told:
+        if not cut.summand or not cut.leaves or place_of(cut) in told:
             continue
-        told.add(cut.origin)
+        told.add(place_of(cut))
         often = cut.reason != "function" or cut.function in _OFTEN_MEANT
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.

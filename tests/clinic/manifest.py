@@ -2437,7 +2437,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "stop_gradients",
         "stop-gradients of every kind that are meant",
-        information=("GS303",),
+        information=("GS303", "GS317"),
     ),
     Healthy(
         "gan_seldom_critic",
@@ -2606,6 +2606,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "discriminative_finetune",
         "layers thawed epoch by epoch, groups whose rate is zero",
+        information=("GS317",),
     ),
     Healthy(
         "crf_tagger",

@@ -24,6 +24,7 @@ from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
+from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
@@ -73,7 +74,7 @@ class DoctorListener(Listener):
         self.births = Births()
         self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
-        self.cuts = Cuts(self.switches)
+        self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
         self.constant_losses = ConstantLosses(self.cuts)
         self.inner_uses = InnerUses(self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
