@@ -53,6 +53,7 @@ from tests.test_diagnose import (
     plain,
     spoilt,
     summed,
+    taken_from_itself,
 )
 
 
@@ -476,6 +477,20 @@ def certain(received: float = 1.0, sent: float = 1e-9, above: str = "") -> Repor
 FIVE = ("GS101",) * 5
 WARNING, REMARK = ["warning"], ["information"]
 EDGES = (
+    Edge(
+        "cancelled.MOST_STEPS",
+        taken_from_itself(197),
+        ("GS318",),
+        taken_from_itself(198),
+        ("GS205",),
+    ),
+    Edge(
+        "cancelled.ROUNDING",
+        taken_from_itself(1, 1 + 9.5e-6),
+        ("GS318",),
+        taken_from_itself(1, 1 + 1.05e-5),
+        (),
+    ),
     Edge(
         "_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
     ),

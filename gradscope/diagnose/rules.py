@@ -8,6 +8,7 @@ from typing import Literal
 
 from gradscope.diagnose import (
     alike,
+    cancelled,
     derivative,
     errors,
     gain,
@@ -121,6 +122,7 @@ _ALL = (
     Rule("GS315", "shared-object", unlearned.shared_object),
     Rule("GS316", "constant-loss", partial.constant_loss),
     Rule("GS317", "way-cut-off", partial.way_cut_off),
+    Rule("GS318", "gradient-cancels", cancelled.gradient_cancels),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),
