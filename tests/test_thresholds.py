@@ -482,7 +482,6 @@ EDGES = (
         taken_from_itself(197),
         ("GS318",),
         taken_from_itself(198),
-        ("GS205",),
     ),
     Edge(
         "cancelled.ROUNDING",
