@@ -19,6 +19,7 @@ from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
     FallingRate,
+    LimitedParameter,
     MovingStatistics,
     RemadeParameters,
     Setting,
@@ -227,6 +228,23 @@ def alike(count: int) -> Report:
     report = plain()
     weights = (AlikeUnits(f"layers.{n}.weight", 16, 1, 0 if n else None) for n in range(count))
     return observed(placed(report, 7), alike=tuple(weights))
+
+
+def limited(count: int) -> Report:
+    """So many parameters of which line 8 holds two elements at a limit."""
+    held = (LimitedParameter(f"layers.{n}.decay", 2, 5, B) for n in range(count))
+    return observed(plain(), limited=tuple(held))
+
+
+def test_what_one_clamp_holds_is_one_finding() -> None:
+    (found,) = diagnose(limited(2))
+    assert (found.rule, found.severity, found.subject) == (
+        "GS319",
+        "warning",
+        "layers.0.decay, layers.1.decay",
+    )
+    assert found.message.startswith("4 elements of layers.0.decay")
+    assert found.location is not None and found.location.line == 8
 
 
 def test_units_that_are_alike_are_one_finding_a_line() -> None:

@@ -49,6 +49,7 @@ from tests.test_diagnose import (
     divided,
     in_half,
     learner,
+    limited,
     observed,
     plain,
     spoilt,
@@ -477,6 +478,14 @@ def certain(received: float = 1.0, sent: float = 1e-9, above: str = "") -> Repor
 FIVE = ("GS101",) * 5
 WARNING, REMARK = ["warning"], ["information"]
 EDGES = (
+    Edge(
+        "unlearned.MOST",
+        limited(4),
+        "layers.3.decay: 2 of 5 elements",
+        limited(5),
+        "layers.3.decay: 2 of 5 elements",
+        last_line,
+    ),
     Edge(
         "cancelled.MOST_STEPS",
         taken_from_itself(197),

@@ -123,6 +123,7 @@ _ALL = (
     Rule("GS316", "constant-loss", partial.constant_loss),
     Rule("GS317", "way-cut-off", partial.way_cut_off),
     Rule("GS318", "gradient-cancels", cancelled.gradient_cancels),
+    Rule("GS319", "held-at-limit", unlearned.held_at_limit),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),

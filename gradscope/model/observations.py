@@ -12,6 +12,7 @@ from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
     FallingRate,
+    LimitedParameter,
     MovingStatistics,
     RemadeParameters,
     SharedObject,
@@ -462,6 +463,7 @@ class Observations(Struct, frozen=True):
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     alike: tuple[AlikeUnits, ...] = ()
+    limited: tuple[LimitedParameter, ...] = ()
     never_stepped: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()

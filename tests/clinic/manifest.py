@@ -2119,8 +2119,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "long_filter",
-        "GS000",
-        "",
+        "GS319",
+        "clamp",
         "clamp of a learned parameter in forward: beyond the limit its gradient is zero for ever.",
         "https://github.com/NVIDIA-BioNeMo/nvSubquadratic/pull/60",
     ),

@@ -21,6 +21,7 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
+from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
@@ -96,6 +97,7 @@ class DoctorListener(Listener):
         self.alterations = Alterations()
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
+        self.limits = Limits(recorder)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused

@@ -146,6 +146,7 @@ class StepTracker:
                 learners.note_filled()
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
+                self._listener.limits.look(made)
             self._accumulating.after(made.leaves)
         else:
             self._note_gradients(made)

@@ -35,7 +35,7 @@ class ImplicitFilter(nn.Module):
     def forward(self):
         steps = torch.arange(self.config.length).unsqueeze(1)
         low, high = self.config.min_decay, self.config.max_decay
-        decay = self.decay.clamp(low, high)  # <- GS000
+        decay = self.decay.clamp(low, high)  # <- GS319
         return (1.0 + 0.1 * self.mlp(self.features)) * decay**steps
 
 
