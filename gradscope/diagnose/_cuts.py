@@ -164,19 +164,14 @@ def at_place(facts: Facts, cut: Cut) -> str:
 
 def constant_losses(facts: Facts) -> list[Cut]:
     """The loss functions that never were given any history, and are added to the loss."""
+    # Where a step changes what was cut off before, that cut is the fault, and told.
+    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     return [
         cut
         for cut in facts.seen.cuts
-        if cut.reason == "constant" and facts.seen.optimizers and cut.summand and not cut.shared
+        if cut.reason == "constant"
+        and facts.seen.optimizers
+        and cut.summand
+        and not cut.shared
+        and starved.isdisjoint(cut.sources)
     ]
-
-
-def ends_in_a_call(facts: Facts, constant: Cut) -> bool:
-    """Whether what a loss of constants compares was cut off by a call (``detach``), which is then
-    the fault, or from what a step changes."""
-    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
-    return any(
-        number in starved or facts.seen.cuts[number].reason == "function"
-        for number in constant.sources
-        if facts.seen.cuts[number].leaves
-    )

@@ -6,14 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._cuts import (
-    at_place,
-    constant_losses,
-    ends_in_a_call,
-    name_of,
-    place_of,
-    why_and_remedy,
-)
+from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import replaced
 from gradscope.diagnose._parameters import (
@@ -41,15 +34,12 @@ def history_cut(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
-    """Terms of a loss that are plain numbers, though they were computed from parameters."""
+    """Terms of a loss that are constants, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
     told = {place_of(facts.seen.cuts[index]) for index in explained}
-    compared: set[int] = set()
-    for cut in facts.once(constant_losses):
-        if ends_in_a_call(facts, cut):
-            compared.update(cut.sources)
-        else:  # that loss itself is told of
-            told |= {place_of(facts.seen.cuts[number]) for number in cut.sources}
+    # Of what a loss of constants was made of, that loss tells.
+    constants = facts.once(constant_losses)
+    told |= {place_of(facts.seen.cuts[one]) for cut in constants for one in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for index, cut in enumerate(facts.seen.cuts):
         if not cut.summand or not cut.leaves or place_of(cut) in told:
@@ -58,8 +48,7 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
         often = cut.reason != "function" or cut.function in _OFTEN_MEANT
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.
-        is_a_value = cut.scalar and cut.function != "grad"
-        meant = often and index not in compared and (index not in starved or is_a_value)
+        meant = often and (index not in starved or (cut.scalar and cut.function != "grad"))
         yield msgspec.structs.replace(
             _finding(facts, index, []),
             severity="information" if meant else "warning",

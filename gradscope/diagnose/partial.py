@@ -7,14 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._cuts import (
-    at_place,
-    constant_losses,
-    ends_in_a_call,
-    name_of,
-    place_of,
-    why_and_remedy,
-)
+from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import grouped
 from gradscope.model.observations import Cut, LostTerm
@@ -60,8 +53,7 @@ def lost_term(facts: Facts) -> Iterable[FindingDraft]:
 def constant_loss(facts: Facts) -> Iterable[FindingDraft]:
     """GS316: a loss function that is added to the loss, and compares nothing that has history."""
     for cut in facts.once(constant_losses):
-        if not ends_in_a_call(facts, cut):
-            yield _constant(facts, cut)
+        yield _constant(facts, cut)
 
 
 def _constant(facts: Facts, cut: Cut) -> FindingDraft:
