@@ -605,6 +605,45 @@ def test_a_function_runs_as_often_as_without_us(session: Session) -> None:
         assert [one.verdict for one in report.observations.functions] == ["wrong"]
 
 
+LOSS = """
+import torch
+class Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square().mean()
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return {backward}
+x = torch.linspace(1, 2, 5).requires_grad_()
+({loss}).backward()
+"""
+IGNORING = "2 * x / x.numel()"
+
+
+@pytest.mark.parametrize(
+    ("backward", "loss", "severity"),
+    [
+        (IGNORING, "0.1 * Loss.apply(x)", "warning"),
+        (IGNORING, "x.sum() - Loss.apply(x)", "warning"),
+        # There the gradient that is ignored is 1.
+        (IGNORING, "Loss.apply(x)", "information"),
+        (IGNORING, "Loss.apply(x) + x.sum()", "information"),
+        (f"grad * {IGNORING}", "0.1 * Loss.apply(x)", ""),
+        ("0 * x", "Loss.apply(x)", "warning"),
+    ],
+)
+def test_a_loss_whose_backward_does_not_use_the_gradient_that_it_is_given(
+    backward: str, loss: str, severity: str, session: Session
+) -> None:
+    report = session.look(LOSS.format(backward=backward, loss=loss), "-q", command="doctor")
+    found = [one for one in report.findings if one.rule == "GS601"]
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    is_told = any("does not use the gradient" in one.message for one in found)
+    assert is_told == (bool(severity) and backward == IGNORING)
+
+
 def test_functions_of_one_name_at_one_place_are_told_apart(session: Session) -> None:
     done = session.cli(
         "doctor",

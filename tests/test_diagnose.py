@@ -20,6 +20,7 @@ from gradscope.model.loop_observations import (
     Disorder,
     DroppedResult,
     FallingRate,
+    LimitedParameter,
     MovingStatistics,
     RemadeParameters,
     ReplacedModel,
@@ -234,6 +235,23 @@ def alike(count: int) -> Report:
     return observed(placed(report, 7), alike=tuple(weights))
 
 
+def limited(count: int) -> Report:
+    """So many parameters of which line 8 holds two elements at a limit."""
+    held = (LimitedParameter(f"layers.{n}.decay", 2, 5, B) for n in range(count))
+    return observed(plain(), limited=tuple(held))
+
+
+def test_what_one_clamp_holds_is_one_finding() -> None:
+    (found,) = diagnose(limited(2))
+    assert (found.rule, found.severity, found.subject) == (
+        "GS319",
+        "warning",
+        "layers.0.decay, layers.1.decay",
+    )
+    assert found.message.startswith("4 elements of layers.0.decay")
+    assert found.location is not None and found.location.line == 8
+
+
 def test_units_that_are_alike_are_one_finding_a_line() -> None:
     (finding,) = diagnose(alike(2))
     assert (finding.rule, finding.severity, finding.subject) == (
@@ -312,6 +330,18 @@ def test_probabilities_for_a_loss_of_scores(
     report: Report, expected: list[tuple[str, str, int]]
 ) -> None:
     assert told(report) == expected
+
+
+def taken_from_itself(sums: int = 1, factor: float = 1.0) -> Report:
+    """``h`` minus itself, to which constants were added so often; the sums send on ``factor`` times
+    what they are sent."""
+    program = Program()
+    h = q = program.op("MulBackward0", [(program.leaf("w"), 1.0)], (1.0,), "h")
+    for _ in range(sums):
+        q = program.op("AddBackward0", [(q, factor)], (1.0,), "q + c")
+    program.line = 5
+    rest = program.op("SubBackward0", [(h, 1.0), (q, -1.0)], (1.0,), "h - q")
+    return program.report((program.op("MseLossBackward0", [(rest, 1.0)], (1.0,)), (1.0,)))
 
 
 def summed(op: str, **known: Any) -> Report:
@@ -1348,7 +1378,7 @@ def cut_off(rule: str, code: str) -> Report:
         "GS303": Cut(B, "detach", "function", ("b",)),
         "GS304": Cut(B, "linear", "no_grad", ("b",)),
         "GS309": Cut(B, "checkpoint", "checkpoint", ("b",)),
-    }[rule]
+    }.get(rule, Cut(B, "detach", "function", ("b",)))
     asked = learner("x[0]", history="select", wanted=True, made=C)
     learners = (learner("b", used=A), *((asked,) if code == "GS306" else ()))
     return observed(plain(), learners=learners, cuts=(cut,), failure=NO_HISTORY)
@@ -1357,9 +1387,10 @@ def cut_off(rule: str, code: str) -> Report:
 def beside(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, of which another rule would tell as well."""
     (cut,) = cut_off(rule, code).observations.cuts  # type: ignore[union-attr]
-    cut = msgspec.structs.replace(cut, feeds_graph=True, joined=code == "GS311")
-    lost = (LostTerm(0, A, ("b",)),) if code == "GS310" else ()
-    learners = (REACHED, learner("b", used=A))
+    has = {"joined": "GS311" in (rule, code), "ways": ("b",) if code == "GS317" else ()}
+    cut = msgspec.structs.replace(cut, feeds_graph=True, **has)
+    lost = (LostTerm(0, A, ("b",)),) if "GS310" in (rule, code) else ()
+    learners = (REACHED, learner("b", used=A, reached=rule in ("GS310", "GS311")))
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 
 
@@ -1489,8 +1520,9 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     **{
         (cut, code): beside(cut, code)
         for cut in ("GS303", "GS304", "GS309")
-        for code in ("GS310", "GS311")
+        for code in ("GS310", "GS311", "GS317")
     },
+    **{(cut, "GS317"): beside(cut, "GS317") for cut in ("GS310", "GS311")},
     **{
         (cut, code): cut_off(cut, code)
         for cut in ("GS303", "GS304", "GS309")

@@ -59,6 +59,32 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     "fit(last(net(z)[:, :4]).mean() + (g.norm(dim=1) - 1).square().mean(), mine)": [
         ("GS303", "torch.autograd.grad(last(z).sum(), z, retain_graph=True)")
     ],
+    # Also before the mean over the samples.
+    "h = net(x)[:, :4]; fit((last(h) - other(h).sum(1, keepdim=True).detach()).mean(), mine)": [
+        ("GS303", "other(h).sum(1, keepdim=True).detach()")
+    ],
+    "h = net(x)[:, :4]; fit((last(h) + other(x)[:, :1].detach()).mean(), mine)": [],
+    "with torch.no_grad(): p = last(net(x)[:, :4]); "
+    "fit(((p - y).square() + (last(net(-x)[:, :4]) - y).square()).mean(), mine)": [
+        ("GS303", "with torch.no_grad()")
+    ],
+    # What keeps or gives a value adds nothing by intent.
+    "m = last(net(x)[:, :4]).square(); fit((m + (2 - m).detach()).mean(), mine)": [],
+    "m = last(net(x)[:, :4]).square(); fit((m + (m > 1).float() - m.detach()).mean(), mine)": [],
+    "m = net(x)[:, :4]; fit((m - m.amax(1, keepdim=True).detach() + last(m)).mean(), mine)": [],
+    "m = 0.1 * net(x); fit((last(m[:, :4]) + (m + (net(x) - m).detach())).mean(), mine)": [],
+    # A term that is a plain number, wherever it is kept.
+    "m = last(net(x)[:, :4]).mean(); k = net(x).mean().item(); fit(m + 0.5 * k, mine)": [
+        ("GS303", "net(x).mean().item()")
+    ],
+    "m = {'a': last(net(x)[:, :4]).mean()}; m['b'] = net(x).mean().item(); "
+    "fit(m['a'] - m['b'] * 2, mine)": [("GS303", "net(x).mean().item()")],
+    "m = [last(net(x)[:, :4]).mean()]; m.append(float(net(x).mean())); fit(sum(m), mine)": [
+        ("GS303", "float(net(x).mean())")
+    ],
+    "m = last(net(x)[:, :4]).mean(); k = net(x).sum().item(); fit(m + 1.5, mine); print(m + k)": [],
+    "m = last(net(x)[:, :4]).mean(); k = m.item(); fit(m + (2.5 - k), mine)": [],
+    "m = last(net(x)[:, :4]).mean(); k = net(x).mean().item(); fit(m * k, mine)": [],
     # A part of a layer.
     "q, k, v = net(x).chunk(3, -1); "
     "fit(last(torch.softmax(q @ k.T, -1).detach() @ v).mean(), mine)": [
@@ -93,6 +119,45 @@ def test_what_a_part_is_cut_off_from(body: str, session: Session) -> None:
     found = [one for one in report.findings if one.severity != "information"]
     told = [(one.rule, one.location.expression if one.location else "") for one in found]
     assert told == TOLD[body]
+
+
+WAYS: dict[str, str] = {
+    # Into a layer, or joined, beside other ways.
+    "fit((last(h) + last(torch.tanh(h.detach()) @ other.weight)).square().mean(), both)": (
+        "h.detach()"
+    ),
+    "fit(last(other(torch.relu(h.data) / 2) + h).square().mean(), both)": "h.data",
+    "fit(F.cross_entropy(torch.cat([h.detach(), h * 2], 1), y), mine)": "h.detach()",
+    "with torch.no_grad(): r = net(x)[:, :4]; fit(last(h + other(r)).square().mean(), both)": (
+        "with torch.no_grad()"
+    ),
+    # No step changes it, now or ever.
+    "fit(last(other(x).detach()).square().mean() + last(h).mean(), mine)": "",
+    # A target, a weight, a value that is kept, a sample.
+    "fit((last(h) - last(h * 2).detach()).square().mean(), mine)": "",
+    "fit((last(h) * last(h * 2).detach()).mean(), mine)": "",
+    "fit(last(h + (h.round() - h).detach()).square().mean(), mine)": "",
+    "fit(last(h / h.norm().detach()).square().mean(), mine)": "",
+    "fit(last(torch.softmax(h - h.max().detach(), 1)).square().mean(), mine)": "",
+    "a = torch.distributions.Normal(h, 1.0).sample(); fit((last(a) * h).mean(), mine)": "",
+    "fit((last(F.one_hot(h.argmax(1), 4).float()) + h).square().mean(), mine)": "",
+    # State that is carried over.
+    "s = h if i < 1 else s; g = last(s.detach() + h) + last(h); s = h; fit(g.mean(), mine)": "",
+    # The average of a target network.
+    "with torch.no_grad(): t.lerp_(net.weight, 0.1); fit(last(h + x @ t[:4].T).mean(), mine)": "",
+}
+
+
+@pytest.mark.parametrize("body", WAYS)
+def test_one_way_of_several_is_told_as_information(body: str, session: Session) -> None:
+    head = HEAD.replace("for _ in", "t = torch.zeros(12, 4)\nfor i in")
+    head = head.replace("torch.randn(16, 1)", "torch.arange(16) % 8")
+    lines = "    h = net(x)[:, :4]\n" + "".join(f"    {one.strip()}\n" for one in body.split("; "))
+    report = session.look(head.format(body=lines), "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.rule == "GS317"]
+    assert [one.severity for one in found] == ["information"] * bool(WAYS[body])
+    told = [one.location.expression for one in found if one.location]
+    assert told == ([WAYS[body]] if WAYS[body] else [])
 
 
 BLOCKS = """

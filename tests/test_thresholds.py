@@ -52,10 +52,12 @@ from tests.test_diagnose import (
     divided,
     in_half,
     learner,
+    limited,
     observed,
     plain,
     spoilt,
     summed,
+    taken_from_itself,
 )
 
 
@@ -526,6 +528,27 @@ def batches(count: int) -> Report:
 
 
 EDGES = (
+    Edge(
+        "unlearned.MOST",
+        limited(4),
+        "layers.3.decay: 2 of 5 elements",
+        limited(5),
+        "layers.3.decay: 2 of 5 elements",
+        last_line,
+    ),
+    Edge(
+        "cancelled.MOST_STEPS",
+        taken_from_itself(197),
+        ("GS318",),
+        taken_from_itself(198),
+    ),
+    Edge(
+        "cancelled.ROUNDING",
+        taken_from_itself(1, 1 + 9.5e-6),
+        ("GS318",),
+        taken_from_itself(1, 1 + 1.05e-5),
+        (),
+    ),
     Edge(
         "_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
     ),

@@ -37,6 +37,10 @@ ROUNDING = 1e-15
 NEARBY = 4
 """So many times that much, for a function seldom computes in one step."""
 
+OTHER = -0.5
+"""What is sent into a backward that may not look at it; small, for some limit what they are given.
+"""
+
 DIRECTIONS = 4
 """Random directions among which one is chosen."""
 
@@ -194,13 +198,25 @@ class SingleCall:
             for at in (self.along(number, move) for move in moves)
         )
 
-    def gradients(self) -> InputGradients:
-        """The gradient of that number by every input, as backward gives it.
+    def ignores_upstream(self, gradients: InputGradients) -> bool:
+        """Whether backward gave these gradients for an upstream gradient of 1, and gives the same
+        for another: the results are single numbers, as losses are."""
+        if not all(one.numel() == 1 and not one.is_complex() for one in self.first):
+            return False  # factors that differ have told already
+        given = gradients.of_inputs
+        others = self.gradients(OTHER).of_inputs
+        pairs = [(a, b) for a, b in zip(given, others, strict=True) if a is not None]
+        is_same = all(b is not None and _same(a, b) for a, b in pairs)
+        return is_same and any(bool(a.any()) for a, _ in pairs)
+
+    def gradients(self, factor: float = 1.0) -> InputGradients:
+        """The gradient of that number by every input, as backward gives it; ``factor`` times as
+        much is sent into it.
 
         Raises:
             Unrepeatable: when backward fails.
         """
-        upstream = [weight.clone() for weight in self._weights]
+        upstream = [weight * factor for weight in self._weights]
         try:
             for one in self.inputs:
                 one.requires_grad_()
@@ -216,7 +232,8 @@ class SingleCall:
             raise Unrepeatable(f"backward raised {described(error)}") from None
         finally:
             self._settle()
-        changed = not all(_same(a, b) for a, b in zip(upstream, self._weights, strict=True))
+        pairs = list(zip(upstream, self._weights, strict=True))
+        changed = not all(_same(a, b * factor) for a, b in pairs)
         return InputGradients([None if one is None else dense_of(one) for one in found], changed)
 
     def _settle(self) -> None:

@@ -22,6 +22,7 @@ from gradscope.derivatives.single_call import InputGradients, SingleCall
 from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own, beside_own
 from gradscope.model.checks import (
+    IGNORES_UPSTREAM,
     MEANT,
     WRITES_UPSTREAM,
     CallCheck,
@@ -186,6 +187,8 @@ class CallExamination:
             return told or self._assumed(alone, compared, inputs)
         if verdict == "wrong":
             return _meant(call, alone, compared, inputs)
+        if not call.is_torchs and alone.ignores_upstream(gradients):
+            return "wrong", inputs, IGNORES_UPSTREAM
         # In double precision torch draws other numbers from the same random state.
         own = None if alone.draws else self._own
         stale = None if own is None else beside_own(call, alone, gradients, own, inputs)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
-from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
+from gradscope.model.checks import IGNORES_UPSTREAM, WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
 
@@ -41,6 +41,14 @@ _WRITES = _DerivativeWords(
     "Leave it as it is: `grad = grad_output.clone()` first, or an operation that makes a new "
     "tensor (`grad_output * mask`, `grad_output.masked_fill(mask, 0)`).",
 )
+_IGNORES = _DerivativeWords(
+    "backward of {name} does not use the gradient that it is given.",
+    "A factor in front of it, a sign or a mean over its results, changes nothing: each of them "
+    "counts as if it were added to the loss as it is.",
+    "Multiply by it: `grad_output * ...`, with `grad_output[:, None]` where the result has fewer "
+    "dimensions; and keep `torch.autograd.gradcheck` in your tests.",
+)
+_OF_UPSTREAM = {WRITES_UPSTREAM: _WRITES, IGNORES_UPSTREAM: _IGNORES}
 
 
 def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
@@ -67,15 +75,14 @@ def _of_older_report(mismatch: Mismatch) -> CallCheck:
 
 
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
-    if check.reason == WRITES_UPSTREAM and not any(one.verdict == "wrong" for one in check.inputs):
-        words = _WRITES
-    else:
-        words = _TWICE if check.order == 2 else _ONCE
     wrong = [one for one in check.inputs if one.verdict == "wrong"]
+    words = _TWICE if check.order == 2 else _ONCE
+    if not wrong:
+        words = _OF_UPSTREAM.get(check.reason, words)
     # A wrong number is no consequence of None or NaN for another input, and is told beside it.
     no_number = check.order == 1 and bool(wrong) and not any(map(_is_number, wrong))
     return facts.finding(
-        "warning",
+        "information" if words is _IGNORES and _is_harmless(facts, check) else "warning",
         words.message.format(name=name),
         check.nodes[0] if check.nodes else None,
         location=facts.location(check.origin),
@@ -84,6 +91,17 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
         why=words.why,
         remedy=words.remedy,
         nodes=check.nodes[:1] if no_number else (),
+    )
+
+
+def _is_harmless(facts: Facts, check: CallCheck) -> bool:
+    """Whether the gradient that it does not use was 1 all the same: a loss, perhaps one of several
+    that are added."""
+    return bool(check.nodes) and all(
+        facts.op(above) == "Add" and float(gradient.norm or 0) == 1
+        for node in check.nodes
+        for above in facts.above(node)
+        for gradient in facts.received(node)
     )
 
 

@@ -34,17 +34,17 @@ def history_cut(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
-    """Terms of a loss that are plain numbers, though they were computed from parameters."""
+    """Terms of a loss that are constants, though they were computed from parameters."""
     explained = facts.once(find_missing).by_cut
-    told = {facts.seen.cuts[index].origin for index in explained}
+    told = {place_of(facts.seen.cuts[index]) for index in explained}
     # Of what a loss of constants was made of, that loss tells.
     constants = facts.once(constant_losses)
-    told |= {facts.seen.cuts[one].origin for cut in constants for one in cut.sources}
+    told |= {place_of(facts.seen.cuts[one]) for cut in constants for one in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for index, cut in enumerate(facts.seen.cuts):
-        if not cut.summand or not cut.leaves or cut.origin in told:
+        if not cut.summand or not cut.leaves or place_of(cut) in told:
             continue
-        told.add(cut.origin)
+        told.add(place_of(cut))
         often = cut.reason != "function" or cut.function in _OFTEN_MEANT
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.

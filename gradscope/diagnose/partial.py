@@ -153,3 +153,30 @@ def _finding(facts: Facts, place: int | None, cuts: list[Cut]) -> FindingDraft:
         why=why,
         remedy=remedy,
     )
+
+
+def way_cut_off(facts: Facts) -> Iterable[FindingDraft]:
+    """GS317: a value is cut off on its way into a layer, and what it was made from learns by other
+    ways."""
+    places: dict[int | None, list[Cut]] = {}
+    for cut in facts.seen.cuts:
+        # What is drawn is cut off by nature, and a gradient by itself is seldom differentiated.
+        if cut.ways and not cut.within and cut.function != "grad":
+            places.setdefault(place_of(cut), []).append(cut)
+    for place, cuts in places.items():
+        leaves = list(dict.fromkeys(name for cut in cuts for name in cut.ways))
+        why, remedy = why_and_remedy(cuts[0])
+        yield facts.finding(
+            "information",
+            f"{at_place(facts, cuts[0])}{name_of(cuts[0])} cuts one way of the gradient off: "
+            f"{count(len(leaves), 'parameter')} behind it learn{'s' * (len(leaves) == 1)} nothing "
+            "through it.",
+            location=facts.location(place),
+            subject=listed(_modules(facts, leaves), 3),
+            evidence=(
+                f"its inputs depend on {listed(leaves)}, which the next step changes; its result "
+                "goes into what learns, and depends on nothing",
+            ),
+            why=why,
+            remedy=f"If it is meant, nothing is wrong. {remedy}",
+        )

@@ -9,6 +9,7 @@ from typing import Literal
 from gradscope.diagnose import (
     across,
     alike,
+    cancelled,
     derivative,
     errors,
     gain,
@@ -69,11 +70,14 @@ class Rule:
 
 
 _RAISED: dict[str, Agreement] = {"GS410": "failure"}
+# What cuts more than one of several ways off is told as that.
+_WAY: dict[str, Agreement] = {"GS317": "place"}
 _CUT: dict[str, Agreement] = {
     "GS306": "failure",
     "GS310": "place",
     "GS311": "place",
     "GS409": "failure",
+    **_WAY,
     **_RAISED,
 }
 # Whoever looks for NaN in backward, anomaly mode or a hook, raises because of it.
@@ -111,13 +115,16 @@ _ALL = (
     Rule("GS307", "not-in-optimizer", lost.not_in_optimizer),
     Rule("GS308", "silent-inplace", lost.silent_inplace),
     Rule("GS309", "reentrant-checkpoint", missing.reentrant_checkpoint, _CUT),
-    Rule("GS310", "term-without-gradient", partial.lost_term),
-    Rule("GS311", "part-cut-off", partial.part_cut_off),
+    Rule("GS310", "term-without-gradient", partial.lost_term, _WAY),
+    Rule("GS311", "part-cut-off", partial.part_cut_off, _WAY),
     Rule("GS312", "remade-parameter", unlearned.remade_parameter),
     Rule("GS313", "step-changes-nothing", unlearned.step_changes_nothing),
     Rule("GS314", "statistics-move", unlearned.statistics_move),
     Rule("GS315", "shared-object", unlearned.shared_object),
     Rule("GS316", "constant-loss", partial.constant_loss),
+    Rule("GS317", "way-cut-off", partial.way_cut_off),
+    Rule("GS318", "gradient-cancels", cancelled.gradient_cancels),
+    Rule("GS319", "held-at-limit", unlearned.held_at_limit),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),

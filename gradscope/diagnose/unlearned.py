@@ -9,6 +9,7 @@ from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._parameters import same_line
 from gradscope.model.loop_observations import (
     FallingRate,
+    LimitedParameter,
     MovingStatistics,
     RemadeParameters,
     SharedObject,
@@ -30,6 +31,9 @@ FEWEST_LOW = 5
 
 LOW_SHARE = 0.2
 """The share of all steps that these are at least: a schedule may well end at 0."""
+
+MOST = 4
+"""Parameters clamped at one line that are listed."""
 
 STILL = 0.9
 """The share of elements that a step does not change though they have a gradient."""
@@ -214,3 +218,30 @@ def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
         "every step since.",
         remedy="Keep a copy: `copy.deepcopy(model.state_dict())`.",
     )
+
+
+def held_at_limit(facts: Facts) -> Iterable[FindingDraft]:
+    """GS319: elements of a parameter beyond the limits of a clamp in forward."""
+    places: dict[int | None, list[LimitedParameter]] = {}
+    for one in facts.seen.limited:
+        places.setdefault(one.origin, []).append(one)
+    for origin, found in places.items():
+        names = listed([one.name for one in found], 3)
+        beyond = sum(one.beyond for one in found)
+        yield facts.finding(
+            "warning",
+            f"{count(beyond, 'element')} of {names} lie{'s' * (beyond == 1)} beyond the limits of "
+            f"{facts.expression(origin) or 'a clamp'}, and get{'s' * (beyond == 1)} no gradient "
+            "any more.",
+            location=facts.location(origin),
+            subject=names,
+            evidence=tuple(
+                f"{one.name}: {one.beyond:,} of {one.count:,} elements" for one in found[:MOST]
+            ),
+            why="The derivative of a clamp is 0 beyond its limits: a step that has carried an "
+            "element over one is never taken back, whatever the loss says.",
+            remedy="Clamp the parameter itself after each step, under torch.no_grad "
+            "(`p.clamp_(low, high)`); keep it inside by a function that has a slope everywhere "
+            "(`low + (high - low) * torch.sigmoid(p)`); or let the gradient pass, "
+            "`p + (p.clamp(low, high) - p).detach()`.",
+        )

@@ -45,7 +45,8 @@ class GradientComparison(Struct, frozen=True):
 
 
 WRITES_UPSTREAM = "its backward changes the gradient it is given in place"
-"""The reason of a verdict, whatever the numbers are."""
+IGNORES_UPSTREAM = "its backward gives the same, whatever gradient it is given"
+"""Reasons of a verdict, whatever the numbers are."""
 
 
 class CallCheck(Struct, frozen=True):

@@ -179,6 +179,16 @@ class AlikeUnits(Struct, frozen=True):
     leaf: int | None = None
 
 
+class LimitedParameter(Struct, frozen=True):
+    """A parameter of which ``beyond`` of its ``count`` elements lie beyond the limits of a clamp,
+    at ``origin``, and had no gradient in several looks in a row."""
+
+    name: str
+    beyond: int
+    count: int
+    origin: int | None
+
+
 class SpoiltParameter(Struct, frozen=True):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
     2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes

@@ -13,6 +13,7 @@ from gradscope.model.loop_observations import (
     Disorder,
     DroppedResult,
     FallingRate,
+    LimitedParameter,
     MovingStatistics,
     RemadeParameters,
     ReplacedModel,
@@ -133,12 +134,14 @@ class Cut(Struct, frozen=True):
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
     ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
     (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
-    ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: a
-    single number made from its result is a term of a loss that other terms give its history;
+    ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: what
+    was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
     joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them.
-    ``terms`` made the terms that its result went into, of a loss that has several.
+    ``terms`` made the terms that its result went into, of a loss that has several.  ``ways``:
+    leaves behind it that the next step changed, and that learn by other ways, where its result went
+    into a layer.
 
     With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
     made its prediction, where that came of what had none; ``equal``: prediction and target held the
@@ -165,6 +168,7 @@ class Cut(Struct, frozen=True):
     equal: bool = False
     shared: bool = False
     sources: tuple[int, ...] = ()
+    ways: tuple[str, ...] = ()
 
 
 class LossTerm(Struct, frozen=True):
@@ -471,6 +475,7 @@ class Observations(Struct, frozen=True):
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     alike: tuple[AlikeUnits, ...] = ()
+    limited: tuple[LimitedParameter, ...] = ()
     never_stepped: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()

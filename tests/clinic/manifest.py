@@ -2120,6 +2120,127 @@ CASES: tuple[Case, ...] = (
         "the end of the warm-up sets the biases' learning rate to 0 for good",
         "https://github.com/MultimediaTechLab/YOLO/issues/122",
     ),
+    Case(
+        "answer_attention",
+        "GS205",
+        "softmax",
+        "softmax over a dimension of size 1: all weights are 1 and the scorer gets no gradient.",
+        "https://github.com/DEEP-PolyU/KEQA_WSDM19/issues/2",
+    ),
+    Case(
+        "background_resample",
+        "GS401",
+        "optimizer",
+        "The second loss shares the graph through the classifier, whose weights "
+        "optimizer.step() has changed before it is differentiated (the exception of the "
+        "report).",
+        "https://github.com/JerryYLi/bg-resample-ood/issues/1",
+    ),
+    Case(
+        "cold_start",
+        "GS303",
+        "load_state_dict",
+        "load_state_dict copies the adapted weights as numbers: the query loss has no path to"
+        " the step sizes (nor to second order).",
+        "https://github.com/hoyeoplee/MeLU/issues/9",
+    ),
+    Case(
+        "completion_lengths",
+        "GS102",
+        "student",
+        "-inf padding in the teacher; nan_to_num mends the value but the product behind it "
+        "returns 0 * inf = NaN in the backward pass.",
+        "https://github.com/huggingface/trl/pull/5594",
+    ),
+    Case(
+        "federated_recon",
+        "GS303",
+        "loss_adv",
+        "The adversarial loss is made a number before it is added to the loss.",
+        "https://github.com/guopengf/FL-MRCM/issues/10",
+    ),
+    Case(
+        "gae_pendulum",
+        "GS000",
+        "",
+        "The critic loss squares the undetached advantages, so the gradient also runs through"
+        " the bootstrapped targets.",
+        "https://github.com/Farama-Foundation/Gymnasium/issues/1494",
+    ),
+    Case(
+        "lattice_scores",
+        "GS601",
+        "TotalScoreFunction",
+        "The backward of the custom function ignores the incoming gradient (wrong sign of the"
+        " numerator).",
+        "https://github.com/k2-fsa/k2/issues/341",
+    ),
+    Case(
+        "long_filter",
+        "GS319",
+        "clamp",
+        "clamp of a learned parameter in forward: beyond the limit its gradient is zero for ever.",
+        "https://github.com/NVIDIA-BioNeMo/nvSubquadratic/pull/60",
+    ),
+    Case(
+        "low_light",
+        "GS303",
+        "torch",
+        "torch.histc has no derivative: the term is a constant for autograd (silently, "
+        "requires_grad False).",
+        "https://github.com/albrateanu/LYT-Net/issues/16",
+    ),
+    Case(
+        "resampled_allocation",
+        "GS304",
+        "per_draw",
+        "sample() instead of rsample(): the network in front gets no gradient.",
+        "https://github.com/jankrepl/deepdow/pull/106",
+    ),
+    Case(
+        "residual_codec",
+        "GS318",
+        "quantized",
+        "The undetached straight-through output is subtracted, so the gradient of the "
+        "residual cancels and the later commitment losses have none.",
+        "https://github.com/lucidrains/vector-quantize-pytorch/issues/33",
+    ),
+    Case(
+        "sharp_student",
+        "GS102",
+        "teacher_log",
+        "kl_div with a differentiable target that underflows to 0: finite loss, NaN gradient.",
+        "https://github.com/MakazhanAlpamys/Soup/issues/719",
+    ),
+    Case(
+        "soft_actor_arm",
+        "GS303",
+        "detach",
+        'The "fix" of an in-place error detaches Q in the actor loss: only the entropy term'
+        " is left.",
+        "https://github.com/TianhongDai/reinforcement-learning-algorithms/issues/8",
+    ),
+    Case(
+        "spoken_masker",
+        "GS102",
+        "keepdim",
+        "sqrt of 0 in silent segments: infinite derivative times 0.",
+        "https://github.com/mpariente/pytorch_stoi/issues/7",
+    ),
+    Case(
+        "tabular_members",
+        "GS506",
+        "clip_grad_norm_",
+        "Clipping stands before backward, where there are no gradients yet.",
+        "https://github.com/yandex-research/tabm/issues/20",
+    ),
+    Case(
+        "video_tokenizer",
+        "GS303",
+        "output",
+        "The hook that records features detaches them: the perceptual loss has no gradient.",
+        "https://github.com/myscience/open-genie/issues/6",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -2495,7 +2616,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "stop_gradients",
         "stop-gradients of every kind that are meant",
-        information=("GS303",),
+        information=("GS303", "GS317"),
     ),
     Healthy(
         "gan_seldom_critic",
@@ -2664,6 +2785,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "discriminative_finetune",
         "layers thawed epoch by epoch, groups whose rate is zero",
+        information=("GS317",),
     ),
     Healthy(
         "crf_tagger",
@@ -2680,6 +2802,49 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "master_weights_half",
         "float32 copies are stepped, not the parameters of the model",
+    ),
+    Healthy(
+        "centred_self_distillation",
+        "grad = None for the last layer before steps of epoch 0; frozen scale; teacher "
+        "without gradients",
+    ),
+    Healthy(
+        "implicit_equilibrium",
+        "fixed point under no_grad, clone().detach(), a tensor hook that replaces the gradient",
+        information=("GS504",),
+    ),
+    Healthy(
+        "free_bits_sentences",
+        "clamp(min) with zero gradient",
+    ),
+    Healthy(
+        "generated_weights",
+        "parameters of Target in no optimizer, never get a gradient",
+    ),
+    Healthy(
+        "images_without_objects",
+        "box head has zero gradient in some steps (empty selection)",
+    ),
+    Healthy(
+        "layerwise_goodness",
+        "nothing flows between layers, an optimizer per layer",
+    ),
+    Healthy(
+        "policy_through_frozen_model",
+        "requires_grad switched off and on in every cycle, backward through a frozen model",
+    ),
+    Healthy(
+        "slow_and_fast_weights",
+        "p.data written after the step",
+    ),
+    Healthy(
+        "stochastic_depth",
+        "grads None for skipped blocks",
+    ),
+    Healthy(
+        "unit_norm_dictionary",
+        "gradient edited, weights and optimizer state written under no_grad, scatter/topk",
+        information=("GS317",),
     ),
 )
 

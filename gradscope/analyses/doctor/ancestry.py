@@ -7,6 +7,7 @@ Bounded walks over live nodes, by no recursion.  Knows nothing of what is looked
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -163,6 +164,70 @@ def _weights(node: Any) -> Iterator[tuple[TensorRef, int]]:
         if variable is not None:
             is_columns = torch_name(node).startswith(_MULTIPLYING) and variable.dim() > 1
             yield TensorRef(variable), 1 if is_columns and not is_turned else 0
+
+
+Near = dict[int, tuple[int, ...]]
+"""Nodes near a tensor by their sequence numbers, each with those that it takes; leaves by
+:func:`number_of`."""
+
+
+def number_of(tensor: torch.Tensor) -> int:
+    """The sequence number of a tensor's node; for a leaf, which has none, a negative one."""
+    node = grad_fn_of(tensor)
+    return -id(tensor) if node is None else _number(node)
+
+
+def _number(node: Any) -> int:
+    variable = leaf_of(node)
+    return int(node._sequence_nr()) if variable is None else -id(variable)
+
+
+def near_behind(tensors: Iterable[torch.Tensor]) -> Near:
+    """The nodes nearest to some tensors, the tensors' own first."""
+    tensors = list(tensors)
+    found: Near = {number_of(tensor): () for tensor in tensors if grad_fn_of(tensor) is None}
+    waiting = deque(node for tensor in tensors if (node := grad_fn_of(tensor)) is not None)
+    while waiting and len(found) < MAX_NEAR:
+        node = waiting.popleft()
+        number = _number(node)
+        if number not in found:
+            below = [target for target, _ in node.next_functions if target is not None]
+            found[number] = tuple(map(_number, below))
+            waiting.extend(below)
+    return found
+
+
+def are_related(one: Near, other: Near) -> bool:
+    """Whether two tensors are so near that a sum of them is one value told in two parts: one is
+    made of the other and of no leaf besides, or by a single operation (``x + (q - x).detach()``,
+    ``x - x.max().detach()``), both are by a single operation made of a third, or all that either is
+    made of is the same leaf."""
+    first, second = next(iter(one)), next(iter(other))
+    direct = {first, *one[first]} & {second, *other[second]}
+    if first == second or any(number >= 0 for number in direct):
+        return True
+    if first in other[second] or second in one[first]:
+        return True
+    if _ends(one, first, second) == {second} or _ends(other, second, first) == {first}:
+        return True
+    ends = _ends(one, first), _ends(other, second)
+    return ends[0] == ends[1] and len(ends[0]) == 1 and min(ends[0]) < 0
+
+
+def _ends(near: Near, start: int, stop: int | None = None) -> set[int]:
+    """What a node is made of: leaves, the one at which the search stops, and the nodes where what
+    is known of those near it ends."""
+    stack, seen, ends = [start], set[int](), set[int]()
+    while stack:
+        number = stack.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        if number == stop or not near.get(number):
+            ends.add(number)
+        else:
+            stack.extend(near[number])
+    return ends
 
 
 def is_rounded(tensor: torch.Tensor) -> bool:

@@ -6,12 +6,32 @@ of the Report's graph, only of sequence numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import is_rounded, leaves_behind, parts_behind, terms_of
+from gradscope.analyses.doctor.ancestry import (
+    are_related,
+    is_rounded,
+    leaves_behind,
+    near_behind,
+    parts_behind,
+    terms_of,
+)
+from gradscope.analyses.doctor.cut_calls import (
+    ADDING,
+    CASTS,
+    ENTERING,
+    HARMLESS,
+    JOINING,
+    SHARING,
+    gives_values,
+    if_same_line,
+    is_continuous,
+    is_taken_off,
+    reason_now,
+)
 from gradscope.analyses.doctor.known_cuts import (
     MAX_FOLLOWED,
     MOST_GRAPHS,
@@ -19,13 +39,13 @@ from gradscope.analyses.doctor.known_cuts import (
     KnownCut,
     Taken,
 )
+from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
     grad_fn_of,
-    is_leaf_tensor,
     requires_grad,
 )
 from gradscope.model.observations import CutReason
@@ -37,49 +57,7 @@ MOST_SOURCES = 8
 MAX_CUTS = 2_000
 """Places that are remembered."""
 
-_NUMBERS = frozenset(
-    ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
-)
-_CASTS = frozenset(["int", "long", "short", "char", "byte", "to", "type", "type_as"])
-_JOINING = frozenset(
-    ["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"]
-)
-_SHARING = ("data", "detach")
-_ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
-# What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
-# to come back through them.
-_HARMLESS = frozenset(
-    [
-        "grad",
-        "requires_grad_",
-        "retain_grad",
-        "register_hook",
-        "register_post_accumulate_grad_hook",
-        "zeros_like",
-        "ones_like",
-        "empty_like",
-        "full_like",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "new_zeros",
-        "new_ones",
-        "new_empty",
-        "new_full",
-        "new_empty_strided",
-        "shape",
-        "size",
-        "repr",
-        "format",
-        "str",
-        "len",
-        "hash",
-        "set_",
-        "__reduce_ex__",
-        "deepcopy",
-    ]
-)
-
+_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 _Key = tuple[int, str, CutReason, int]
 """Place, function, reason, and where history was switched off: code may be called from several
@@ -91,9 +69,12 @@ class Cuts:
 
     Args:
         switches: tells where it is switched off.
+        numbers: knows what became of single numbers.
     """
 
-    def __init__(self, switches: Switches) -> None:
+    def __init__(self, switches: Switches, numbers: PlainNumbers) -> None:
+        self._numbers = numbers
+        self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
         self.taken: list[Taken] = []
@@ -126,18 +107,19 @@ class Cuts:
         """Look at one call."""
         if self._results:
             self._follow(call)
-        if call.in_graph or not any(map(requires_grad, call.operands)):
-            return
-        if call.function in _HARMLESS or not _gives_values(call) or _is_sent(call):
-            return
-        self.add(call, _reason(), [tensor for tensor in call.operands if requires_grad(tensor)])
+        if call.in_graph:
+            self._take_number(call)
+        elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
+            behind = [tensor for tensor in call.operands if requires_grad(tensor)]
+            if gives_values(call) and not _is_sent(call):
+                self.add(call, reason_now(), behind)
 
     def add(self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]) -> None:
         """A call has cut what these tensors, or leaves, had behind them."""
         is_off = reason in ("no_grad", "inference_mode")
         switch = self._switches.current if is_off else Switch()
         key: _Key = (call.place, call.function, reason, switch.place)
-        cut = self._know(key, call.results, behind)
+        cut = self._know(key, call.results, behind, call.out)
         if cut is not None:
             cut.within, cut.twin = switch.within, switch.twin
 
@@ -161,7 +143,7 @@ class Cuts:
 
     def same_memory(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """The leaves whose own memory a tensor without history shows: that of ``leaf.data``."""
-        calls = (one for one in self._calls_of(tensor) if one.cut.function in _SHARING)
+        calls = (one for one in self._calls_of(tensor) if one.cut.function in SHARING)
         return [leaf for call in calls if call.leaves is not None for leaf in call.behind()]
 
     def feeds(self, tensors: Iterable[Any]) -> None:
@@ -173,11 +155,12 @@ class Cuts:
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
         waiting, self.taken = list(self._waiting.values()), []
+        self._marked_at = _sequence()
         # This runs at every backward call, and only some programs have a cut that waits.
         walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
         for call in waiting:
-            taken = Taken(call, call.takers & walked, call.added & adding)
+            taken = Taken(call, call.takers & walked, call.added & adding, call.entered & walked)
             call.cut.fed |= bool(taken.takers)
             call.cut.summand |= bool(taken.added)
             if taken.takers or taken.added:
@@ -187,16 +170,21 @@ class Cuts:
             # A graph may wait for others: the losses of two networks are often made together.
             if call.age == MOST_GRAPHS or not call.takers:
                 del self._waiting[id(call)]
-                call.takers, call.added, call.age = set(), set(), 0
+                call.takers, call.added, call.entered, call.age = set(), set(), set(), 0
 
     def start_step(self) -> None:
         """Forget results that have died."""
         self._results.forget_dead()
 
     def _know(
-        self, key: _Key, results: list[torch.Tensor], behind: list[torch.Tensor]
+        self,
+        key: _Key,
+        results: list[torch.Tensor],
+        behind: list[torch.Tensor],
+        number: object = None,
     ) -> KnownCut | None:
-        """A call at this place has cut what these tensors, or leaves, had behind them."""
+        """A call at this place has cut what these tensors, or leaves, had behind them; what it gave
+        may be a plain number."""
         cut = self.known.get(key)
         found: list[torch.Tensor] | None = None
         if cut is None:
@@ -204,48 +192,76 @@ class Cuts:
                 return None
             found = leaves_behind(behind)
             cut = self.known[key] = KnownCut(*key, found)
-            cut.discrete = not any(map(_is_continuous, results))
+            cut.discrete = not any(map(is_continuous, results))
             cut.scalar = all(is_small(tensor, 1) for tensor in behind)
-            cut.cast = key[1] in _CASTS and not any(map(is_rounded, behind))
+            cut.cast = key[1] in CASTS and not any(map(is_rounded, behind))
         elif not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
-        if results:
-            leaves = None if found is None else list(map(TensorRef, found))
-            parts = [] if found is None else parts_behind(behind)
-            self._remember(results, [CutCall(cut, leaves, parts)])
+        if results or type(number) is float:
+            known = CutCall(cut, None, [], made=_sequence())
+            if found is not None:
+                known.leaves = list(map(TensorRef, found))
+                known.parts, known.near = parts_behind(behind), near_behind(behind)
+            self._remember(results, [known])
+            self._numbers.note(number, [known])
         return cut
 
     def _follow(self, call: TorchCall) -> None:
         calls = [known for tensor in call.operands for known in self._calls_of(tensor)]
         if not calls:
             return
+        self._numbers.note(call.out, calls)
         if call.in_graph:
             self._take(call, calls)
         elif call.function == "numpy":
             for known in calls:
-                known.cut.then = known.cut.then or _if_same_line(call, known.cut.place)
-        elif any(_is_continuous(tensor) for tensor in call.results):
-            self._remember(call.results, calls)
+                known.cut.then = known.cut.then or if_same_line(call, known.cut.place)
+        elif any(is_continuous(tensor) for tensor in call.results):
+            # What has a history, or learns, is no value without one: `p.copy_(kept)`.
+            self._remember((one for one in call.results if not requires_grad(one)), calls)
         else:
             # Past a sample, an index or a comparison no gradient could have come to this cut.
             self._remember(call.results, [known for known in calls if known.cut.discrete])
 
     def _take(self, call: TorchCall, calls: list[CutCall]) -> None:
         """A call that made a node has taken the results of these."""
-        node = call.sequence_range[1] - 1
-        is_term = call.function in _ADDING and all(is_small(t, 1) for t in call.operands)
+        is_sum = call.function in ADDING
+        is_small_sum = is_sum and all(is_small(tensor, 1) for tensor in call.operands)
+        # One that the other operand is near to stands for what all of them are taken for.
+        is_apart = is_sum and not any(_is_related(one, call) for one in calls)
+        is_layer = call.function in ENTERING or (is_apart and "add" in call.function)
         for known in calls:
-            if len(self._waiting) < MAX_FOLLOWED:
-                self._waiting[id(known)] = known
-                known.takers.add(node)
-                if is_term and not _is_taken_off(call, known.cut):
-                    known.added.add(node)
-        if call.function in _JOINING:
+            node = self._wait(call, known)
+            if node is None:
+                continue
+            is_added = is_small_sum or (is_apart and not known.cut.sets)
+            if is_added and not is_taken_off(call, known.cut):
+                known.added.add(node)
+            if is_layer and not known.cut.sets and known.is_made_since(self._marked_at):
+                known.entered.add(node)
+        if call.function in JOINING:
             for tensor in call.operands:
-                if not _is_continuous(tensor):
+                if not is_continuous(tensor):
                     for known in self._calls_of(tensor):
                         known.cut.joined |= known.cut.cast
+
+    def _take_number(self, call: TorchCall) -> None:
+        """A call that made a node may have added a plain number."""
+        if call.function in ADDING and all(is_small(tensor, 1) for tensor in call.operands):
+            for known in self._numbers.added(call):
+                node = None if _is_related(known, call) else self._wait(call, known)
+                if node is not None:
+                    known.added.add(node)
+
+    def _wait(self, call: TorchCall, known: CutCall) -> int | None:
+        """The node that has taken a result, if there is room to wait for its graph."""
+        node = call.sequence_range[1] - 1
+        if len(self._waiting) >= MAX_FOLLOWED:
+            return None
+        self._waiting[id(known)] = known
+        known.takers.add(node)
+        return node
 
     def _remember(self, results: Iterable[torch.Tensor], calls: list[CutCall]) -> None:
         for tensor in results:
@@ -258,46 +274,14 @@ class Cuts:
         return self._results.get(tensor, [])
 
 
-def _is_taken_off(call: TorchCall, cut: KnownCut) -> bool:
-    """Whether a constant is subtracted, as the entropy of a target is to make a divergence."""
-    return (
-        cut.reason == "constant"
-        and call.function in ("sub", "isub")
-        and isinstance(call.args[0], torch.Tensor)
-        and requires_grad(call.args[0])
-    )
-
-
-def _is_continuous(tensor: torch.Tensor) -> bool:
-    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
-
-
-def _if_same_line(call: TorchCall, place: int) -> str:
-    here, there = call.places.line(call.place), call.places.line(place)
-    return call.function if here is not None and here == there else ""
-
-
 def _is_sent(call: TorchCall) -> bool:
     """Whether torch itself takes the numbers, to send them to the processes it works with."""
     name = str(call.frame.f_globals.get("__name__"))
     return name.startswith(("torch.distributed.", "torch.nn.parallel."))
 
 
-def _reason() -> CutReason:
-    # Asked first: in inference mode grad is switched off as well.
-    if torch.is_inference_mode_enabled():
-        return "inference_mode"
-    return "function" if torch.is_grad_enabled() else "no_grad"
-
-
-def _gives_values(call: TorchCall) -> bool:
-    """Whether the result depends on the elements of its operands, and has no history."""
-    if not call.results:
-        return call.function in _NUMBERS
-    # A new leaf made of tensors with history (torch.tensor(list, requires_grad=True)) is cut too;
-    # the very operand back is not.
-    operands = {id(tensor) for tensor in call.operands}
-    return not any(
-        requires_grad(tensor) and (id(tensor) in operands or not is_leaf_tensor(tensor))
-        for tensor in call.results
-    )
+def _is_related(known: CutCall, call: TorchCall) -> bool:
+    """Whether the tensor that is taken together with the result of a cut is near to what was cut;
+    it counts as that where nobody has looked."""
+    others = (near_behind([one]) for one in call.operands if requires_grad(one))
+    return not known.near or any(are_related(known.near, other) for other in others)

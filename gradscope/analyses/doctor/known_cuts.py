@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import ResultPart
+from gradscope.analyses.doctor.ancestry import Near, ResultPart
 from gradscope.autograd.tensors import TensorRef, TensorTable
 from gradscope.model.observations import CutReason
 
@@ -39,10 +39,11 @@ class KnownCut:
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
     method that does not.  ``discrete``: the result is no floating-point number; ``scalar``: what
     was cut is a single number; ``cast``: numbers were made whole, and not rounded before.
-    ``summand``: a single number made from the result is a term of a loss; ``terms`` are the places
+    ``summand``: what was made from the result is added to a loss as it is; ``terms`` are the places
     of those that its result went into, where the loss has several; ``joined``: whole numbers
     were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
-    learns, and ``shared`` says that one was not, at some time.  ``then`` is what the same line
+    learns, and ``shared`` says that one was not, at some time; ``ways``, by their id, are leaves
+    that the next step changes, and that learn by other ways only.  ``then`` is what the same line
     turned the result into: ``numpy`` in ``x.detach().numpy()``.
 
     A loss of constants is kept as a cut with nothing behind it: ``made`` is the place that made its
@@ -71,12 +72,18 @@ class KnownCut:
     equal: bool = False
     sources: list[KnownCut] = field(default_factory=list)
     parts: dict[int, KnownPart] = field(default_factory=dict)
+    ways: dict[int, TensorRef] = field(default_factory=dict)
     more: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     _vain: int = 0
 
     def behind(self) -> list[torch.Tensor]:
         """The leaves that lay behind any of its calls."""
         return [*self.leaves, *(leaf for leaf, _ in self.more.living())]
+
+    @property
+    def sets(self) -> bool:
+        """Whether it gives a tensor new numbers, as the average of a target network does."""
+        return self.function.endswith("_") and self.function != "detach_"
 
     @property
     def is_settled(self) -> bool:
@@ -94,15 +101,19 @@ class KnownCut:
 
 @dataclass(eq=False)
 class CutCall:
-    """One call at such a place: the leaves behind it, where somebody has looked, the parts of
-    results that it was made of, and the nodes that took its result, or ``added`` to another a
-    single number made from it; ``age`` counts the backward calls since."""
+    """One call at such a place: where somebody has looked, the leaves behind it, the parts of
+    results that it was made of, and what lay near; how many nodes were ``made`` by then, and those
+    that took its result, of which some ``added`` it to another, or took it into a layer
+    (``entered``); ``age`` counts the backward calls since."""
 
     cut: KnownCut
     leaves: list[TensorRef] | None
     parts: list[ResultPart]
+    near: Near = field(default_factory=dict)
+    made: int = 0
     takers: set[int] = field(default_factory=set)
     added: set[int] = field(default_factory=set)
+    entered: set[int] = field(default_factory=set)
     age: int = 0
 
     def behind(self) -> list[torch.Tensor]:
@@ -111,10 +122,18 @@ class CutCall:
             return self.cut.behind()
         return [leaf for leaf in (one() for one in self.leaves) if leaf is not None]
 
+    def is_made_since(self, count: int) -> bool:
+        """Whether it is known that what it cut was made after so many nodes, and not carried over
+        from before."""
+        source = next(iter(self.near), 0)
+        return self.made >= count and bool(self.near) and (source < 0 or source >= count)
+
 
 class Taken(NamedTuple):
-    """A call that cut, with the nodes of the current graph that took its result, or added it."""
+    """A call that cut, with the nodes of the current graph that took its result, or added it, or
+    took it into a layer."""
 
     call: CutCall
     takers: set[int]
     added: set[int]
+    entered: set[int]

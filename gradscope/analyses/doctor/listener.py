@@ -21,9 +21,11 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
+from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
+from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
@@ -78,7 +80,7 @@ class DoctorListener(Listener):
         self.births = Births()
         self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
-        self.cuts = Cuts(self.switches)
+        self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
         self.constant_losses = ConstantLosses(self.cuts)
         self.inner_uses = InnerUses(self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
@@ -102,6 +104,7 @@ class DoctorListener(Listener):
         self.alterations = Alterations()
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
+        self.limits = Limits(recorder)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused

@@ -48,11 +48,13 @@ class KnownTerm:
 
 @dataclass(eq=False)
 class _TermSuspect:
-    """What a cut took out of a term, or all of a term that is a plain number."""
+    """What a cut took out of a term, or all of a term that is a plain number; ``enters``: its
+    result went into a layer."""
 
     cut: KnownCut
     behind: list[TensorRef]
     term: KnownTerm | None
+    enters: bool = False
 
 
 @dataclass(eq=False)
@@ -163,6 +165,8 @@ class LostTerms:
         wanted = set(map(id, starved)) if suspect.cut.twin else self._stepped
         if term is not None and not wanted.isdisjoint(term.reached()):
             known.fine = True
+            if suspect.enters and not suspect.cut.discrete:
+                suspect.cut.ways.update((id(leaf), TensorRef(leaf)) for leaf in starved)
             return
         if not known.times:
             known.number, known.terms = call.number, call.terms
@@ -216,4 +220,4 @@ def _suspects(
         yield _TermSuspect(taken.call.cut, behind, None)
     positions = (watch.sequences[number] for number in taken.takers - taken.added)
     for term in dict.fromkeys(term for position in positions for term in above[position]):
-        yield _TermSuspect(taken.call.cut, behind, term)
+        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered))

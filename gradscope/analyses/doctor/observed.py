@@ -92,6 +92,7 @@ def observations(
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
         alike=tuple(observed_loop.alike_units(listener, case, name_of)),
+        limited=tuple(observed_loop.limited(listener, case, name_of)),
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),

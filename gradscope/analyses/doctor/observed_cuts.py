@@ -32,6 +32,7 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             twin=cut.twin,
             joined=cut.joined,
             parts=tuple(_parts(listener, case, cut)),
+            ways=_names(listener, case, living(cut.ways.values())),
             terms=tuple(
                 origin
                 for place in cut.terms

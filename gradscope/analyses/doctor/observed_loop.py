@@ -14,6 +14,7 @@ from gradscope.model.loop_observations import (
     Disorder,
     DroppedResult,
     FallingRate,
+    LimitedParameter,
     MovingStatistics,
     RemadeParameters,
     ReplacedModel,
@@ -145,6 +146,16 @@ def alike_units(
         origin = case.origins.of_site(known.site)
         leaf = case.leaf_number(tensor)
         yield AlikeUnits(name_of(tensor), known.units, used if origin is None else origin, leaf)
+
+
+def limited(
+    listener: DoctorListener, case: CapturedCall, name_of: NameOf
+) -> Iterator[LimitedParameter]:
+    """Parameters of which elements stay beyond the limits of a clamp, and that are stepped."""
+    for tensor, place, beyond in listener.limits.told():
+        if listener.learners.optimizers.members.hold(tensor):
+            origin = case.origins.of_place(place)
+            yield LimitedParameter(name_of(tensor), beyond, tensor.numel(), origin)
 
 
 def spoiling_steps(

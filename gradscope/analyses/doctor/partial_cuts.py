@@ -71,7 +71,9 @@ def _measure(suspect: _PartSuspect) -> None:
     if leaf is None or found is None:
         return
     zero, rows = found
-    if 0 < round(suspect.share * rows) <= zero < rows:
+    if zero == rows:
+        return  # what follows the layer is zero so far
+    if 0 < round(suspect.share * rows) <= zero:
         cut.parts[id(leaf)] = KnownPart(suspect.leaf, zero, rows)
     else:
         cut.shared = True

@@ -67,7 +67,7 @@ class StepTracker:
     def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
         self._log = log
-        self._accumulating = Accumulating()
+        self._accumulating = Accumulating(listener.learners.optimizers.members)
         listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
         self._last_sequence = 0
@@ -146,6 +146,7 @@ class StepTracker:
                 learners.note_filled()
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
+                self._listener.limits.look(made)
             self._accumulating.after(made.leaves)
         else:
             self._note_gradients(made)

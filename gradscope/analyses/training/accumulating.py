@@ -1,7 +1,7 @@
 """Gradients that a step has used, that are still there when the next ones come, and that a later
 step uses once more.
 
-Of a leaf that an optimizer steps, only its steps count: what is loaded or averaged into it uses no
+Of a leaf that an optimizer holds, only its steps count: what is loaded or averaged into it uses no
 gradient.  Of any other, every change in place does, as in a descent by hand.
 """
 
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.training.members import Members
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
 
@@ -60,9 +61,14 @@ class Reuse(NamedTuple):
 
 
 class Accumulating:
-    """Gradients that are used, kept, and added to."""
+    """Gradients that are used, kept, and added to.
 
-    def __init__(self) -> None:
+    Args:
+        members: know what optimizers hold.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
         self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
 
     def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
@@ -81,7 +87,7 @@ class Accumulating:
             is_changed = _is_changed(leaf, held, edited)
             if not is_changed:
                 unchanged.append(leaf)
-            used = held.stepped if held.step >= 0 else is_changed
+            used = is_changed if self._is_free(leaf, held) else held.stepped
             held.mixed = used and _is_there(leaf.grad)
             changed += is_changed
             kept += held.mixed
@@ -109,11 +115,16 @@ class Accumulating:
         for leaf, held in self._held.living():
             if not held.mixed:
                 continue
-            if held.used_by or (held.step < 0 and _is_changed(leaf, held, edited)):
+            by_hand = self._is_free(leaf, held) and _is_changed(leaf, held, edited)
+            if held.used_by or by_hand:
                 count += 1
                 places = held.used_by or places
                 held.mixed = False
         return Reuse(count, *places)
+
+    def _is_free(self, leaf: torch.Tensor, held: _Held) -> bool:
+        """Whether no optimizer is there to step a leaf."""
+        return held.step < 0 and not self._members.hold(leaf)
 
     def any_used(self, edited: set[int]) -> bool:
         """Whether any leaf was changed since the last call."""

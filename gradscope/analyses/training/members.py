@@ -60,6 +60,10 @@ class Members:
         """All living tensors that they have taken."""
         return (tensor for tensor, _ in self._held.living())
 
+    def hold(self, tensor: torch.Tensor) -> bool:
+        """Whether one of them has taken this."""
+        return tensor in self._held
+
     def caller(self, place: int) -> int:
         """The place that called the function which makes an optimizer at this place."""
         return self._callers.get(place, -1)
