@@ -92,7 +92,7 @@ class Carries:
                 return
 
     def _is_own_result(self, tensor: torch.Tensor, call: TorchCall) -> bool:
-        """Whether the same call helped to make this operand, between the last two backward calls."""
+        """Whether the same call made a part of this operand between the last two backward calls."""
         made = grad_fn_of(tensor)
         stack: list[Any] = [made]
         walked: set[Any] = set()
