@@ -2640,6 +2640,10 @@ HEALTHY: tuple[Healthy, ...] = (
         "without elements",
     ),
     Healthy(
+        "column_less_row_averaged",
+        "[n, 1] less [n], and nothing but the mean of it: the gradient is that of the pairs",
+    ),
+    Healthy(
         "router_estimator",
         "a Function that sends the gradient of one input to another, which its forward ignores",
     ),
