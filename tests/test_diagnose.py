@@ -556,6 +556,20 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS303", "warning", 8)],
     ),
+    "its output is left out, and its numbers are saved": (
+        {
+            "learners": (REACHED, learner("b", used=B, recorded=True)),
+            "cuts": (Cut(C, "detach", "function", ("b",), itself=True),),
+        },
+        [("GS302", "warning", 8)],
+    ),
+    "its output is left out, by a cut": (
+        {
+            "learners": (REACHED, learner("b", used=B, recorded=True)),
+            "cuts": (Cut(C, "detach", "function", ("w", "b")),),
+        },
+        [("GS303", "warning", 9)],
+    ),
     "of no elements": (
         {
             "learners": (

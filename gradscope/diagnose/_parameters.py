@@ -115,9 +115,12 @@ def _is_evaluation(cut: Cut) -> bool:
 
 
 def _is_only_read(cut: Cut, learner: TrackedParameter, reached: set[str]) -> bool:
-    """Whether a call that reads the numbers of many parameters, to save, convert or log them, reads
-    those of one that is used nowhere else: it does the same to others, which get their gradient."""
-    return learner.used is None and not cut.feeds_graph and not reached.isdisjoint(cut.leaves)
+    """Whether a call only reads the numbers of parameters, to save, convert, average or log them:
+    it does the same to others, which get their gradient, or this one was used with history, too."""
+    spares_others = not reached.isdisjoint(cut.leaves)
+    if cut.itself and learner.recorded:
+        return spares_others or not cut.feeds_graph
+    return learner.used is None and spares_others and not cut.feeds_graph
 
 
 def _feeds(facts: Facts, index: int) -> bool:

@@ -204,12 +204,14 @@ class Cuts:
                 return None
             found = leaves_behind(behind)
             cut = self.known[key] = KnownCut(*key, found)
+            cut.itself = bool(behind)
             cut.discrete = not any(map(_is_continuous, results))
             cut.scalar = all(is_small(tensor, 1) for tensor in behind)
             cut.cast = key[1] in _CASTS and not any(map(is_rounded, behind))
         elif not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
+        cut.itself &= all(map(is_leaf_tensor, behind))
         if results:
             leaves = None if found is None else list(map(TensorRef, found))
             parts = [] if found is None else parts_behind(behind)
@@ -226,6 +228,10 @@ class Cuts:
             for known in calls:
                 known.cut.then = known.cut.then or _if_same_line(call, known.cut.place)
         elif any(_is_continuous(tensor) for tensor in call.results):
+            # Copied from one parameter to another, as load_state_dict does, the numbers of the
+            # first are those of the second.
+            is_copied = any(requires_grad(t) and is_leaf_tensor(t) for t in call.results)
+            calls = [known for known in calls if not (is_copied and known.cut.itself)]
             self._remember(call.results, calls)
         else:
             # Past a sample, an index or a comparison no gradient could have come to this cut.

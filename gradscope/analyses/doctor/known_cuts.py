@@ -37,8 +37,9 @@ class KnownCut:
     the first call, and ``more``), and whether its result went into a watched graph (``fed``).
 
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
-    method that does not.  ``discrete``: the result is no floating-point number; ``scalar``: what
-    was cut is a single number; ``cast``: numbers were made whole, and not rounded before.
+    method that does not.  ``itself``: it was given leaves, and nothing computed of them.
+    ``discrete``: the result is no floating-point number; ``scalar``: what was cut is a single
+    number; ``cast``: numbers were made whole, and not rounded before.
     ``summand``: a single number made from the result is a term of a loss; ``terms`` are the places
     of those that its result went into, where the loss has several; ``joined``: whole numbers
     were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
@@ -56,6 +57,7 @@ class KnownCut:
     reason: CutReason
     switched_at: int
     leaves: list[torch.Tensor]
+    itself: bool = False
     discrete: bool = False
     scalar: bool = False
     cast: bool = False
