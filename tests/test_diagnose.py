@@ -449,10 +449,6 @@ def test_which_of_two_steps_is_shown() -> None:
     assert not is_graver(infinite, exploding)  # what explodes overflows in the next step
     assert not is_graver(vanishing, exploding)
     assert not is_graver(healthy, healthy)
-    # What is seen of the run as a whole hides nothing of a later graph.
-    unused = {"learners": (REACHED, learner("b"))}
-    assert is_graver(observed(vanishing, **unused), observed(healthy, **unused))
-    assert not is_graver(observed(healthy, **unused), observed(vanishing, **unused))
 
 
 def test_backward_is_blamed_with_what_it_had_saved() -> None:

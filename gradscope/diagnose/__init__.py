@@ -9,7 +9,7 @@ how findings are shown.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose.rules import RULES, Rule
@@ -52,25 +52,19 @@ def is_serious(report: Report) -> bool:
 
 
 def is_graver(report: Report, kept: Report) -> bool:
-    """Whether a later step has something worse than the one kept so far, and not its consequence:
-    an error, or all that is told of the kept one, and more.
+    """Whether a later step has something worse than the one kept so far, and not its consequence.
 
-    Both reports tell what was seen of the run as a whole; what only one tells is in its graph.
     Where gradients explode, the next update throws the parameters so far that numbers overflow: the
     step before is the one to show.
     """
     found, known = diagnose(report), diagnose(kept)
     errors = {finding.rule for finding in found if finding.severity == "error"}
     if not errors:
-        return _warnings(known) < _warnings(found)
+        return at_least(found, "warning") and not at_least(known, "warning")
     return not any(
         all(RULES[finding.rule].subsumes.get(code) == "step before" for code in errors)
         for finding in known
     )
-
-
-def _warnings(findings: Iterable[Finding]) -> set[str]:
-    return {finding.rule for finding in findings if finding.severity != "information"}
 
 
 def _signed(rule: Rule, draft: FindingDraft, step: int) -> Finding:
