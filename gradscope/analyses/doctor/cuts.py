@@ -107,7 +107,9 @@ class Cuts:
         """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
-            self._know((place, "grad", "function", -1), tensors, leaves)
+            cut = self._know((place, "grad", "function", -1), tensors, leaves)
+            if cut is not None:
+                cut.itself = False  # a gradient is computed by all that lies between
 
     def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""
