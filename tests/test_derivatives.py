@@ -213,6 +213,28 @@ class Own(torch.autograd.Function):
 one, _, three = Own.apply(x)
 loss = (one * three).sum()
 """,
+    "flat by what gets the gradient of another": """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, chosen):
+        ctx.save_for_backward(chosen)
+        return chosen * 2
+    @staticmethod
+    def backward(ctx, grad):
+        (chosen,) = ctx.saved_tensors
+        return grad * chosen, None
+loss = Own.apply(x, x.exp()).sum()
+""",
+    "flat by what gets a gradient beside the right one": """
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, chosen):
+        return chosen * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad * 2
+loss = Own.apply(x, x.exp()).sum()
+""",
     "setup_context": """
 class Own(torch.autograd.Function):
     @staticmethod

@@ -573,6 +573,43 @@ NO_HISTORY = Failure(
 )
 OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "unused": ({"learners": (REACHED, learner("b", made=A))}, [("GS301", "warning", 7)]),
+    "unused, its numbers are read with all others": (
+        {
+            "learners": (REACHED, learner("b", made=A)),
+            "cuts": (Cut(B, "detach", "function", ("w", "b")),),
+        },
+        [("GS301", "warning", 7)],
+    ),
+    "unused, its numbers come into the loss": (
+        {
+            "learners": (REACHED, learner("b", made=A)),
+            "cuts": (Cut(B, "detach", "function", ("w", "b"), feeds_graph=True),),
+        },
+        [("GS303", "warning", 8)],
+    ),
+    "its output is left out, and its numbers are saved": (
+        {
+            "learners": (REACHED, learner("b", used=B, recorded=True)),
+            "cuts": (Cut(C, "detach", "function", ("b",), itself=True),),
+        },
+        [("GS302", "warning", 8)],
+    ),
+    "its output is left out, by a cut": (
+        {
+            "learners": (REACHED, learner("b", used=B, recorded=True)),
+            "cuts": (Cut(C, "detach", "function", ("w", "b")),),
+        },
+        [("GS303", "warning", 9)],
+    ),
+    "of no elements": (
+        {
+            "learners": (
+                REACHED,
+                msgspec.structs.replace(learner("b"), tensor=TensorInfo((0,), "float32")),
+            )
+        },
+        [],
+    ),
     "unused, of no optimizer": (
         {"learners": (REACHED, learner("b", made=A, in_optimizer=False))},
         [],

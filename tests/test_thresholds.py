@@ -17,6 +17,7 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.diagnose import diagnose
+from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
@@ -527,6 +528,12 @@ def batches(count: int) -> Report:
     return with_ranks(plain(), each=[OneRank(rank, averaged=rank + 1) for rank in range(count)])
 
 
+def off_by(error: float) -> Report:
+    """A custom Function whose backward is that far from the differences of its forward."""
+    found = GradientComparison(0, "", "wrong", 1.0 + error, 1.0, error)
+    return observed(plain(), functions=(CallCheck((0,), "Own", "wrong", (found,)),))
+
+
 EDGES = (
     Edge(
         "unlearned.MOST",
@@ -581,6 +588,7 @@ EDGES = (
         tiny("MulBackward0", 6.1e-5),
         ("GS205",),
     ),
+    Edge("derivative.NEAR", off_by(0.0051), ["warning"], off_by(0.0049), ["information"], severity),
     Edge("half.LOST", subnormal(0.101), ["warning"], subnormal(0.099), ["information"], severity),
     Edge("half.NOTICED", subnormal(0.0201), ("GS104",), subnormal(0.0199)),
     Edge("half.CLOSE", subnormal(0.001, 0.0, 0.5), ("GS103",), subnormal(0.001, 0.0, 0.49)),

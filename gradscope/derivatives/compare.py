@@ -50,7 +50,8 @@ class Compared:
         gradients: what backward gave.
         until: the time, by ``time.monotonic``, by which all is to be done.
 
-    ``is_flat``: so far no difference was other than 0.
+    ``flat`` are the inputs so far by which no difference was other than 0, and ``is_flat`` tells
+    whether all are.
     """
 
     def __init__(
@@ -61,14 +62,17 @@ class Compared:
         self._until = until
         self._here = alone.value()
         self._noise = alone.noise
+        self.flat: set[int] = set()
         self.is_flat = True
 
     def inputs(self, names: list[str]) -> Iterator[GradientComparison]:
         """For every input the place where the two differ most."""
         for position, name in enumerate(names):
             found = list(self._input(position))
-            self.is_flat &= all(judged.numeric == 0 for judged in self._sure(found))
+            is_flat = all(judged.numeric == 0 for judged in self._sure(found))
+            self.is_flat &= is_flat
             if found:
+                self.flat |= {position} if is_flat else set()
                 yield self._plain(position, name, *max(found, key=_badness))
 
     def _sure(self, found: list[Found]) -> Iterator[Judgement]:

@@ -61,7 +61,8 @@ def find_missing(facts: Facts) -> Missing:
 
 
 def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
-    if not learner.requires_grad or learner.history:
+    # One of no elements has nothing to learn: it is there to be asked for its device.
+    if not learner.requires_grad or learner.history or 0 in learner.tensor.shape:
         return False
     if learner.wanted or learner.waiting:
         return learner.wanted
@@ -76,12 +77,14 @@ def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
 
 def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
     """The cut that explains best why this leaf is not reached."""
+    reached = {other.name for other in facts.seen.learners if other.reached}
     candidates = [
         index
         for index, cut in enumerate(facts.seen.cuts)
         if (learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner))
         and not (learner.recorded and _is_evaluation(cut))
         and not (cut.inside and is_spare_part(facts, learner))
+        and not _is_only_read(cut, learner, reached)
     ]
     # The results of torch.autograd.grad are meant for other things, too.
     candidates = [
@@ -109,6 +112,15 @@ def _is_evaluation(cut: Cut) -> bool:
     """Whether it ran without gradients, and nothing of it came into a graph: what was also used
     with history has another reason to get no gradient."""
     return cut.reason in ("no_grad", "inference_mode") and not cut.feeds_graph
+
+
+def _is_only_read(cut: Cut, learner: TrackedParameter, reached: set[str]) -> bool:
+    """Whether a call only reads the numbers of parameters, to save, convert, average or log them:
+    it does the same to others, which get their gradient, or this one was used with history, too."""
+    spares_others = not reached.isdisjoint(cut.leaves)
+    if cut.itself and learner.recorded:
+        return spares_others or not cut.feeds_graph
+    return learner.used is None and spares_others and not cut.feeds_graph
 
 
 def _feeds(facts: Facts, index: int) -> bool:

@@ -11,6 +11,9 @@ from gradscope.model.checks import IGNORES_UPSTREAM, WRITES_UPSTREAM, CallCheck,
 from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
 
+NEAR = 0.005
+"""Relative errors below this change no training: rather an approximation than a mistake."""
+
 
 class _DerivativeWords(NamedTuple):
     """What is said of a derivative that is wrong."""
@@ -33,6 +36,12 @@ _TWICE = _DerivativeWords(
     "Compute backward with differentiable operations, from tensors kept by "
     "`ctx.save_for_backward`: what is detached, or an attribute of ctx, counts as a constant. Keep "
     "`torch.autograd.gradgradcheck` in your tests.",
+)
+_NEARLY = _DerivativeWords(
+    "backward of {name} is nearly the derivative of its forward.",
+    "A forward that approximates a function, by a table or some terms of a series, has not quite "
+    "its slope, and backward may well be the better of the two.",
+    "Nothing where forward approximates; otherwise derive backward again.",
 )
 _WRITES = _DerivativeWords(
     "backward of {name} writes into the gradient that it is given.",
@@ -79,10 +88,13 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
     words = _TWICE if check.order == 2 else _ONCE
     if not wrong:
         words = _OF_UPSTREAM.get(check.reason, words)
+    is_near = words is _ONCE and bool(wrong) and all(map(_is_near, wrong))
+    words = _NEARLY if is_near else words
+    is_harmless = words is _IGNORES and _is_harmless(facts, check)
     # A wrong number is no consequence of None or NaN for another input, and is told beside it.
     no_number = check.order == 1 and bool(wrong) and not any(map(_is_number, wrong))
     return facts.finding(
-        "information" if words is _IGNORES and _is_harmless(facts, check) else "warning",
+        "information" if is_near or is_harmless else "warning",
         words.message.format(name=name),
         check.nodes[0] if check.nodes else None,
         location=facts.location(check.origin),
@@ -103,6 +115,10 @@ def _is_harmless(facts: Facts, check: CallCheck) -> bool:
         for above in facts.above(node)
         for gradient in facts.received(node)
     )
+
+
+def _is_near(one: GradientComparison) -> bool:
+    return _is_number(one) and one.error is not None and float(one.error) < NEAR
 
 
 def _is_number(one: GradientComparison) -> bool:

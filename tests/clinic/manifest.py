@@ -560,6 +560,13 @@ CASES: tuple[Case, ...] = (
         "https://github.com/pytorch/pytorch/issues/57776",
     ),
     Case(
+        "gate_saved_never_used",
+        "GS301",
+        "",
+        "a gate is averaged, saved and cast with all other parameters, and forward leaves it out",
+        "",
+    ),
+    Case(
         "auxiliary_head_ignored",
         "GS302",
         "",
@@ -2845,6 +2852,23 @@ HEALTHY: tuple[Healthy, ...] = (
         "unit_norm_dictionary",
         "gradient edited, weights and optimizer state written under no_grad, scatter/topk",
         information=("GS317",),
+    ),
+    Healthy(
+        "optimizer_through_data",
+        "an optimizer whose step writes through .data, which counts no version",
+    ),
+    Healthy(
+        "loops_inside_a_step",
+        "a jitter that is added until it suffices, a penalty added up by layer; a parameter "
+        "without elements",
+    ),
+    Healthy(
+        "column_less_row_averaged",
+        "[n, 1] less [n], and nothing but the mean of it: the gradient is that of the pairs",
+    ),
+    Healthy(
+        "router_estimator",
+        "a Function that sends the gradient of one input to another, which its forward ignores",
     ),
 )
 

@@ -34,6 +34,7 @@ MAX_NEAR = 64
 
 _ADDING = kinds("Add Sub Stack Cat")
 _SCALING = kinds("Mul Div Neg Mean Sum ToCopy Squeeze Unsqueeze View")
+_FACTORS = kinds("Mul Div")
 _SPLITTING = kinds("Split SplitWithSizes UnsafeSplit Unbind")
 _TAKING = kinds("Select Slice")
 _MOVING = kinds("View UnsafeView Transpose Permute T Clone Alias Unsqueeze Squeeze ToCopy")
@@ -63,6 +64,31 @@ def summed_elements(roots: Iterable[Any]) -> set[int]:
         found.add(node._sequence_nr())
         if torch_name(node).startswith((*_ELEMENTWISE, *_REDUCING)):
             stack.extend(target for target, _ in node.next_functions)
+    return found
+
+
+_SUMS = kinds("Add Sub Rsub")
+_AVERAGING = kinds("Neg Mean ToCopy Squeeze Unsqueeze View")
+
+
+def averaged_sums(roots: Iterable[Any]) -> set[int]:
+    """Sequence numbers of the nodes that add or subtract what comes into these roots by nothing but
+    more such sums, constant factors and means."""
+    found: set[int] = set()
+    seen: set[LiveNode] = set()
+    stack = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
+    while stack and len(seen) < MAX_TERMS:
+        node = stack.pop()
+        if node is None or leaf_of(node) is not None or node in seen:
+            continue
+        seen.add(node)
+        below = [target for target, _ in node.next_functions if target is not None]
+        is_scaled = len(below) == 1 and torch_name(node).startswith(_FACTORS)
+        is_sum = torch_name(node).startswith(_SUMS)
+        if is_sum:
+            found.add(node._sequence_nr())
+        if is_sum or is_scaled or torch_name(node).startswith(_AVERAGING):
+            stack.extend(below)
     return found
 
 

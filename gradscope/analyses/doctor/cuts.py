@@ -46,6 +46,7 @@ from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
     grad_fn_of,
+    is_leaf_tensor,
     requires_grad,
 )
 from gradscope.model.observations import CutReason
@@ -88,7 +89,9 @@ class Cuts:
         """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
-            self._know((place, "grad", "function", -1), tensors, leaves)
+            cut = self._know((place, "grad", "function", -1), tensors, leaves)
+            if cut is not None:
+                cut.itself = False  # a gradient is computed by all that lies between
 
     def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""
@@ -192,12 +195,14 @@ class Cuts:
                 return None
             found = leaves_behind(behind)
             cut = self.known[key] = KnownCut(*key, found)
+            cut.itself = bool(behind)
             cut.discrete = not any(map(is_continuous, results))
             cut.scalar = all(is_small(tensor, 1) for tensor in behind)
             cut.cast = key[1] in CASTS and not any(map(is_rounded, behind))
         elif not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
+        cut.itself &= all(map(is_leaf_tensor, behind))
         if results or type(number) is float:
             known = CutCall(cut, None, [], made=_sequence())
             if found is not None:

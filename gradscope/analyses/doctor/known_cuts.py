@@ -37,8 +37,9 @@ class KnownCut:
     the first call, and ``more``), and whether its result went into a watched graph (``fed``).
 
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
-    method that does not.  ``discrete``: the result is no floating-point number; ``scalar``: what
-    was cut is a single number; ``cast``: numbers were made whole, and not rounded before.
+    method that does not.  ``itself``: it was given leaves, and nothing computed of them.
+    ``discrete``: the result is no floating-point number; ``scalar``: what was cut is a single
+    number; ``cast``: numbers were made whole, and not rounded before.
     ``summand``: what was made from the result is added to a loss as it is; ``terms`` are the places
     of those that its result went into, where the loss has several; ``joined``: whole numbers
     were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
@@ -57,6 +58,7 @@ class KnownCut:
     reason: CutReason
     switched_at: int
     leaves: list[torch.Tensor]
+    itself: bool = False
     discrete: bool = False
     scalar: bool = False
     cast: bool = False

@@ -92,7 +92,7 @@ class Carries:
                 return
 
     def _is_own_result(self, tensor: torch.Tensor, call: TorchCall) -> bool:
-        """Whether the same call helped to make this operand, since the last backward but one."""
+        """Whether the same call made a part of this operand between the last two backward calls."""
         made = grad_fn_of(tensor)
         stack: list[Any] = [made]
         walked: set[Any] = set()
@@ -107,9 +107,11 @@ class Carries:
             if node is None or node in walked or node._sequence_nr() < self._before[1]:
                 continue
             walked.add(node)
-            span = self._recorder.span_of(node._sequence_nr())
-            if span is not None and span.place == call.place:
-                return True
+            # What is newer is of this step, as in a loop inside of it.
+            if node._sequence_nr() < self._before[0]:
+                span = self._recorder.span_of(node._sequence_nr())
+                if span is not None and span.place == call.place:
+                    return True
             stack.extend(target for target, _ in node.next_functions)
         return False
 

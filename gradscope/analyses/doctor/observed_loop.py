@@ -44,6 +44,7 @@ def copies(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Itera
             reason="function",
             leaves=tuple(dict.fromkeys(name for name in names if name)),
             feeds_graph=known.reached,
+            itself=True,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import kinds, summed_elements
+from gradscope.analyses.doctor.ancestry import averaged_sums, kinds, summed_elements
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, MOST_GRAPHS
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
@@ -73,6 +73,8 @@ _PASSING = _ELEMENTWISE | frozenset(
 )
 """What also gives an element for each element, of operands that need no broadcasting."""
 
+_ADDED = ("add", "radd", "iadd", "sub", "rsub", "isub", "subtract")
+
 _INSERTED = kinds("Unsqueeze")
 
 Shape = tuple[int, ...]
@@ -122,8 +124,11 @@ class Broadcasts:
         waiting, self._waiting = self._waiting, []
         # This runs at every look, and only few programs have something that waits.
         summed: Collection[int] = summed_elements(roots) if waiting else ()
+        averaged = averaged_sums(roots) if any(map(_is_added, waiting)) else set()
         for known in waiting:
-            known.reduced |= not known.nodes.isdisjoint(summed)
+            # The mean of all sums, or differences, is that of the pairs.
+            spared = averaged if _is_added(known) else set()
+            known.reduced |= not (known.nodes - spared).isdisjoint(summed)
             known.age += 1
             if known.reduced or known.age == MOST_GRAPHS:
                 known.nodes.clear()
@@ -158,6 +163,10 @@ class Broadcasts:
                 self._waiting.append(known)
                 known.age = 0
             known.nodes.add(call.sequence_range[1] - 1)
+
+
+def _is_added(known: KnownBroadcast) -> bool:
+    return known.function in _ADDED
 
 
 def _grown(operands: list[torch.Tensor]) -> tuple[tuple[Shape, Shape], Shape] | None:

@@ -18,6 +18,8 @@ import torch
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
+from gradscope.analyses.training.data_writers import DataWriters
+from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.members import Members
@@ -40,7 +42,7 @@ class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
     (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
-    far, ``samples`` some of its numbers as they were before."""
+    far, ``samples`` and ``numbers`` some of its numbers as they were before."""
 
     optimizer: Optimizer
     frame: FrameType
@@ -49,6 +51,7 @@ class _Step:
     calls: bool = False
     changed: set[int] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
+    numbers: list[DataSample] = field(default_factory=list)
 
 
 class Optimizers:
@@ -76,6 +79,7 @@ class Optimizers:
         on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
+        self._data_writers = DataWriters()
         self.compares = True
         self.order = LoopOrder()
         self.rates = Rates()
@@ -186,8 +190,9 @@ class Optimizers:
         samples = self.effects.begin(optimizer) if self.compares and not given else []
         if self.compares:
             self.spoiling.begin(optimizer, tensors)
+        numbers = self._data_writers.begin(optimizer, tensors)
         above = take_out(self._recorder)
-        step = _Step(optimizer, frame, above, versions, samples=samples)
+        step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
         self._running.append(step)
         return step
 
@@ -246,6 +251,8 @@ class Optimizers:
     def _note_changed(self, step: _Step) -> None:
         with self._recorder.aside():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
+            if self._data_writers.writes(step.optimizer, step.numbers, bool(changed)):
+                changed = [tensor for tensor, _ in step.versions if tensor.grad is not None]
             step.changed |= ids_of(changed)
             site = self._recorder.places.site_of(step.frame)
             self._recorder.events.note_changed(changed, step_name(step.optimizer), site)
