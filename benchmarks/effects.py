@@ -126,7 +126,7 @@ def _norm(gradient: torch.Tensor | None) -> float:
 
 
 def _pairs(right: Trace, sick: Trace) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The gradients that count, and what became of them, if that is finite; zeros for none at all."""
+    """The gradients that count, and what became of them, where that is finite; zeros for none."""
     for mine, others in zip(right.steps, sick.steps, strict=False):
         for step, other in zip(mine, others, strict=False):
             largest = max(map(_norm, step.gradients), default=0.0)

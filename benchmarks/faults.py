@@ -273,14 +273,16 @@ def _no_grad(tree: ast.Module) -> Iterator[Change]:
 
 
 _WRONG = """
-class HalfPrecisionSafe(torch.autograd.Function):
+class Squashed(torch.autograd.Function):
     @staticmethod
     def forward(ctx, value):
-        return value.clone()
+        result = torch.tanh(value)
+        ctx.save_for_backward(result)
+        return result
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient * 1.01
+        return gradient * (1.01 - ctx.saved_tensors[0] ** 2)
 """
 
 
@@ -288,7 +290,7 @@ def _wrong_function(tree: ast.Module) -> Iterator[Change]:
     for made in _made(tree):
 
         def change(made: Made = made) -> None:
-            made.becomes("HalfPrecisionSafe.apply({})")
+            made.becomes("Squashed.apply({})")
             after = [
                 at
                 for at, one in enumerate(tree.body)
@@ -322,7 +324,7 @@ def _zeroed_too_early(tree: ast.Module) -> Iterator[Change]:
             if optimizer == owner:
 
                 def change(line: Line = line, step: Line = step) -> None:
-                    step.insert_before(marked(line.statement))
+                    step.replace(marked(line.statement), marked(step.statement))
                     line.replace("pass")
 
                 yield change
@@ -387,8 +389,9 @@ def _optimizer(arguments: str, *after: str) -> Places:
     return places
 
 
-def _loss_call(name: str, code: str) -> Places:
-    """A kind that changes a call ``f(prediction, target, ...)`` in a loop or function."""
+def _loss_call(name: str, code: str, *before: str) -> Places:
+    """A kind that changes a call ``f(prediction, target, ...)`` in a loop or function, and puts
+    lines before it; ``{0}`` and ``{1}`` are prediction and target."""
 
     def places(tree: ast.Module) -> Iterator[Change]:
         for line in lines(tree):
@@ -402,6 +405,7 @@ def _loss_call(name: str, code: str) -> Places:
                             words = [ast.unparse(one) for one in call.args[:2]]
                             new = ast.parse(code.format(*words), mode="eval").body
                             call.args[:2] = cast(ast.Tuple, new).elts
+                            line.insert_before(*(marked(one.format(*words)) for one in before))
                             line.replace(marked(line.statement))
 
                         yield change
@@ -535,9 +539,10 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "wrong-function",
-        "backward of a custom Function is off by 1 %",
+        "backward of a custom Function is off by 1 % and more",
         _wrong_function,
         changed(0.005),
+        right=_forward("torch.tanh({})"),
     ),
     Kind("hook", "a hook makes the gradient zero", _hooked("gradient * 0"), CUT),
     Kind(
@@ -608,7 +613,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "broadcast",
         "mse of a column and a row",
-        _loss_call("mse_loss", "({0}, {1}.unsqueeze(-1))"),
+        _loss_call("mse_loss", "({0}, column)", "column = {1}.unsqueeze(-1)"),
         CUT,
     ),
     Kind(

@@ -36,7 +36,7 @@ from tests.clinic.manifest import HEALTHY
 from tests.fuzz import runs
 from tests.fuzz.process import Done, forked
 
-EACH = 10
+EACH = 6
 """Places of each kind, if there are as many."""
 
 TIME_LIMIT = 90

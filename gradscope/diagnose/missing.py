@@ -8,7 +8,7 @@ import msgspec
 
 from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose._left_out import replaced
+from gradscope.diagnose._left_out import order_of, replaced
 from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
@@ -177,7 +177,8 @@ def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
         yield _idle(
             facts,
             (listed(paths, 3), learners),
-            learners[0].made,
+            # Of a copy nobody knows more than which optimizer holds it.
+            order_of(facts, learners[0]) if learners[0].made is None else learners[0].made,
             (
                 "was never used in the watched steps, so no gradient reaches it.",
                 "It is defined, and no operation takes it: often the call was forgotten, or "
