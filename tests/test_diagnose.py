@@ -1310,6 +1310,25 @@ def silent_units() -> Report:
     return observed(report, activities=(Activity(1, dead=1.0),))
 
 
+def hooked(after: float, beside: float = 0.0) -> Report:
+    """A hook that makes a gradient of 1 this number, and what its leaf gets besides."""
+    program = Program()
+    w = program.leaf("w")
+    h = program.op("SinBackward0", [(w, 1.0)], (1.0,), "sin(w)")
+    loss = program.op("AddBackward0", [(h, after), (w, beside)], (1.0,), "sin(w) + w")
+    report = program.report((loss, (1.0,)))
+    node = next(node.id for node in report.graph.nodes if node.short_op == "Sin")
+    return observed(report, alterations=(Alteration(None, "register_hook", node, 1.0, after),))
+
+
+def test_a_hook_that_leaves_a_leaf_nothing_is_warned_of() -> None:
+    severities = [
+        {finding.rule: finding.severity for finding in diagnose(report)}["GS504"]
+        for report in (hooked(0.0), hooked(0.1), hooked(0.0, beside=1.0))
+    ]
+    assert severities == ["warning", "information", "information"]
+
+
 def cut_off(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, and a failure that another one explains."""
     cut = {

@@ -33,7 +33,7 @@ ARRIVED = 1e3
 """That gradient is large in itself, in some leaf, and by this factor larger than what came in."""
 
 
-FACTORS = 1e-6, 1e4
+FACTOR_DOWN, FACTOR_UP = 1e-6, 1e4
 """A constant beyond these, by which a value is multiplied on its way to the loss."""
 
 STARVED = 1e-6
@@ -178,9 +178,9 @@ def _factors(facts: Facts) -> Iterable[int]:
         if not received or not sent or not arrived:
             continue
         is_loss = elements(output.shape) < 2
-        if sent > FACTORS[1] * received:
+        if sent > FACTOR_UP * received:
             is_felt = arrived > ARRIVED * max(received, 1.0) and not is_loss
-        elif sent < FACTORS[0] * received:
+        elif sent < FACTOR_DOWN * received:
             starves = not is_loss and starved_leaf(facts, node) is not None
             is_felt = arrived < (NOTHING if is_loss else STARVED) * min(received, 1.0) or starves
         else:
