@@ -1329,6 +1329,21 @@ def test_a_hook_that_leaves_a_leaf_nothing_is_warned_of() -> None:
     assert severities == ["warning", "information", "information"]
 
 
+def rounded(beside: float) -> Report:
+    """``round(sin(w)) + w``, and so much of ``sin(w)`` besides."""
+    program = Program()
+    w = program.leaf("w")
+    h = program.op("SinBackward0", [(w, 1.0)], (1.0,), "sin(w)")
+    r = program.op("RoundBackward0", [(h, 0.0)], (1.0,), "round(h)")
+    operands = [(r, 1.0), (w, 1.0), *([(h, beside)] if beside else [])]
+    return program.report((program.op("AddBackward0", operands, (1.0,), "r + w"), (1.0,)))
+
+
+def test_a_step_function_that_ends_one_way_of_several_is_warned_of() -> None:
+    told = [[finding.rule for finding in diagnose(rounded(beside))] for beside in (0.0, -0.5)]
+    assert told == [["GS205"], []]
+
+
 def cut_off(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, and a failure that another one explains."""
     cut = {
