@@ -35,9 +35,10 @@ from gradscope.model.observations import Finding
 from tests.clinic.manifest import HEALTHY
 from tests.fuzz import runs
 from tests.fuzz.process import Done, forked
+from tests.test_clinic import ALARMED
 
 EACH = 6
-"""Places of each kind, if there are as many."""
+"""Places of each kind, each in another program, if there are as many."""
 
 TIME_LIMIT = 90
 """Seconds for one program under one tool."""
@@ -237,9 +238,9 @@ def _healthy(program: Program) -> effects.Trace:
 
 
 def _is_fault(kind: Kind, place: Place, copy: _Copy) -> bool:
-    """Whether the change has the effect of its kind."""
+    """Whether the change has the effect of its kind, and the doctor is silent without it."""
     right = _healthy(place.program)
-    if not right.is_well:
+    if not right.is_well or place.program.name in ALARMED:
         return False
     if kind.right is not None:
         with _copied(place.program, place, dataclasses.replace(kind, places=kind.right)) as other:
