@@ -262,6 +262,15 @@ def _before_backward(*code: str) -> Places:
     return places
 
 
+def _twice(tree: ast.Module) -> Iterator[Change]:
+    for line, loss in _losses(tree):
+
+        def change(line: Line = line, loss: str = loss) -> None:
+            line.replace(marked(f"{loss}.backward()"), marked(line.statement))
+
+        yield change
+
+
 def _no_grad(tree: ast.Module) -> Iterator[Change]:
     for made in _made(tree):
 
@@ -626,7 +635,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "twice",
         "backward a second time",
-        _before_backward("{0}.backward()"),
+        _twice,
         raises("backward through the graph a second time"),
     ),
 )

@@ -956,6 +956,15 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS402", "error", 3)],
     ),
+    "freed, and called again": (
+        {
+            "failure": Failure(
+                "RuntimeError", "Trying to backward through the graph a second time", A, True
+            ),
+            "freed": (Freed(0, B, "loss", stored=B),),
+        },
+        [("GS402", "error", 7)],
+    ),
     "no history": (
         {"failure": NO_HISTORY},
         [("GS409", "error", 7)],
