@@ -67,8 +67,9 @@ def _statements(code: str | ast.stmt) -> list[ast.stmt]:
 
 def marked(statement: str | ast.stmt) -> ast.stmt:
     """A statement as a guilty one: for the time being inside of a block that says so."""
-    block = ast.parse(f"if {_HERE!r}: pass").body[0]
-    assert isinstance(block, ast.If)
+    # An `if` alone in an else branch would be written as `elif`.
+    block = ast.parse(f"while {_HERE!r}: pass").body[0]
+    assert isinstance(block, ast.While)
     block.body = _statements(statement)
     return block
 
@@ -106,7 +107,7 @@ def inject(source: str, kind: Kind, number: int) -> tuple[str, set[int]]:
     inside = -1
     for line in ast.unparse(ast.fix_missing_locations(tree)).splitlines():
         depth = len(line) - len(line.lstrip())
-        if line.strip() == f"if {_HERE!r}:":
+        if line.strip() == f"while {_HERE!r}:":
             inside = depth
             continue
         if inside >= 0 and depth > inside:
