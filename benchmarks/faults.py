@@ -13,6 +13,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
+from benchmarks.effects import (
+    Effect,
+    changed,
+    grown,
+    lost,
+    nonfinite,
+    partly,
+    raises,
+    shrunk,
+    unclipped,
+    unmoved,
+)
+
 _HERE = "the fault is in the next line"
 
 Change = Callable[[], None]
@@ -54,8 +67,9 @@ def _statements(code: str | ast.stmt) -> list[ast.stmt]:
 
 def marked(statement: str | ast.stmt) -> ast.stmt:
     """A statement as a guilty one: for the time being inside of a block that says so."""
-    block = ast.parse(f"if {_HERE!r}: pass").body[0]
-    assert isinstance(block, ast.If)
+    # An `if` alone in an else branch would be written as `elif`.
+    block = ast.parse(f"while {_HERE!r}: pass").body[0]
+    assert isinstance(block, ast.While)
     block.body = _statements(statement)
     return block
 
@@ -93,7 +107,7 @@ def inject(source: str, kind: Kind, number: int) -> tuple[str, set[int]]:
     inside = -1
     for line in ast.unparse(ast.fix_missing_locations(tree)).splitlines():
         depth = len(line) - len(line.lstrip())
-        if line.strip() == f"if {_HERE!r}:":
+        if line.strip() == f"while {_HERE!r}:":
             inside = depth
             continue
         if inside >= 0 and depth > inside:
@@ -202,22 +216,26 @@ def _losses(tree: ast.Module) -> Iterator[tuple[Line, str]]:
 # ---------------------------------------------------------------------- the kinds
 
 
+Places = Callable[[ast.Module], Iterator[Change]]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of fault.
 
-    ``is_loud``: python raises an exception.  ``shows``: the results of the program show whether a
-    place is a fault at all; the others are faults by what they are.
+    ``effect`` decides whether a place is one where the change is a fault at all.  It compares with
+    the healthy program, or where ``right`` is given with the program that has that instead: the
+    same numbers forward, but no fault.
     """
 
     name: str
     words: str
-    places: Callable[[ast.Module], Iterator[Change]]
-    is_loud: bool = False
-    shows: bool = True
+    places: Places
+    effect: Effect
+    right: Places | None = None
 
 
-def _forward(expression: str, *rest: str) -> Callable[[ast.Module], Iterator[Change]]:
+def _forward(expression: str, *rest: str) -> Places:
     """A kind that changes one value of a forward pass."""
 
     def places(tree: ast.Module) -> Iterator[Change]:
@@ -227,13 +245,13 @@ def _forward(expression: str, *rest: str) -> Callable[[ast.Module], Iterator[Cha
     return places
 
 
-def _hooked(returned: str) -> Callable[[ast.Module], Iterator[Change]]:
+def _hooked(returned: str) -> Places:
     """A kind that registers a hook on one value of a forward pass; it returns this."""
     hook = f"register_hook(lambda gradient: {returned})"
     return _forward("{}", f"{{0}}.requires_grad and {{0}}.{hook}")
 
 
-def _before_backward(*code: str) -> Callable[[ast.Module], Iterator[Change]]:
+def _before_backward(*code: str) -> Places:
     """A kind that puts a line before ``loss.backward()``; ``{}`` is the loss."""
 
     def places(tree: ast.Module) -> Iterator[Change]:
@@ -243,6 +261,15 @@ def _before_backward(*code: str) -> Callable[[ast.Module], Iterator[Change]]:
             )
 
     return places
+
+
+def _twice(tree: ast.Module) -> Iterator[Change]:
+    for line, loss in _losses(tree):
+
+        def change(line: Line = line, loss: str = loss) -> None:
+            line.replace(marked(f"{loss}.backward()"), marked(line.statement))
+
+        yield change
 
 
 def _no_grad(tree: ast.Module) -> Iterator[Change]:
@@ -256,14 +283,16 @@ def _no_grad(tree: ast.Module) -> Iterator[Change]:
 
 
 _WRONG = """
-class HalfPrecisionSafe(torch.autograd.Function):
+class Squashed(torch.autograd.Function):
     @staticmethod
     def forward(ctx, value):
-        return value.clone()
+        result = torch.tanh(value)
+        ctx.save_for_backward(result)
+        return result
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient * 1.01
+        return gradient * (1.01 - ctx.saved_tensors[0] ** 2)
 """
 
 
@@ -271,7 +300,7 @@ def _wrong_function(tree: ast.Module) -> Iterator[Change]:
     for made in _made(tree):
 
         def change(made: Made = made) -> None:
-            made.becomes("HalfPrecisionSafe.apply({})")
+            made.becomes("Squashed.apply({})")
             after = [
                 at
                 for at, one in enumerate(tree.body)
@@ -305,7 +334,7 @@ def _zeroed_too_early(tree: ast.Module) -> Iterator[Change]:
             if optimizer == owner:
 
                 def change(line: Line = line, step: Line = step) -> None:
-                    step.insert_before(marked(line.statement))
+                    step.replace(marked(line.statement), marked(step.statement))
                     line.replace("pass")
 
                 yield change
@@ -335,7 +364,7 @@ def _step_first(tree: ast.Module) -> Iterator[Change]:
         yield change
 
 
-def _clip(where: str) -> Callable[[ast.Module], Iterator[Change]]:
+def _clip(where: str) -> Places:
     def places(tree: ast.Module) -> Iterator[Change]:
         models = {model for _, _, model in _optimizers(tree)}
         for backward, step, _, _ in _steps(tree):
@@ -353,7 +382,7 @@ def _clip(where: str) -> Callable[[ast.Module], Iterator[Change]]:
     return places
 
 
-def _optimizer(arguments: str, *after: str) -> Callable[[ast.Module], Iterator[Change]]:
+def _optimizer(arguments: str, *after: str) -> Places:
     """A kind that gives the optimizer other parameters, or changes the model behind it; ``{}`` is
     the model."""
 
@@ -370,8 +399,9 @@ def _optimizer(arguments: str, *after: str) -> Callable[[ast.Module], Iterator[C
     return places
 
 
-def _loss_call(name: str, code: str) -> Callable[[ast.Module], Iterator[Change]]:
-    """A kind that changes a call ``f(prediction, target, ...)`` in a loop or function."""
+def _loss_call(name: str, code: str, *before: str) -> Places:
+    """A kind that changes a call ``f(prediction, target, ...)`` in a loop or function, and puts
+    lines before it; ``{0}`` and ``{1}`` are prediction and target."""
 
     def places(tree: ast.Module) -> Iterator[Change]:
         for line in lines(tree):
@@ -385,6 +415,7 @@ def _loss_call(name: str, code: str) -> Callable[[ast.Module], Iterator[Change]]
                             words = [ast.unparse(one) for one in call.args[:2]]
                             new = ast.parse(code.format(*words), mode="eval").body
                             call.args[:2] = cast(ast.Tuple, new).elts
+                            line.insert_before(*(marked(one.format(*words)) for one in before))
                             line.replace(marked(line.statement))
 
                         yield change
@@ -433,95 +464,126 @@ def _nan_in_input(tree: ast.Module) -> Iterator[Change]:
                 yield change
 
 
+CUT = changed(0.1)
+"""A tenth of the gradient of a parameter is lost, or put in wrongly."""
+
 KINDS: tuple[Kind, ...] = (
-    Kind("detach", "a value of the forward pass is detached", _forward("{}.detach()")),
-    Kind("data", "`.data` of a value goes on", _forward("{}.data")),
-    Kind("no-grad", "one line of the forward pass is under `no_grad`", _no_grad),
+    Kind("detach", "a value of the forward pass is detached", _forward("{}.detach()"), lost),
+    Kind(
+        "detach-part",
+        "the same where parameters keep a part of their gradient",
+        _forward("{}.detach()"),
+        partly(0.1),
+    ),
+    Kind("data", "`.data` of a value goes on", _forward("{}.data"), CUT),
+    Kind("no-grad", "one line of the forward pass is under `no_grad`", _no_grad, CUT),
     Kind(
         "numpy",
         "a value goes through numpy",
         _forward("torch.from_numpy({}.detach().numpy())"),
+        CUT,
     ),
     Kind(
-        "new-tensor",
-        "a tensor is made anew of numbers",
-        _forward("torch.tensor({}.tolist())"),
-    ),
-    Kind("rounded", "a value is rounded", _forward("{}.round()")),
-    Kind(
-        "whole-number", "a value is cast to whole numbers and back", _forward("{}.long().float()")
+        "new-tensor", "a tensor is made anew of numbers", _forward("torch.tensor({}.tolist())"), CUT
     ),
     Kind(
-        "saturated", "tanh of numbers a thousand times too large", _forward("torch.tanh({} * 1e4)")
+        "rounded",
+        "a value is rounded",
+        _forward("{}.round()"),
+        CUT,
+        right=_forward("(lambda x: x + (x.round() - x).detach())({})"),
     ),
-    Kind("dead", "every input of a ReLU is negative", _forward("torch.relu({} - 1e4)")),
+    Kind(
+        "whole-number",
+        "a value is cast to whole numbers and back",
+        _forward("{}.long().float()"),
+        CUT,
+        right=_forward("(lambda x: x + (x.long() - x).detach())({})"),
+    ),
+    Kind(
+        "saturated",
+        "tanh of numbers a thousand times too large",
+        _forward("torch.tanh({} * 1e4)"),
+        shrunk,
+        right=_forward("torch.tanh({})"),
+    ),
+    Kind(
+        "dead",
+        "every input of a ReLU is negative",
+        _forward("torch.relu({} - 1e4)"),
+        shrunk,
+        right=_forward("torch.relu({})"),
+    ),
     Kind(
         "log-of-zero",
         "log of what a ReLU has made zero",
         _forward("torch.log(torch.relu({}))"),
+        nonfinite,
     ),
     Kind(
-        "root-of-zero", "sqrt of what a ReLU has made zero", _forward("torch.sqrt(torch.relu({}))")
+        "root-of-zero",
+        "sqrt of what a ReLU has made zero",
+        _forward("torch.sqrt(torch.relu({}))"),
+        nonfinite,
     ),
     Kind(
         "all-masked",
         "softmax over a row that is masked from end to end",
         _forward("torch.softmax({0} * 0 - float('inf'), -1)"),
+        nonfinite,
     ),
-    Kind("large-gain", "one value is multiplied by 100,000", _forward("{} * 1e5")),
-    Kind("small-gain", "one value is multiplied by 1e-8", _forward("{} * 1e-8")),
+    Kind("large-gain", "one value is multiplied by 100,000", _forward("{} * 1e5"), grown),
+    Kind("small-gain", "one value is multiplied by 1e-8", _forward("{} * 1e-8"), shrunk),
     Kind(
         "edited",
         "a result that backward needs is changed in place",
         _forward("torch.tanh({})", "{}.mul_(2)"),
-        is_loud=True,
+        raises("modified by an inplace operation"),
     ),
     Kind(
         "edited-data",
         "the same through `.data`, which torch does not notice",
         _forward("torch.tanh({})", "{}.data.mul_(2)"),
+        CUT,
+        right=_forward("torch.tanh({}) * 2"),
     ),
     Kind(
         "wrong-function",
-        "backward of a custom Function is off by 1 %",
+        "backward of a custom Function is off by 1 % and more",
         _wrong_function,
+        changed(0.005),
+        right=_forward("torch.tanh({})"),
     ),
-    Kind(
-        "hook",
-        "a hook makes the gradient zero",
-        _hooked("gradient * 0"),
-    ),
+    Kind("hook", "a hook makes the gradient zero", _hooked("gradient * 0"), CUT),
     Kind(
         "hook-shape",
         "a hook returns a gradient of another shape",
-        _forward(
-            "{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient[..., :1])"
-        ),
-        is_loud=True,
+        _hooked("gradient[..., :1]"),
+        raises("has changed the size"),
     ),
     Kind(
         "hook-raises",
         "a hook raises an exception",
-        _forward(
-            "{}", "{0}.requires_grad and {0}.register_hook(lambda gradient: gradient['norm'])"
-        ),
-        is_loud=True,
+        _hooked("gradient['norm']"),
+        raises("gradient['norm']"),
     ),
-    Kind("not-zeroed", "`zero_grad` is left out", _no_zeroing),
-    Kind("zeroed-early", "`zero_grad` between backward and step", _zeroed_too_early),
-    Kind("no-step", "`step` is left out", _no_step),
-    Kind("step-first", "`step` before backward", _step_first),
-    Kind("clip-late", "clipping after the step", _clip("after step"), shows=False),
-    Kind("clip-early", "clipping before backward", _clip("before backward"), shows=False),
+    Kind("not-zeroed", "`zero_grad` is left out", _no_zeroing, CUT),
+    Kind("zeroed-early", "`zero_grad` between backward and step", _zeroed_too_early, unmoved),
+    Kind("no-step", "`step` is left out", _no_step, unmoved),
+    Kind("step-first", "`step` before backward", _step_first, unmoved),
+    Kind("clip-late", "clipping after the step", _clip("after step"), unclipped(0.5)),
+    Kind("clip-early", "clipping before backward", _clip("before backward"), unclipped(0.5)),
     Kind(
         "some-left-out",
         "the optimizer gets some parameters only",
         _optimizer("list({}.parameters())[:-2]"),
+        unmoved,
     ),
     Kind(
         "copy-optimized",
         "the optimizer gets the parameters of a copy",
         _optimizer("__import__('copy').deepcopy({}).parameters()"),
+        unmoved,
     ),
     Kind(
         "replaced",
@@ -531,41 +593,50 @@ KINDS: tuple[Kind, ...] = (
             "for name, child in list({0}.named_children())[:1]:\n"
             "    setattr({0}, name, __import__('copy').deepcopy(child))",
         ),
+        unmoved,
     ),
     Kind(
         "loss-from-number",
         "the loss is made anew of its number",
         _before_backward("{0} = torch.tensor({0}.item(), requires_grad=True)"),
+        lost,
     ),
     Kind(
         "loss-detached",
         "the loss is detached, and told to require a gradient",
         _before_backward("{0} = {0}.detach().requires_grad_()"),
+        lost,
     ),
     Kind(
         "underflow",
         "the loss is scaled so that gradients vanish",
         _before_backward("{0} = {0} * 1e-42"),
+        shrunk,
     ),
     Kind(
         "nan-input",
         "what goes into a model is divided by a standard deviation of zero",
         _nan_in_input,
+        nonfinite,
     ),
-    Kind("grown", "the loss is added to that of earlier steps", _grown),
+    Kind("grown", "the loss is added to that of earlier steps", _grown, CUT),
     Kind(
-        "broadcast", "mse of a column and a row", _loss_call("mse_loss", "({0}, {1}.unsqueeze(-1))")
+        "broadcast",
+        "mse of a column and a row",
+        _loss_call("mse_loss", "({0}, column)", "column = {1}.unsqueeze(-1)"),
+        CUT,
     ),
     Kind(
         "two-softmax",
         "softmax before `cross_entropy`",
         _loss_call("cross_entropy", "({0}.softmax(-1), {1})"),
+        CUT,
     ),
-    Kind("list-of-layers", "a python list instead of a ModuleList", _list_of_layers),
+    Kind("list-of-layers", "a python list instead of a ModuleList", _list_of_layers, unmoved),
     Kind(
         "twice",
         "backward a second time",
-        _before_backward("{0}.backward()"),
-        is_loud=True,
+        _twice,
+        raises("backward through the graph a second time"),
     ),
 )

@@ -4,16 +4,16 @@ docs/doctor.md.
     python -m benchmarks.injected                 all kinds, into the docs (make bench-injected)
     python -m benchmarks.injected KIND...         only these, onto the terminal, place by place
 
-The programs are examples and the healthy ones of the clinic.  A place where the fault changes
-nothing (gradients and parameters at every step are the same to the last bit) is passed over, but
-for the kinds that are faults because of that.
+The programs are examples and the healthy ones of the clinic.  A place where the change has not the
+effect of its kind, as plain torch shows it (``benchmarks.effects``), is passed over.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import json
+import dataclasses
+import functools
 import random
 import re
 import runpy
@@ -23,12 +23,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from benchmarks import tables
+from benchmarks import effects, tables
 from benchmarks.faults import KINDS, Kind, inject, plain
 from benchmarks.tables import ROOT
 from gradscope.cli.entry import entry
@@ -37,9 +35,10 @@ from gradscope.model.observations import Finding
 from tests.clinic.manifest import HEALTHY
 from tests.fuzz import runs
 from tests.fuzz.process import Done, forked
+from tests.test_clinic import ALARMED
 
-EACH = 10
-"""Places of each kind, if there are as many."""
+EACH = 6
+"""Places of each kind, each in another program, if there are as many."""
 
 TIME_LIMIT = 90
 """Seconds for one program under one tool."""
@@ -131,25 +130,6 @@ def _running(program: Program, before: Callable[[], object]) -> Callable[[], obj
     return run
 
 
-def _noting() -> None:
-    """Write what every step of an optimizer sees and leaves into a file."""
-    notes = Path("notes").open("w", encoding="utf-8")  # noqa: SIM115
-
-    def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        held = [one for group in optimizer.param_groups for one in group["params"]]
-        numbers = [[_sum(one.grad), _sum(one.detach())] for one in held]
-        print(json.dumps(numbers), file=notes, flush=True)
-
-    register_optimizer_step_post_hook(note)
-
-
-def _sum(tensor: torch.Tensor | None) -> str:
-    if tensor is None:
-        return "none"
-    dense = tensor.to_dense() if tensor.is_sparse else tensor
-    return float(dense.double().abs().sum()).hex()
-
-
 def _doctor(program: Program) -> Callable[[], object]:
     def run() -> None:
         words = ["doctor", program.script.name, "-q", "-o", "report.json"]
@@ -183,11 +163,13 @@ class _Copy:
     folder: Path
     guilty: set[int]
 
-    def results(self) -> tuple[int, str]:
-        """The status, and what the steps of its optimizers did."""
-        done = forked(_running(self.program, _noting), self.folder, TIME_LIMIT)
-        notes = self.folder / "notes"
-        return done.status, notes.read_text("utf-8") if notes.exists() else ""
+    def trace(self) -> effects.Trace:
+        """What the steps of its optimizers do."""
+        done = forked(_running(self.program, effects.trace), self.folder, TIME_LIMIT)
+        saved = self.folder / effects.FILE
+        found = torch.load(saved, weights_only=False) if saved.exists() else effects.Trace()
+        assert isinstance(found, effects.Trace)
+        return dataclasses.replace(found, status=done.status, said=done.err)
 
     def findings(self) -> tuple[tuple[Finding, ...], int]:
         """The doctor's, and its status."""
@@ -249,22 +231,21 @@ def _places(program: Program, kind: Kind) -> Iterator[tuple[Path, int]]:
         yield from ((file, number) for number in range(count))
 
 
-_HEALTHY: dict[Path, tuple[int, str]] = {}
+@functools.cache
+def _healthy(program: Program) -> effects.Trace:
+    with _copied(program, None, None) as healthy:
+        return healthy.trace()
 
 
 def _is_fault(kind: Kind, place: Place, copy: _Copy) -> bool:
-    """Whether the results differ from those of the healthy program as they should."""
-    script = place.program.script
-    if script not in _HEALTHY:
-        with _copied(place.program, None, None) as healthy:
-            _HEALTHY[script] = healthy.results()
-    status, steps = _HEALTHY[script]
-    if status or not steps:
+    """Whether the change has the effect of its kind, and the doctor is silent without it."""
+    right = _healthy(place.program)
+    if not right.is_well or place.program.name in ALARMED:
         return False
-    sick, sick_steps = copy.results()
-    if kind.is_loud:
-        return sick == 1
-    return sick == 0 and (sick_steps != steps or not kind.shows)
+    if kind.right is not None:
+        with _copied(place.program, place, dataclasses.replace(kind, places=kind.right)) as other:
+            right = other.trace()
+    return right.is_well and kind.effect(right, copy.trace())
 
 
 # ---------------------------------------------------------------------- the table

@@ -1028,6 +1028,15 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS402", "error", 3)],
     ),
+    "freed, and called again": (
+        {
+            "failure": Failure(
+                "RuntimeError", "Trying to backward through the graph a second time", A, True
+            ),
+            "freed": (Freed(0, B, "loss", stored=B),),
+        },
+        [("GS402", "error", 7)],
+    ),
     "no history": (
         {"failure": NO_HISTORY},
         [("GS409", "error", 7)],
@@ -1407,6 +1416,40 @@ def silent_units() -> Report:
     program.line = 2
     report = program.report((program.op("ExpBackward0", [(scaled, 1.0)], (1.0,), "exp"), (1.0,)))
     return observed(report, activities=(Activity(1, dead=1.0),))
+
+
+def hooked(after: float, beside: float = 0.0) -> Report:
+    """A hook that makes a gradient of 1 this number, and what its leaf gets besides."""
+    program = Program()
+    w = program.leaf("w")
+    h = program.op("SinBackward0", [(w, 1.0)], (1.0,), "sin(w)")
+    loss = program.op("AddBackward0", [(h, after), (w, beside)], (1.0,), "sin(w) + w")
+    report = program.report((loss, (1.0,)))
+    node = next(node.id for node in report.graph.nodes if node.short_op == "Sin")
+    return observed(report, alterations=(Alteration(None, "register_hook", node, 1.0, after),))
+
+
+def test_a_hook_that_leaves_a_leaf_nothing_is_warned_of() -> None:
+    severities = [
+        {finding.rule: finding.severity for finding in diagnose(report)}["GS504"]
+        for report in (hooked(0.0), hooked(0.1), hooked(0.0, beside=1.0))
+    ]
+    assert severities == ["warning", "information", "information"]
+
+
+def rounded(beside: float) -> Report:
+    """``round(sin(w)) + w``, and so much of ``sin(w)`` besides."""
+    program = Program()
+    w = program.leaf("w")
+    h = program.op("SinBackward0", [(w, 1.0)], (1.0,), "sin(w)")
+    r = program.op("RoundBackward0", [(h, 0.0)], (1.0,), "round(h)")
+    operands = [(r, 1.0), (w, 1.0), *([(h, beside)] if beside else [])]
+    return program.report((program.op("AddBackward0", operands, (1.0,), "r + w"), (1.0,)))
+
+
+def test_a_step_function_that_ends_one_way_of_several_is_warned_of() -> None:
+    told = [[finding.rule for finding in diagnose(rounded(beside))] for beside in (0.0, -0.5)]
+    assert told == [["GS205"], []]
 
 
 def cut_off(rule: str, code: str) -> Report:

@@ -477,6 +477,15 @@ def pole(gain: float, after: float = 1.0) -> Report:
     return program.report((y, (1.0,)))
 
 
+def scaled(factor: float, after: float = 1.0, size: int = 4) -> Report:
+    """So many numbers that are multiplied by a constant, and what lies between them and a leaf."""
+    program = Program()
+    weight = program.leaf("w", shape=(size,) if size > 1 else ())
+    h = program.op("SinBackward0", [(weight, after)], (1.0,), "sin(w)")
+    y = program.op("MulBackward0", [(h, factor)], (1.0,), "sin(w) * c")
+    return program.report((y, (size**-0.5,)))
+
+
 def stuck(gain: float) -> Report:
     """A single saturated element that leaves so much of the gradient of a leaf."""
     program = Program()
@@ -608,6 +617,11 @@ EDGES = (
     ),
     Edge("gain.STEEP", pole(1.01e5), ("GS206",), pole(0.99e5)),
     Edge("gain.ARRIVED", pole(1e6, 1.01e-3), ("GS206",), pole(1e6, 0.99e-3)),
+    Edge("gain.ARRIVED", scaled(1e5, 1.01e-2), ("GS206",), scaled(1e5, 0.99e-2)),
+    Edge("gain.FACTOR_UP", scaled(1.01e4), ("GS206",), scaled(0.99e4)),
+    Edge("gain.FACTOR_DOWN", scaled(0.99e-6, 0.1), ("GS206",), scaled(1.01e-6, 0.1)),
+    Edge("gain.STARVED", scaled(1e-7, 9.9), ("GS206",), scaled(1e-7, 10.1)),
+    Edge("gain.NOTHING", scaled(1e-8, 0.99e-4, 1), ("GS206",), scaled(1e-8, 1.01e-4, 1)),
     Edge("sizes.STUCK", stuck(0.99e-5), ("GS203",), stuck(1.01e-5)),
     Edge("sizes.LOUD", certain(1.01e-3), WARNING, certain(0.99e-3), REMARK, severity),
     Edge(

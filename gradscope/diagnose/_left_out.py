@@ -61,7 +61,7 @@ def _replaced(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None
         return None
     words = "it took the place of a parameter that an optimizer still holds, and that is no longer "
     words += "used"
-    return Evidence(words, _order_of(facts, old), _AFTER)
+    return Evidence(words, order_of(facts, old), _AFTER)
 
 
 def replacements(facts: Facts) -> dict[str, TrackedParameter]:
@@ -106,12 +106,12 @@ def _late(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     if not all(item.late for item in left):
         return None
     holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
-    place = None if holder is None else _order_of(facts, holder)
+    place = None if holder is None else order_of(facts, holder)
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
 
 
-def _order_of(facts: Facts, held: TrackedParameter) -> int | None:
-    """Where the optimizer that holds this is made, among what the program makes."""
+def order_of(facts: Facts, held: TrackedParameter) -> int | None:
+    """The line of the optimizer that holds this, or of what in the program makes it."""
     number = held.held_by[0] if held.held_by else None
     if number is None:
         return None

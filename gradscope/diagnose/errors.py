@@ -123,10 +123,15 @@ def freed_graph(facts: Facts) -> Iterable[FindingDraft]:
     shared = facts.words(freed.node)
     by = facts.location(freed.origin)
     where = f"the call at {by.file}:{by.line} freed it" if by else "an earlier call freed it"
+    # Nothing took what is carried over into a graph of its own: backward starts from it again.
+    again = freed.variable if freed.stored is not None and freed.taken is None else ""
+    made = None if again else facts.location(facts.graph.nodes[freed.node].origin)
     yield msgspec.structs.replace(
         start,
-        message=f"backward goes through {shared} a second time; its saved tensors were freed.",
-        location=facts.location(facts.graph.nodes[freed.node].origin) or start.location,
+        message=f"backward is called from {again} a second time; its graph was freed."
+        if again
+        else f"backward goes through {shared} a second time; its saved tensors were freed.",
+        location=made or start.location,
         node=facts.reference(freed.node),
         subject=freed.variable or facts.subject(freed.node),
         evidence=(

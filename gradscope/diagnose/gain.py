@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._ops import POLES, WEIGHING
 from gradscope.diagnose._trend import is_parameter, joins_parameters, starved_leaf, starving_line
 from gradscope.diagnose._zeros import size_of
@@ -31,6 +31,16 @@ STEEP = 1e5
 
 ARRIVED = 1e3
 """That gradient is large in itself, in some leaf, and by this factor larger than what came in."""
+
+
+FACTOR_DOWN, FACTOR_UP = 1e-6, 1e4
+"""A constant beyond these, by which a value is multiplied on its way to the loss."""
+
+STARVED = 1e-6
+"""A leaf that gets less hardly learns, if what it gets is also this part of what came in."""
+
+NOTHING = 1e-12
+"""Where no leaf gets more than this, a loss was not scaled on purpose."""
 
 
 class _Layer(NamedTuple):
@@ -59,6 +69,8 @@ def outlier_gain(facts: Facts) -> Iterable[FindingDraft]:
                 yield from _small_layer(facts, layer, usual, len(others))
     for nodes in facts.by_place(_poles(facts)).values():
         yield _pole(facts, nodes[0])
+    for nodes in facts.by_place(_factors(facts)).values():
+        yield _factor(facts, nodes[0])
 
 
 def _by_kind(facts: Facts) -> dict[str, list[_Layer]]:
@@ -140,14 +152,60 @@ def _poles(facts: Facts) -> Iterable[int]:
     for node in range(len(facts.graph.nodes)):
         if facts.op(node) not in POLES:
             continue
-        received = math.hypot(*map(size_of, facts.received(node)))
-        sent = max((size_of(info) for _, info in facts.sent(node)), default=0.0)
+        received, sent = _gain(facts, node)
         # A division by a number, or by what has no history, is a choice of the program's.
         chosen = facts.op(node) == "Div" and len(facts.sent(node)) < 2
         if received and sent > STEEP * received and not chosen:
             arrived = _largest_below(facts, node)[1]
             if arrived > ARRIVED and arrived > ARRIVED * received:
                 yield node
+
+
+def _gain(facts: Facts, node: int) -> tuple[float, float]:
+    """The 2-norms of what a node received and of the largest that it sent."""
+    sent = max((size_of(info) for _, info in facts.sent(node)), default=0.0)
+    return math.hypot(*map(size_of, facts.received(node))), sent
+
+
+def _factors(facts: Facts) -> Iterable[int]:
+    """Products with a constant that leaves see the size of; a loss may be scaled on purpose."""
+    for node in range(len(facts.graph.nodes)):
+        output = facts.graph.nodes[node].outputs[0] if facts.graph.nodes[node].outputs else None
+        if facts.op(node) not in ("Mul", "Div") or len(facts.sent(node)) != 1 or output is None:
+            continue
+        received, sent = _gain(facts, node)
+        arrived = _largest_below(facts, node)[1]
+        if not received or not sent or not arrived:
+            continue
+        is_loss = elements(output.shape) < 2
+        if sent > FACTOR_UP * received:
+            is_felt = arrived > ARRIVED * max(received, 1.0) and not is_loss
+        elif sent < FACTOR_DOWN * received:
+            starves = not is_loss and starved_leaf(facts, node) is not None
+            is_felt = arrived < (NOTHING if is_loss else STARVED) * min(received, 1.0) or starves
+        else:
+            continue
+        if is_felt:
+            yield node
+
+
+def _factor(facts: Facts, node: int) -> FindingDraft:
+    received, sent = _gain(facts, node)
+    name, size = _largest_below(facts, node)
+    starved = starved_leaf(facts, node) if sent < received else None
+    return facts.finding(
+        "warning",
+        f"{facts.words(node)} multiplies the gradient by {short(sent / received)}, a constant.",
+        node,
+        evidence=(
+            f"received {short(received)} (2-norm), sent {short(sent)}",
+            starving_line(starved) if starved else f"{name} gets {short(size)} (2-norm)",
+        ),
+        why="A constant factor in forward is the same factor in backward, for everything below it, "
+        "and no normalisation after it takes it back.",
+        remedy="Look at the unit of this number; keep values near 1 between layers, by a "
+        "normalisation or by scaling the data.",
+    )
 
 
 def _largest_below(facts: Facts, node: int) -> tuple[str, float]:
@@ -162,8 +220,7 @@ def _largest_below(facts: Facts, node: int) -> tuple[str, float]:
 
 
 def _pole(facts: Facts, node: int) -> FindingDraft:
-    received = math.hypot(*map(size_of, facts.received(node)))
-    sent = max(size_of(info) for _, info in facts.sent(node))
+    received, sent = _gain(facts, node)
     name, size = _largest_below(facts, node)
     return facts.finding(
         "warning",

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._zeros import Zeros
 from gradscope.model.observations import Alteration, Broadcast
-from gradscope.words import count
+from gradscope.words import count, listed
 
 CLIPPED = 0.01
 """Clipping that leaves less of a gradient decides the size of every step by itself."""
@@ -100,18 +101,32 @@ def _matters(entry: Alteration) -> bool:
     return float(entry.after) < CLIPPED * float(entry.before)
 
 
+def _silenced(facts: Facts, entry: Alteration) -> list[str]:
+    """The leaves that get nothing because a hook gave zeros for a gradient inside of the graph; one
+    on a leaf freezes that leaf on purpose."""
+    if entry.node is None or facts.graph.nodes[entry.node].kind == "leaf":
+        return []
+    if not entry.before or entry.after is None or float(entry.after):
+        return []
+    return facts.once(Zeros).silenced(entry.node)
+
+
 def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
     clipped = entry.function.startswith("clip")
     place = facts.expression(entry.origin) or entry.function
+    silenced = _silenced(facts, entry)
     return facts.finding(
-        "information",
-        f"{place} leaves next to nothing of the gradient."
+        "warning" if silenced else "information",
+        f"A hook ({place}) makes the gradient zero."
+        if silenced
+        else f"{place} leaves next to nothing of the gradient."
         if clipped
         else f"A hook ({place}) changes a gradient on its way.",
         entry.node,
         location=facts.location(entry.origin),
         evidence=(
             f"{entry.function}: ‖g‖ {short(entry.before)} before, {short(entry.after)} after",
+            *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
         ),
         why="The limit, not the loss, decides how large every step is."
         if clipped

@@ -8,7 +8,7 @@ import msgspec
 
 from gradscope.diagnose._cuts import at_place, constant_losses, name_of, place_of, why_and_remedy
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose._left_out import replaced
+from gradscope.diagnose._left_out import order_of, replaced
 from gradscope.diagnose._parameters import (
     failed_without_history,
     find_missing,
@@ -174,19 +174,31 @@ def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
     told = facts.once(replaced)
     unused = [one for one in facts.once(find_missing).unused if one not in told]
     for paths, learners in one_cause(facts, unused):
+        # Of a copy nobody knows more than which optimizer holds it.
+        unknown = learners[0].made is None and not learners[0].in_module
         yield _idle(
             facts,
             (listed(paths, 3), learners),
-            learners[0].made,
+            order_of(facts, learners[0]) if unknown else learners[0].made,
             (
                 "was never used in the watched steps, so no gradient reaches it.",
-                "It is defined, and no operation takes it: often the call was forgotten, or "
-                "another layer is called in its place.",
-                "Call it in forward, or delete it. If it is used now and then (a branch, an "
-                "expert), nothing is wrong.",
+                *(_OF_A_COPY if unknown else _FORGOTTEN),
             ),
             may_be_meant=any(has_sibling(facts, path) for path in paths),
         )
+
+
+_FORGOTTEN = (
+    "It is defined, and no operation takes it: often the call was forgotten, or another layer is "
+    "called in its place.",
+    "Call it in forward, or delete it. If it is used now and then (a branch, an expert), nothing "
+    "is wrong.",
+)
+_OF_A_COPY = (
+    "No operation takes what this optimizer holds: often it is a copy, or the model was made anew "
+    "after the optimizer.",
+    "Make the optimizer from the parameters of the model that is trained, when that is complete.",
+)
 
 
 def result_unused(facts: Facts) -> Iterable[FindingDraft]:

@@ -38,6 +38,7 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
         silencing = ((stops[node], zeros.silenced(node)) for node in nodes)
         stop, names = next((found for found in silencing if found[1]), (None, []))
         if stop is None:
+            yield from _ways_ended(facts, [node for node in nodes if stops[node].always])
             continue
         leaves = count(len(names), "leaf").replace("leafs", "leaves")
         starts = list(_starts(facts, stop.node)) if stop.factors else []
@@ -59,6 +60,34 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
             nodes=nodes,
             of_values=not stop.always,
         )
+
+
+def _ways_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
+    """Step functions whose operand goes nowhere else, of leaves that learn in other ways."""
+    for node in nodes:
+        if facts.op(node) not in STEPS:
+            continue
+        below = [one for one in facts.below(node) if facts.graph.nodes[one].kind != "leaf"]
+        ended = [one for one in below if all(i.state == "zero" for i in facts.received(one))]
+        leaves = facts.reachable(ended)
+        names = [name for leaf, name in facts.leaf_names.items() if leaf in leaves]
+        if names:
+            yield facts.finding(
+                "warning",
+                f"One way of the gradient ends at {facts.words(node)}, in zeros.",
+                node,
+                evidence=(_passed(facts, node), f"{listed(names)} learn in other ways only"),
+                why=_STEP_WHY,
+                remedy=_STEP_REMEDY,
+            )
+            return
+
+
+_STEP_WHY = "It is a step function: flat everywhere, so its derivative is 0 everywhere."
+_STEP_REMEDY = (
+    "Let the gradient through as if it were the identity (straight-through): "
+    "`y = x + (torch.round(x) - x).detach()`; or use a smooth stand-in while training."
+)
 
 
 def _starts(facts: Facts, node: int) -> list[tuple[str, Location]]:
@@ -144,9 +173,8 @@ def _flat(facts: Facts, node: int) -> Iterable[Stop]:
     if op in STEPS and all_zero(facts, node):
         yield Stop(
             node,
-            "It is a step function: flat everywhere, so its derivative is 0 everywhere.",
-            "Let the gradient through as if it were the identity (straight-through): "
-            "`y = x + (torch.round(x) - x).detach()`; or use a smooth stand-in while training.",
+            _STEP_WHY,
+            _STEP_REMEDY,
             always=True,
         )
     elif op in ("Softmax", "LogSoftmax") and _has_row_of_one(facts, node):

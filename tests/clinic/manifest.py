@@ -329,6 +329,13 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
+        "currents_in_ampere",
+        "GS206",
+        "Mul",
+        "the result is multiplied by 1e-9, and no gradient is larger than that",
+        "",
+    ),
+    Case(
         "one_tiny_layer",
         "GS206",
         "Addmm",
@@ -551,6 +558,13 @@ CASES: tuple[Case, ...] = (
         "",
         "a layer is defined and never called",
         "https://github.com/layumi/Person_reID_baseline_pytorch/issues/90",
+    ),
+    Case(
+        "adam_of_the_backup",
+        "GS301",
+        "a copy",
+        "the optimizer holds the parameters of a copy",
+        "",
     ),
     Case(
         "same_layer_twice",
@@ -1078,6 +1092,13 @@ CASES: tuple[Case, ...] = (
         "GS504",
         "register_hook",
         "a hook left from an experiment reverses the gradient of the encoder",
+        "",
+    ),
+    Case(
+        "silenced_encoder",
+        "GS504",
+        "makes the gradient zero",
+        "a hook left from an ablation multiplies the gradient of the encoder by zero",
         "",
     ),
     Case(
