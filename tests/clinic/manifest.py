@@ -63,7 +63,8 @@ class Healthy:
     @property
     def program(self) -> Path:
         """The script to run."""
-        return FOLDER / "healthy" / f"{self.name}.py"
+        single = FOLDER / "healthy" / f"{self.name}.py"
+        return single if single.exists() else FOLDER / "healthy" / self.name / "main.py"
 
 
 CASES: tuple[Case, ...] = (
@@ -2269,6 +2270,166 @@ CASES: tuple[Case, ...] = (
         "The hook that records features detaches them: the perceptual loss has no gradient.",
         "https://github.com/myscience/open-genie/issues/6",
     ),
+    Case(
+        "tabular_critic",
+        "GS303",
+        "grad",
+        "the gradient penalty is made by autograd.grad with retain_graph but without create_graph",
+        "https://github.com/ooples/AiDotNet/issues/1844",
+    ),
+    Case(
+        "hifi_vocoder_mel",
+        "GS303",
+        "data",
+        "the mel transform takes `.data` of the magnitudes, so the mel loss (weight 45) "
+        "trains nothing; adversarial and feature losses hide it",
+        "https://github.com/rishikksh20/HiFi-GAN/issues/8",
+    ),
+    Case(
+        "continual_oml",
+        "GS000",
+        "",
+        "inner loop gradients without create_graph: the outer loss only gets a first-order "
+        "meta-gradient",
+        "https://github.com/uvm-neurobotics-lab/ANML/issues/3",
+    ),
+    Case(
+        "protein_graphs",
+        "GS307",
+        "graph_convs",
+        "the graph convolutions are in a Python list, so they are no parameters and are never"
+        " trained",
+        "https://github.com/qbxlvnf11/graph-neural-networks-for-graph-classification/pull/3",
+    ),
+    Case(
+        "retrieval_token_lm",
+        "GS000",
+        "",
+        "the LM is frozen before resize_token_embeddings, which makes new, trainable "
+        "embedding and head",
+        "https://github.com/kohjingyu/fromage/issues/18",
+    ),
+    Case(
+        "minsnr_images",
+        "GS105",
+        "capped",
+        "zero terminal SNR: the loss weight min(snr, g)/snr is 0/0 at the last timestep",
+        "https://github.com/TiankaiHang/Min-SNR-Diffusion-Training/pull/4",
+    ),
+    Case(
+        "boundary_spans",
+        "GS102",
+        "log1p",
+        "in bfloat16 `1 - 1e-6` is 1, the clamp does nothing, log1p(-1) = -inf; the loss "
+        "stays finite (1-exp(-inf)), only the backward gives NaN",
+        "https://github.com/fastino-ai/GLiNER2/pull/155",
+    ),
+    Case(
+        "flow_policy",
+        "GS000",
+        "",
+        "one autocast region around several optimizer steps: the cached bfloat16 weights are "
+        "stale, the forward does not see the updates",
+        "https://github.com/X-GenGroup/Flow-Factory/pull/186",
+    ),
+    Case(
+        "dueling_rover",
+        "GS000",
+        "",
+        "advantage.mean() over batch and actions: every sample's Q depends on the others",
+        "https://github.com/PacktPublishing/Deep-Reinforcement-Learning-Hands-On/issues/6",
+    ),
+    Case(
+        "dreamer_latent",
+        "GS401",
+        "value_opt.step",
+        "value_opt.step() changes the weights in place that the actor loss' graph still needs",
+        "https://github.com/cross32768/Dreamer_PyTorch/issues/2",
+    ),
+    Case(
+        "siamese_signatures",
+        "GS102",
+        "sqrt",
+        "sqrt at distance 0 (the same scan twice): inf * 0 in the backward",
+        "https://github.com/adambielski/siamese-triplet/issues/18",
+    ),
+    Case(
+        "lesion_overlap",
+        "GS303",
+        "gt",
+        "the thresholded mask is put into torch.tensor(..., requires_grad=True): backward "
+        "runs, but to a new leaf",
+        "https://github.com/qubvel-org/segmentation_models.pytorch/pull/611",
+    ),
+    Case(
+        "ctc_words",
+        "GS101",
+        "loss",
+        "utterances that are too short for their targets (after subsampling by four): CTC "
+        "loss inf, gradient NaN",
+        "https://github.com/wenet-e2e/wenet/pull/2299",
+    ),
+    Case(
+        "domain_digits",
+        "GS000",
+        "",
+        "gamma is negative, so the reversal layer's constant is negative, and its neg() is "
+        "undone: gradient is not reversed",
+        "https://github.com/CuthbertCai/pytorch_DANN/issues/10",
+    ),
+    Case(
+        "dialog_agent",
+        "GS000",
+        "",
+        "the reward of REINFORCE is not detached: the policy term trains the image head "
+        "through the reward, weighted with log-probs",
+        "https://github.com/batra-mlp-lab/visdial-rl/issues/13",
+    ),
+    Case(
+        "heat_rod",
+        "GS000",
+        "",
+        "ReLU in a PINN: u_xx is 0 everywhere, the diffusion term and its coefficient get no "
+        "gradient",
+        "https://github.com/ComputationalDomain/PINNs/issues/1",
+    ),
+    Case(
+        "kg_completion",
+        "GS000",
+        "",
+        "padding_idx=0, but index 0 is a real relation: its row never gets a gradient",
+        "https://github.com/ibalazevic/TuckER/issues/17",
+    ),
+    Case(
+        "radar_vae",
+        "GS505",
+        "zero_grad",
+        "zero_grad after each micro batch: three of four accumulated gradients are thrown away",
+        "https://github.com/gaozhihan/PreDiff/issues/32",
+    ),
+    Case(
+        "audio_transfer",
+        "GS000",
+        "",
+        "set_trainable only changes parameters that have requires_grad, so what was frozen "
+        "stays frozen in the fine-tuning stage",
+        "https://github.com/nttcslab/byol-a/issues/7",
+    ),
+    Case(
+        "toxicity_panel",
+        "GS102",
+        "target",
+        "missing labels (NaN) are masked after the squared error: 0 * NaN in the backward",
+        "https://github.com/pytorch/pytorch/issues/64305",
+    ),
+    Case(
+        "scl_sentences",
+        "GS000",
+        "",
+        "the contrastive term (90 % of the loss) is computed in numpy from detached embeddings",
+        "https://github.com/sl-93/SUPERVISED-CONTRASTIVE-LEARNING-FOR-PRE-TRAINED-LANGUAGE-"
+        "MODEL-FINE-TUNING/issues/2",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -2890,6 +3051,52 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "router_estimator",
         "a Function that sends the gradient of one input to another, which its forward ignores",
+    ),
+    Healthy(
+        "amp_accumulate",
+        "fp16 autocast with a GradScaler that starts high: 6 steps are skipped because of inf"
+        " (wanted); clip after unscale_; accumulation with a leftover group divided by its "
+        "own size",
+        information=("GS103",),
+    ),
+    Healthy(
+        "byol_sensors",
+        "target network deep-copied, frozen, moved through `.data`, forward under no_grad, "
+        "detach; later a linear probe on a frozen encoder; biases before batch norm get "
+        "nearly zero gradients",
+    ),
+    Healthy(
+        "distill_compact",
+        "teacher trained, then eval + frozen + inference_mode; weights per sample under "
+        "no_grad; the hint term is annealed to 0, so the hint's layer has zero gradients in "
+        "the second half",
+    ),
+    Healthy(
+        "lora_prompts",
+        "frozen base, tied weights, `up` starts at zero (so `down` has zero gradient in step "
+        "1), custom straight-through Function, non-reentrant checkpointing, padding_idx and "
+        "ignore_index",
+    ),
+    Healthy(
+        "moe_router",
+        "experts without tokens have no gradient in some steps (172 None in all), index_add, "
+        "detached usage",
+    ),
+    Healthy(
+        "sac_reacher",
+        "targets under no_grad, critic frozen while the actor is updated and thawed again, "
+        "detached alpha and log-prob, lerp_ of a frozen copy, delayed updates",
+    ),
+    Healthy(
+        "stylegan_lazy",
+        "R1 penalty and path regularisation only every n steps with create_graph, two "
+        "backward calls before one step, requires_grad toggles, averaged copy, noise strength"
+        " that starts at zero",
+    ),
+    Healthy(
+        "tbptt_words",
+        "state detached between chunks; learned initial state that gets a gradient only in "
+        "the first chunk of a pass (48 None); tied weights; strong clipping",
     ),
 )
 
