@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from gradscope.diagnose._curvature import second_derivatives
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._ops import (
     LIMITS,
@@ -60,6 +61,7 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
             nodes=nodes,
             of_values=not stop.always,
         )
+    yield from second_derivatives(facts)
 
 
 def _ways_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:

@@ -2387,8 +2387,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "heat_rod",
-        "GS000",
-        "",
+        "GS205",
+        "u_xx",
         "ReLU in a PINN: u_xx is 0 everywhere, the diffusion term and its coefficient get no "
         "gradient",
         "https://github.com/ComputationalDomain/PINNs/issues/1",
