@@ -1185,6 +1185,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("stale graph", B, A, 2, parameters=3),)},
         [("GS508", "warning", 8)],
     ),
+    "casts from before the step": (
+        {"disorders": (Disorder("stale cast", B, A, 2, parameters=3),)},
+        [("GS516", "warning", 8)],
+    ),
     "a step with the same gradients": (
         {"disorders": (Disorder("step again", B, A, 2, parameters=3),)},
         [("GS513", "warning", 8)],

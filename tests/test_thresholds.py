@@ -727,6 +727,12 @@ EDGES = (
         out_of_order("stale graph", 1),
     ),
     Edge(
+        "order.FEWEST_CAST",
+        out_of_order("stale cast", 2),
+        ("GS516",),
+        out_of_order("stale cast", 1),
+    ),
+    Edge(
         "order.FEWEST_ALONE",
         out_of_order("step alone", 2),
         ("GS509",),

@@ -15,6 +15,9 @@ FEWEST_CLIPS = 2
 FEWEST_STALE = 2
 """Times that backward goes through a graph older than the last step, before it is a mistake."""
 
+FEWEST_CAST = 2
+"""Backward calls through casts older than the last step, before they are called a mistake."""
+
 FEWEST_ALONE = 2
 """Steps without any backward, before they are called a mistake."""
 
@@ -83,6 +86,26 @@ def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
             "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute "
             "a loss anew for every step.",
         )
+
+
+def stale_cast(facts: Facts) -> Iterable[FindingDraft]:
+    """GS516: a region of autocast around several steps."""
+    for entry in _of(facts, "stale cast"):
+        if entry.times >= FEWEST_CAST:
+            yield _finding(
+                facts,
+                entry,
+                "Autocast is on around several steps, so that forward does not see what they "
+                "change.",
+                f"{count(entry.times, 'backward call')} went through casts of "
+                f"{count(entry.parameters, 'parameter')} that are older than the last step "
+                f"({_place(facts, entry.beside, 'of an optimizer')})",
+                "Autocast casts each parameter once and keeps the result until its region ends. A "
+                "step in between changes the parameter, not the cast: all later losses and "
+                "gradients in the region are those of the old values.",
+                "Enter autocast anew for each forward pass, and leave it before backward and step; "
+                "or switch the cache off, `torch.autocast(..., cache_enabled=False)`.",
+            )
 
 
 def step_without_backward(facts: Facts) -> Iterable[FindingDraft]:

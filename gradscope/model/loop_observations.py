@@ -25,6 +25,7 @@ OrderKind = Literal[
     "clip unused",
     "clip scaled",
     "stale graph",
+    "stale cast",
     "step alone",
     "step again",
     "scheduler first",
@@ -32,8 +33,9 @@ OrderKind = Literal[
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
-between a forward pass and its backward; a step without any backward; a second one with the same
-gradients; a scheduler between backward and step, or before all steps."""
+between a forward pass and its backward; one inside of a region of autocast that has cast the
+parameters before it, and does not cast them again; a step without any backward; a second one with
+the same gradients; a scheduler between backward and step, or before all steps."""
 
 
 class Disorder(Struct, frozen=True):

@@ -48,6 +48,8 @@ class _File:
     """Lines that read ``PATH.grad``, with the path."""
     loops: list[tuple[int, int]] = field(default_factory=list)
     """The first and the last line of each loop."""
+    blocks: list[tuple[int, int, list[str]]] = field(default_factory=list)
+    """The same of each ``with``, and what it enters."""
 
 
 class Sources:
@@ -132,6 +134,13 @@ class Sources:
             for line in lines
         ]
         return len(around) == 2 and around[0] is not None and around[0] == around[1]
+
+    def blocks(self, code: CodeType, line: int) -> list[tuple[int, list[str]]]:
+        """The ``with`` statements around a line of this code, the innermost first: the line of
+        each, and what it enters."""
+        first = code.co_firstlineno
+        around = [one for one in self._file(code).blocks if first <= one[0] < line <= one[1]]
+        return [(start, texts) for start, _, texts in sorted(around, reverse=True)]
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -254,6 +263,8 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 last = items[-1].optional_vars or items[-1].context_expr
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
+                entered = [ast.unparse(item.context_expr) for item in items]
+                file.blocks.append((node.lineno, node.end_lineno or node.lineno, entered))
             case ast.While():
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):

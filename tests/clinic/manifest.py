@@ -2326,8 +2326,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "flow_policy",
-        "GS000",
-        "",
+        "GS516",
+        "autocast",
         "one autocast region around several optimizer steps: the cached bfloat16 weights are "
         "stale, the forward does not see the updates",
         "https://github.com/X-GenGroup/Flow-Factory/pull/186",
@@ -3097,6 +3097,10 @@ HEALTHY: tuple[Healthy, ...] = (
         "tbptt_words",
         "state detached between chunks; learned initial state that gets a gradient only in "
         "the first chunk of a pass (48 None); tied weights; strong clipping",
+    ),
+    Healthy(
+        "step_inside_autocast",
+        "two networks step inside of a region of autocast that is left after each batch",
     ),
 )
 

@@ -16,6 +16,7 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.training.accumulating import Accumulating
 from gradscope.analyses.training.loop_order import ids_of
+from gradscope.analyses.training.stale_casts import kept_casts, region
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
@@ -113,6 +114,10 @@ class StepTracker:
             place = self._listener.recorder.places.number(made.call.frame)
             order = self._listener.learners.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
+            if kept := kept_casts(made.nodes, made.leaves):
+                recorder = self._listener.recorder
+                around = region(made.call.frame, recorder.places, recorder.sources)
+                order.casts(made_by._sequence_nr(), kept, around, place)
 
     def _note_kept(self, made: WatchedCall) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.training.stale_casts import Cast
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable
@@ -138,6 +139,22 @@ class LoopOrder:
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self._note("stale graph", step.place, place, len(changed))
+
+    def casts(self, root: int, kept: Iterable[Cast], region: int, place: int) -> None:
+        """The graph of this root holds casts of parameters, made in a region of autocast."""
+        steps = [step for step in self._steps.values() if step.sequence <= root]
+        after = [
+            [
+                step
+                for step in steps
+                if one.sequence < step.sequence and id(one.leaf) in step.changed
+            ]
+            for one in kept
+        ]
+        # Where a part is cast anew, the rest may be of a network that only this region trains.
+        if after and all(after):
+            latest = max(after[0], key=lambda step: step.sequence)
+            self._note("stale cast", region if region >= 0 else place, latest.place, len(after))
 
     def clip(self, parameters: Sequence[torch.Tensor], place: int) -> None:
         """Gradients are clipped."""

@@ -11,7 +11,7 @@ class GroupPolicyTrainer:
         self.goal = torch.randn(6, 4)
 
     def autocast(self):
-        return torch.autocast("cpu", dtype=torch.bfloat16)  # <~ GS000
+        return torch.autocast("cpu", dtype=torch.bfloat16)  # <~ GS516
 
     def reward(self, sample, cond):
         return -(sample - cond @ self.goal).square().mean(1)
@@ -36,7 +36,7 @@ class GroupPolicyTrainer:
 
     def optimize(self, cond, path, logps, advantage):
         history = []
-        with self.autocast():  # <- GS000
+        with self.autocast():  # <- GS516
             for _ in range(self.cfg["inner_epochs"]):
                 for k in range(self.cfg["flow_steps"]):
                     t = torch.full((len(cond), 1), k / self.cfg["flow_steps"])
