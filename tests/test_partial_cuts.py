@@ -85,6 +85,17 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     "m = last(net(x)[:, :4]).mean(); k = net(x).sum().item(); fit(m + 1.5, mine); print(m + k)": [],
     "m = last(net(x)[:, :4]).mean(); k = m.item(); fit(m + (2.5 - k), mine)": [],
     "m = last(net(x)[:, :4]).mean(); k = net(x).mean().item(); fit(m * k, mine)": [],
+    # One that numpy has computed.
+    "m = last(net(x)[:, :4]).mean(); k = float(net(x).detach().numpy().std()); "
+    "fit(m + 0.5 * k, mine)": [("GS303", "net(x).detach()")],
+    "m = last(net(x)[:, :4]).mean(); h = net(x).detach().numpy(); k = h.std(); m = m - k; "
+    "fit(m, mine)": [("GS303", "net(x).detach()")],
+    "m = last(net(x)[:, :4]).mean(); h = net(x).detach().numpy(); k = h.std(); "
+    "fit(float(k) * m + 0.5, mine)": [],
+    "m = last(net(x)[:, :4]).mean(); h = net(x).detach().numpy(); k = h.std(); b = 0.5; "
+    "fit(m + b, mine); print(k)": [],
+    "m = last(net(x)[:, :4]).mean(); h = net(x).detach().numpy(); k = h.std(); b = 0.5; "
+    "fit(m * k + b, mine)": [],
     # A part of a layer.
     "q, k, v = net(x).chunk(3, -1); "
     "fit(last(torch.softmax(q @ k.T, -1).detach() @ v).mean(), mine)": [

@@ -20,6 +20,7 @@ from types import CodeType
 
 from gradscope.filesystem import here
 from gradscope.model.report import Origin
+from gradscope.recording.expressions import is_path, names_in
 
 TextSpan = tuple[int, int, int, int]
 """First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
@@ -98,7 +99,7 @@ class Sources:
         span = self.span(site)
         if span is None:
             return ()
-        return _operand_names(text_of(self._file(site.code).lines, span))
+        return names_in(text_of(self._file(site.code).lines, span))
 
     def lines_of(self, code: CodeType) -> tuple[int, list[str]]:
         """The text of a function from its ``def`` line on, with that line's number; no lines where
@@ -134,6 +135,13 @@ class Sources:
             for line in lines
         ]
         return len(around) == 2 and around[0] is not None and around[0] == around[1]
+
+    def assigned(self, code: CodeType, name: str) -> list[str]:
+        """What this code assigns to a name, or adds to it, as it is written."""
+        file, lines = self._file(code), [line for _, _, line in code.co_lines() if line]
+        spans = [span for span, target in file.variables.items() if target == name]
+        inside = [span for span in spans if min(lines) <= span[0] <= max(lines)]
+        return [text_of(file.lines, span) for span in inside]
 
     def blocks(self, code: CodeType, line: int) -> list[tuple[int, list[str]]]:
         """The ``with`` statements around a line of this code, the innermost first: the line of
@@ -252,7 +260,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 _index_assignment(file, node, targets, value)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 _index_assignment(file, node, [target], value)
-            case ast.Attribute(attr="grad", ctx=ast.Load(), value=owner) if _is_path(owner):
+            case ast.Attribute(attr="grad", ctx=ast.Load(), value=owner) if is_path(owner):
                 file.grad_reads.append((node.lineno, ast.unparse(owner)))
             case ast.NamedExpr(target=target, value=value):
                 file.variables[_span(value)] = target.id
@@ -289,33 +297,3 @@ def _target_name(target: ast.expr) -> str:
     text = ast.unparse(target)
     # A tuple of one is written (x,).
     return text[1:-1].removesuffix(",") if isinstance(target, ast.Tuple) else text
-
-
-@lru_cache(maxsize=4_096)
-def _operand_names(expression: str) -> tuple[str, ...]:
-    try:
-        tree = ast.parse(expression.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    found = {
-        ast.unparse(node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.expr) and _is_path(node)
-    }
-    return tuple(sorted(found, key=lambda name: (-len(name), name)))
-
-
-def _is_path(node: ast.expr) -> bool:
-    # Only plain paths are looked up in the user's frame: evaluating a call could change the
-    # program.
-    while True:
-        match node:
-            case ast.Name():
-                return True
-            case (
-                ast.Attribute(value=value)
-                | ast.Subscript(value=value, slice=ast.Constant() | ast.Name())
-            ):
-                node = value
-            case _:
-                return False

@@ -2424,8 +2424,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "scl_sentences",
-        "GS000",
-        "",
+        "GS303",
+        "detach",
         "the contrastive term (90 % of the loss) is computed in numpy from detached embeddings",
         "https://github.com/sl-93/SUPERVISED-CONTRASTIVE-LEARNING-FOR-PRE-TRAINED-LANGUAGE-"
         "MODEL-FINE-TUNING/issues/2",

@@ -176,7 +176,8 @@ class Cuts:
                 call.takers, call.added, call.entered, call.age = set(), set(), set(), 0
 
     def start_step(self) -> None:
-        """Forget results that have died."""
+        """Forget results that have died, and arrays of the step before."""
+        self._numbers.forget_arrays()
         self._results.forget_dead()
 
     def _know(
@@ -220,6 +221,7 @@ class Cuts:
         if call.in_graph:
             self._take(call, calls)
         elif call.function == "numpy":
+            self._numbers.note_array(call, calls)
             for known in calls:
                 known.cut.then = known.cut.then or if_same_line(call, known.cut.place)
         elif any(is_continuous(tensor) for tensor in call.results):

@@ -1,20 +1,32 @@
 """Python numbers that the program has made of tensors with history, and adds to a loss again.
 
 A number is known by its identity, wherever the program keeps it: it is searched for under the names
-in the expression that adds.
+in the expression that adds.  One that was computed from an array of numpy's is known by the
+statement that assigns it: the array, or the call that makes it, stands in it.
 """
 
 from __future__ import annotations
 
+import numbers
+import weakref
 from collections import OrderedDict
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
 
 from gradscope.analyses.doctor.known_cuts import CutCall
+from gradscope.recording.expressions import names_in, summands
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 
 MAX_NUMBERS = 1_000
 """Numbers that are remembered, the latest."""
+
+MAX_ARRAYS = 100
+"""Arrays that are remembered, the latest."""
 
 
 class PlainNumbers:
@@ -28,6 +40,7 @@ class PlainNumbers:
         self._sources = sources
         # With the number itself, so that its id is no other's.
         self._known: OrderedDict[int, tuple[float, list[CutCall]]] = OrderedDict()
+        self._arrays: OrderedDict[int, tuple[weakref.ref[Any], str, list[CutCall]]] = OrderedDict()
 
     def note(self, number: object, calls: list[CutCall]) -> None:
         """A call has made this of what has a history, or had one."""
@@ -36,16 +49,61 @@ class PlainNumbers:
             if len(self._known) > MAX_NUMBERS:
                 self._known.popitem(last=False)
 
+    def note_array(self, call: TorchCall, calls: list[CutCall]) -> None:
+        """A call has given an array of what had a history."""
+        site = call.places.site(call.place)
+        if site is not None and call.out is not None:
+            text = self._sources.origin(site).expression
+            self._arrays[id(call.out)] = weakref.ref(call.out), text, calls
+            if len(self._arrays) > MAX_ARRAYS:
+                self._arrays.popitem(last=False)
+
+    def forget_arrays(self) -> None:
+        """What comes now belongs to the next backward call."""
+        self._arrays.clear()
+
     def added(self, call: TorchCall) -> list[CutCall]:
         """Those behind a number that a call adds to a tensor."""
-        if not self._known or not any(type(one) is float for one in call.args):
+        has_number = any(map(_is_number, call.args))
+        if not has_number or not (self._known or self._arrays):
             return []
         found = [self._calls_of(one) for one in call.args]
         site = None if call.user is None else call.places.site(call.place)
         if not any(found) and site is not None and call.user is not None:
             names = self._sources.operands(site)
             found = [self._calls_of(value_in_frame(name, call.user)) for name in names]
+            if not any(found) and self._arrays:
+                text = self._sources.origin(site).expression
+                found = list(self._behind_arrays(summands(text), call.user))
         return [one for calls in found for one in calls]
 
     def _calls_of(self, value: object) -> list[CutCall]:
         return self._known[id(value)][1] if id(value) in self._known else []
+
+    def _behind_arrays(
+        self, terms: list[tuple[str, ...]], frame: FrameType
+    ) -> Iterator[list[CutCall]]:
+        """Those behind the arrays that terms were computed from which are numbers."""
+        for names in terms:
+            values = [value_in_frame(name, frame) for name in names]
+            # What multiplies a tensor is a weight, and needs no gradient.
+            if not any(isinstance(value, torch.Tensor) for value in values):
+                for name, value in zip(names, values, strict=True):
+                    if _is_number(value):
+                        yield from self._assigned(name, frame)
+
+    def _assigned(self, name: str, frame: FrameType) -> Iterator[list[CutCall]]:
+        """Those behind the arrays that stand in what is assigned to a name."""
+        for text in self._sources.assigned(frame.f_code, name):
+            read = [value_in_frame(one, frame) for one in names_in(text)]
+            for reference, made, calls in self._arrays.values():
+                array = reference()
+                is_read = array is not None and any(one is array for one in read)
+                if is_read or (made and made in text):
+                    yield calls
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number that may have a fraction, numpy's too."""
+    kind = type(value)
+    return issubclass(kind, numbers.Real) and not issubclass(kind, numbers.Integral)
