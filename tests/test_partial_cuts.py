@@ -85,6 +85,10 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     "m = last(net(x)[:, :4]).mean(); k = net(x).sum().item(); fit(m + 1.5, mine); print(m + k)": [],
     "m = last(net(x)[:, :4]).mean(); k = m.item(); fit(m + (2.5 - k), mine)": [],
     "m = last(net(x)[:, :4]).mean(); k = net(x).mean().item(); fit(m * k, mine)": [],
+    "m = last(net(x)[:, :4]).mean(); k = net(x).mean().item(); m += k; fit(m, mine)": [
+        ("GS303", "net(x).mean().item()")
+    ],
+    "m = last(net(x)[:, :4]).mean(); k = m.item(); m -= k; fit(m, mine)": [],
     # One that numpy has computed.
     "m = last(net(x)[:, :4]).mean(); k = float(net(x).detach().numpy().std()); "
     "fit(m + 0.5 * k, mine)": [("GS303", "net(x).detach()")],

@@ -28,7 +28,7 @@ ENTERING = JOINING | {
 }
 """What a layer does, and what puts things side by side."""
 
-ADDING = frozenset(["add", "radd", "iadd", "sub", "rsub", "isub", "stack"])
+ADDING = frozenset(["add", "radd", "iadd", "add_", "sub", "rsub", "isub", "sub_", "stack"])
 # What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
 # to come back through them.
 HARMLESS = frozenset(
