@@ -37,7 +37,7 @@ class PlainNumbers:
                 self._known.popitem(last=False)
 
     def added(self, call: TorchCall) -> list[CutCall]:
-        """Those behind a number that a call adds to a tensor."""
+        """Those behind a number that a call adds to a tensor, or makes one of."""
         if not self._known or not any(type(one) is float for one in call.args):
             return []
         found = [self._calls_of(one) for one in call.args]
