@@ -11,16 +11,21 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
+from gradscope.errors import ReportError
 from gradscope.model import storage
-from gradscope.model.ranks import Ranks
+from gradscope.model.ranks import OneRank, Ranks
 from gradscope.model.report import Report
 from gradscope.ranks.job import Job
 from gradscope.ranks.looks import Collected, decoded, encoded, look_of
 from tests import forkserver
+from tests.looking import Session
+from tests.ranks.built import parameter, with_ranks
 from tests.ranks.running import PROGRAM, Rank, run
+from tests.test_diagnose import plain
 
 
 @pytest.fixture
@@ -270,3 +275,42 @@ def _scaled(report: Report, rank: int) -> Report:
         for entry in data["passes"][0]["gradients"]
     ]
     return storage.decode(json.dumps(data).encode())
+
+
+def test_a_fault_on_another_rank_is_no_health(session: Session) -> None:
+    each = (OneRank(0, calls=3), OneRank(1, fault="internal error: KeyError"))
+    path = session.folder / "saved.json"
+    path.write_bytes(storage.encode(with_ranks(plain(), each=each)))
+    assert session.cli("doctor", str(path), "-q").status == 4
+
+
+def test_a_rank_whose_look_failed_says_so() -> None:
+    collected = Collected(plain(), look_of(plain(), Job(0, 2), "", 1), 2)
+    collected.add(look_of(None, Job(1, 2), "internal error: KeyError", 1, is_fault=True))
+    report = collected.report(10.0)
+    assert "rank 1: internal error: KeyError" in report.notes
+    assert report.ranks is not None
+    assert report.ranks.faults == ["rank 1: internal error: KeyError"]
+    assert report.ranks.other_graphs == ()
+
+
+def _with(**changes: Any) -> Report:
+    report = with_ranks(plain(), parameter())
+    assert report.ranks is not None
+    return msgspec.structs.replace(report, ranks=msgspec.structs.replace(report.ranks, **changes))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        _with(size=1 << 40),
+        _with(shown=2),
+        _with(each=(OneRank(0), OneRank(0))),
+        _with(parameters=(parameter(local={5: 1.0}),)),
+        _with(parameters=(parameter(missing=(9,)),)),
+        _with(other_graphs=(-1,)),
+    ],
+)
+def test_a_forged_table_of_ranks_is_refused(report: Report) -> None:
+    with pytest.raises(ReportError, match="ranks"):
+        storage.decode(storage.encode(report))

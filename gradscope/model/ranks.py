@@ -56,7 +56,11 @@ class RankLook(Struct, frozen=True):
 
 
 class OneRank(Struct, frozen=True):
-    """What is kept of a rank besides its numbers."""
+    """What is kept of a rank besides its numbers.
+
+    ``fault`` says what gradscope itself did wrong there, so that the rank may be worse than it
+    looks.
+    """
 
     rank: int
     state: RankState = "told"
@@ -64,6 +68,7 @@ class OneRank(Struct, frozen=True):
     calls: int = 0
     nodes: int = 0
     error: str = ""
+    fault: str = ""
     held: int | None = None
     averaged: int | None = None
 
@@ -108,6 +113,11 @@ class Ranks(Struct, frozen=True):
     parameters: tuple[AcrossRanks, ...] = ()
     other_graphs: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong with gradscope itself, and on which rank."""
+        return [f"rank {one.rank}: {one.fault}" for one in self.each if one.fault]
 
     @property
     def silent(self) -> list[int]:

@@ -50,11 +50,14 @@ Kept = TypeVar("Kept")
 _coder = msgspec.msgpack.Encoder()
 
 
-def look_of(report: Report | None, job: Job, error: str, calls: int) -> RankLook:
-    """What a rank tells of its report, or of why it has none."""
+def look_of(
+    report: Report | None, job: Job, error: str, calls: int, is_fault: bool = False
+) -> RankLook:
+    """What a rank tells of its report, or of why it has none: by a fault of ours, or not."""
     host = socket.gethostname()
     if report is None:
-        return RankLook(job.rank, host, calls, error=error)
+        faults = (error,) if is_fault else ()
+        return RankLook(job.rank, host, calls, error="" if is_fault else error, faults=faults)
     seen = report.observations
     return RankLook(
         rank=job.rank,
@@ -226,9 +229,16 @@ class Collected:
         """Take in what one rank told."""
         rank = look.rank
         self._each[rank] = OneRank(
-            rank, "told", look.host, look.calls, look.nodes, look.error, look.held, look.averaged
+            rank=rank,
+            host=look.host,
+            calls=look.calls,
+            nodes=look.nodes,
+            error=look.error,
+            fault=look.faults[0] if look.faults else "",
+            held=look.held,
+            averaged=look.averaged,
         )
-        if look.error and not look.nodes:
+        if not look.nodes:
             return
         if look.graph != self._own.graph:
             self._others.append(rank)
@@ -284,8 +294,9 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
     if ranks.silent:
         yield f"{_ranks(ranks.silent)} did not tell what it saw within {duration(wait)}"
     for one in ranks.each:
-        if one.error and one.rank != ranks.shown:
-            yield f"rank {one.rank}: {one.error}"
+        for words in (one.error, one.fault):
+            if words and one.rank != ranks.shown:
+                yield f"rank {one.rank}: {words}"
     if ranks.other_graphs:
         yield f"{_ranks(ranks.other_graphs)} made another graph: parameters are compared by name"
 

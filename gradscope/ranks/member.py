@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-from gradscope.errors import GradscopeError, RanksError, described
+from gradscope.errors import Fault, GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -191,7 +191,7 @@ class Member:
         except Exception as problem:
             words = words or described(problem)
         try:
-            self._look = look_of(report, self.job, words, calls)
+            self._look = look_of(report, self.job, words, calls, isinstance(error, Fault))
             self._board.put(self._key(self.job.rank), encoded(self._look))
         except NoAnswer:
             self._lost()
