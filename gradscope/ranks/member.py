@@ -48,6 +48,7 @@ class Member:
         rank's own report when it is told; what it raises is said by the one that collects.
         """
         self.job = job or Job(0, 1)
+        self._process = os.getpid()
         self._keep = keep
         self._is_running = True
         self._is_alone = job is None
@@ -119,10 +120,11 @@ class Member:
             self._board.count(f"{arrived}/heard")
             self._last_stop = arrived
             return verdict == "stop"
-        except NoAnswer:
+        except NoAnswer as lost:
             self._lost()
-            # The store has gone with the rank that kept it: nothing goes on without that one.
-            return True
+            # Gone with the rank that kept it, without which nothing goes on.  One that is only
+            # slow may have answered the others, and these go on where not all have come.
+            return lost.is_gone
 
     def wishes_to_stop(self, call: int) -> None:
         """Ask all ranks to stop soon; ``call`` is the backward call about to be made."""
@@ -258,6 +260,9 @@ class Member:
     def _terminated(self, _: int, __: FrameType | None) -> None:
         # A second one ends the process at once, as ever.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if os.getpid() != self._process:  # a child that was forked, and is no rank
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
         self.is_terminated = True
         if self._is_running:
             raise StopProgram
@@ -265,6 +270,8 @@ class Member:
     def program_has_ended(self) -> None:
         """What comes from now on is ours, and no signal cuts it short but a second one."""
         self._is_running = False
+        # The first time, where the program has made no backward call: it may have failed before.
+        self.meet()
 
     def end(self) -> None:
         """End by the signal that ended the program, if one did."""
