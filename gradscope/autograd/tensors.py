@@ -146,7 +146,9 @@ def _components(tensor: Any) -> Iterator[torch.Tensor]:
         yield tensor.detach().values()
     elif hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
-        yield from (getattr(tensor, name) for name in names)
+        # A DTensor names its mesh of devices as well.
+        inside = (getattr(tensor, name) for name in names)
+        yield from (one for one in inside if isinstance(one, torch.Tensor))
 
 
 # ---------------------------------------------------------------------- remembering it

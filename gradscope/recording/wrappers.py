@@ -6,6 +6,7 @@ forward uses in place of the shards.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -32,6 +33,25 @@ def plain_path(module: nn.Module, path: str) -> str:
         inside = vars(owner).get("_modules", {}) if isinstance(owner, nn.Module) else {}
         owner = inside.get(part)
     return ".".join(parts)
+
+
+def parameters_in(module: nn.Module) -> Iterator[nn.Parameter]:
+    """The parameters in a module and below, by no code of the program's.
+
+    ``nn.Module.parameters`` would ask the ``named_parameters`` of the class, which FSDP has, and
+    which fails in a wrapper that is half made.
+    """
+    return (parameter for _, parameter in nn.Module.named_parameters(module))
+
+
+def puts_gradients_together(module: nn.Module) -> bool:
+    """Whether torch itself adds up the gradients of several ranks in some part of a module."""
+    return any(
+        type(part).__module__ == "torch.nn.parallel.distributed"
+        or hasattr(type(part), "_get_fsdp_state")
+        or "_fsdp_wrapped_module" in vars(part).get("_modules", {})
+        for part in nn.Module.modules(module)
+    )
 
 
 class ShardedParameter(NamedTuple):
@@ -69,8 +89,18 @@ def shards(modules: Iterable[nn.Module | None]) -> dict[int, torch.Tensor]:
     """What stays on this rank of each parameter of FSDP2, by the ``id`` of the whole tensor."""
     if "torch.distributed.fsdp" not in sys.modules:
         return {}
-    every = (part for module in modules if module is not None for part in module.modules())
+    every = (part for module in modules if module is not None for part in nn.Module.modules(module))
     return {id(one.whole): one.shard for part in every for one in sharded_parameters(part)}
+
+
+def copies(tensor: torch.Tensor | None) -> int:
+    """How many ranks hold each part of a tensor that is spread over ranks; 0 where it is not."""
+    placements = getattr(tensor, "placements", None)
+    mesh = getattr(tensor, "device_mesh", None)
+    if mesh is None or not placements or all(one.is_replicate() for one in placements):
+        return 0
+    sizes = zip(mesh.shape, placements, strict=True)
+    return math.prod(size for size, placement in sizes if placement.is_replicate())
 
 
 def local(gradient: torch.Tensor | None) -> torch.Tensor | None:

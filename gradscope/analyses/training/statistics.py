@@ -15,6 +15,7 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.wrappers import parameters_in
 
 MAX_KNOWN = 5_000
 """Batch norms, and modules in eval mode, that are remembered."""
@@ -78,7 +79,7 @@ class FrozenStatistics:
             place
             for reference, place in self._in_eval.values()
             if (module := reference()) is not None
-            and any(one is weight for one in nn.Module.parameters(module))
+            and any(one is weight for one in parameters_in(module))
         )
         evaluated_at = next(around, -1)
         memory = (storage_of(weight), weight._version)
