@@ -60,8 +60,8 @@ _NONE = ("none", "not reached")
 
 
 def _without(one: AcrossRanks) -> tuple[int, ...]:
-    silent = [at.rank for at in one.local if at.gradient.state in _NONE]
-    return tuple(sorted({*one.missing, *silent}))
+    # One that has no such parameter (a stage of a pipeline) has its gradient from nobody.
+    return tuple(sorted(at.rank for at in one.local if at.gradient.state in _NONE))
 
 
 def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
@@ -143,7 +143,9 @@ def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:
 def unequal_batches(facts: Facts) -> Iterable[FindingDraft]:
     """GS704: means over different numbers of elements, averaged as if they were equal."""
     ranks = facts.report.ranks
-    told = [one for one in (ranks.each if ranks else ()) if one.averaged is not None]
+    every = [one for one in (ranks.each if ranks else ()) if one.averaged is not None]
+    # A batch of another call may be of another size on every rank.
+    told = [one for one in every if one.call == facts.step]
     sizes = {one.averaged for one in told}
     if len(sizes) > 1 and ranks is not None and len(told) > 1:
         root = facts.graph.roots[0].node if facts.graph.roots else None
@@ -192,15 +194,17 @@ def _of(finding: Finding, ranks: Ranks) -> tuple[int, ...]:
 def _without_consequences(found: list[Finding], ranks: Ranks) -> Iterable[Finding]:
     born = [one for one in found if one.rule in _NOT_FINITE and one.step]
     first = min(born, key=lambda one: one.step, default=None)
+    # Where nothing is put together, each rank has what it made itself.
+    reached = {one.rank for one in ranks.each if one.reduced}
     for one in found:
         if first is None or one not in born:
             yield one
         elif one is first:
-            others = sorted({*range(ranks.size)} - {*one.ranks} - {*ranks.silent})
+            others = sorted(reached - {*one.ranks})
             told = f"{_on(others)} got it when the gradients were averaged"
             evidence = (*one.evidence, told) if others else one.evidence
             yield msgspec.structs.replace(one, evidence=evidence)
-        elif one.step == first.step:
+        elif one.step == first.step or {*one.ranks} - {*first.ranks} - reached:
             yield one
 
 
@@ -217,7 +221,6 @@ def _sizes(one: AcrossRanks) -> str:
         f"{'none' if at.gradient.state in _NONE else short(at.gradient.norm)} on rank {at.rank}"
         for at in one.local
     ]
-    told += [f"not in the graph on rank {rank}" for rank in one.missing]
     return f"{one.name}: ‖g‖ {', '.join(told)}"
 
 
