@@ -14,25 +14,36 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-_INNER = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
-"""What DistributedDataParallel and DataParallel, torch.compile, FSDP and checkpoint_wrapper call
-what they wrap."""
+_WRAPPERS = {
+    "module": ("DistributedDataParallel", "DataParallel"),
+    "_orig_mod": ("OptimizedModule",),
+    "_fsdp_wrapped_module": ("FullyShardedDataParallel",),
+    "_checkpoint_wrapped_module": ("ActivationWrapper",),
+}
+"""What torch's wrappers call what they wrap, and the classes that do."""
 
 
 def plain_path(module: nn.Module, path: str) -> str:
     """A path below a module, of a part or a parameter, as it would be without wrappers."""
-    if not any(inner in path for inner in _INNER):
+    if not any(inner in path for inner in _WRAPPERS):
         return path
     owner: Any = module
     parts = []
     for part in path.split("."):
-        is_torchs = type(owner).__module__.startswith("torch.")
-        if not (is_torchs and part in _INNER):
+        if not _is_wrapper(type(owner), part):
             parts.append(part)
         # Not asked by attribute, which may be the program's own code.
         inside = vars(owner).get("_modules", {}) if isinstance(owner, nn.Module) else {}
         owner = inside.get(part)
     return ".".join(parts)
+
+
+def _is_wrapper(owner: type, part: str) -> bool:
+    # Asked of the bases as well: fully_shard makes a class of its own of every class.
+    return any(
+        base.__name__ in _WRAPPERS.get(part, ()) and base.__module__.startswith("torch.")
+        for base in owner.__mro__
+    )
 
 
 def parameters_in(module: nn.Module) -> Iterator[nn.Parameter]:
