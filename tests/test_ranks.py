@@ -130,6 +130,41 @@ def test_the_parameters_of_fsdp_have_their_names(folder: Path) -> None:
     assert shapes["out.bias"] == (1,)
 
 
+def test_names_leave_out_wrappers_and_nothing_of_the_program(folder: Path) -> None:
+    (folder / "names.py").write_text(WRAPPED)
+    run(folder, ["backward", "names.py", "-o", "r.json"])
+    names = {one.name for one in ranks_of(folder / "r.json").parameters}
+    assert names == {
+        f"{part}.{kind}" for part in ("first", "module") for kind in ("weight", "bias")
+    }
+
+
+WRAPPED = """
+import torch
+from torch import nn
+from torch.distributed import init_process_group
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.distributed.fsdp import fully_shard
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = checkpoint_wrapper(nn.Linear(4, 4))
+        self.module = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.module(self.first(x))
+
+
+init_process_group("gloo")
+net = Net()
+fully_shard(net.first)
+fully_shard(net)
+net(torch.randn(3, 4)).sum().backward()
+"""
+
+
 def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(folder: Path) -> None:
     watched(folder, "backward -o r.json", "fsdp")
     expected = [_alone(rank) for rank in range(2)]
@@ -240,6 +275,12 @@ def test_a_rank_that_is_killed_is_missed_and_named(folder: Path) -> None:
     assert "rank 1 did not tell what it saw within 1 s" in first.out
     assert "Connection" in first.err  # the program's own exception
     assert (first.status, second.status) == (1, -9)
+
+
+def test_ranks_that_are_interrupted_are_not_compared_in_the_middle_of_a_step(folder: Path) -> None:
+    first, second = watched(folder, "doctor --steps all -o r.json", "interrupt")
+    assert "GS702" not in findings(folder / "r.json")
+    assert (first.status, second.status, second.out) == (-2, -2, "")
 
 
 @pytest.mark.parametrize("has_agent", [True, False])

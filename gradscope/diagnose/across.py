@@ -12,7 +12,7 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.observations import Finding, Location
-from gradscope.model.ranks import AcrossRanks, Ranks
+from gradscope.model.ranks import AcrossRanks, OneRank, Ranks
 from gradscope.words import count, joined, listed
 
 DRIFT = 1e-5
@@ -68,8 +68,8 @@ def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
     """GS702: values that differ between ranks at the end."""
     ranks = facts.report.ranks
     told = [one for one in ranks.each if one.state == "told"] if ranks else []
-    # Those that have stopped at another place have made other updates.
-    if ranks is None or len({one.calls for one in told}) > 1 or any(one.error for one in told):
+    # Those that have stopped at another place, or in the middle of a step, made other updates.
+    if ranks is None or len({one.calls for one in told}) > 1 or any(map(_is_broken_off, told)):
         return
     sizes = {one.name: [float(size) for _, size in one.weights] for one in ranks.parameters}
     found = [
@@ -94,6 +94,10 @@ def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
         why=_BEGAN_OTHERWISE if is_averaged else _NOT_AVERAGED,
         remedy=_BEGIN_ALIKE if is_averaged else _AVERAGE,
     )
+
+
+def _is_broken_off(one: OneRank) -> bool:
+    return bool(one.error) or one.cut_short
 
 
 _BEGAN_OTHERWISE = (

@@ -42,7 +42,8 @@ class RankLook(Struct, frozen=True):
     is of, 0 for none.  ``reduced``: ``.grad`` was not what this rank's own backward brought, so the
     gradients of ranks were put together.  ``averaged`` is the number of elements that the root
     is the mean of, where it is one.  ``error`` says why there is no look.  ``held`` counts the
-    bytes that the graph keeps alive, where that was asked for.
+    bytes that the graph keeps alive, where that was asked for.  ``cut_short``: the program was
+    ended from outside, perhaps in the middle of a step.
     """
 
     rank: int
@@ -59,6 +60,7 @@ class RankLook(Struct, frozen=True):
     faults: tuple[str, ...] = ()
     error: str = ""
     held: int | None = None
+    cut_short: bool = False
 
 
 class OneRank(Struct, frozen=True):
@@ -74,6 +76,7 @@ class OneRank(Struct, frozen=True):
     averaged: int | None = None
     call: int = 0
     reduced: bool = False
+    cut_short: bool = False
 
 
 class AtRank(Struct, frozen=True, array_like=True):

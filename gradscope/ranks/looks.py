@@ -261,6 +261,7 @@ class Collected:
             averaged=look.averaged,
             call=look.call,
             reduced=look.reduced,
+            cut_short=look.cut_short,
         )
         if rank != self._own.rank:
             self._take_findings(look)

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
+import msgspec
+
 from gradscope.errors import GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
@@ -181,7 +183,11 @@ class Member:
         return True
 
     def tell(
-        self, report: Report | None, error: GradscopeError | None = None, calls: int = 0
+        self,
+        report: Report | None,
+        error: GradscopeError | None = None,
+        calls: int = 0,
+        is_interrupted: bool = False,
     ) -> None:
         """Leave what this rank saw for the one that collects; once."""
         if self._board is None or self._has_told:
@@ -193,7 +199,9 @@ class Member:
         except Exception as problem:
             words = words or described(problem)
         try:
-            self._look = look_of(report, self.job, words, calls)
+            look = look_of(report, self.job, words, calls)
+            is_cut_short = is_interrupted or self.is_terminated
+            self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(self._key(self.job.rank), encoded(self._look))
         except NoAnswer:
             self._lost()

@@ -132,7 +132,11 @@ def train(model):
         if step == 1 and KIND == "drift" and RANK == 1:
             with torch.no_grad():
                 model.module.out.weight.mul_(1.5)
+        if step == 2 and KIND == "interrupt" and RANK == 1:
+            os.kill(os.getpid(), signal.SIGINT)
         optimizer.step()
+        if step == 2 and KIND == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
         optimizer.zero_grad()
     return loss
 
