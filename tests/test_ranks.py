@@ -63,7 +63,9 @@ def test_a_child_that_a_rank_forks_ends_as_ever(folder: Path) -> None:
         assert one.err == ""
 
 
-@pytest.mark.parametrize("kind", ["static", "destroy", "accumulate", "fsdp", "tensor", "pipeline"])
+@pytest.mark.parametrize(
+    "kind", ["static", "destroy", "accumulate", "fsdp", "fsdp-accumulate", "tensor", "pipeline"]
+)
 def test_a_healthy_program_has_no_findings(folder: Path, kind: str) -> None:
     first, second = watched(folder, "doctor", kind)
     assert "no findings" in first.out, first.out

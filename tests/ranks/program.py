@@ -118,6 +118,15 @@ def train(model):
         if KIND == "child" and step == 1:
             ended_child()
         both = not (KIND.startswith("unused") and RANK == 1)
+        if KIND == "fsdp-accumulate":
+            model.set_requires_gradient_sync(step % 2 == 1)
+            loss = (model(x) - y).square().mean()
+            loss.backward()
+            if step % 2 == 0:
+                continue
+            optimizer.step()
+            optimizer.zero_grad()
+            continue
         if KIND == "accumulate" and step % 2 == 0:
             with model.no_sync():  # the gradients are averaged after the next batch
                 (model(x) - y).square().mean().backward()
