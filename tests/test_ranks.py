@@ -292,6 +292,7 @@ def test_where_rank_0_is_killed_another_tells(folder: Path, has_agent: bool) -> 
     assert "GS410" in second.out
     gone = "rank 0 did not tell" if has_agent else "the store of the process group did not answer"
     assert gone in second.out
+    assert ("2 ranks" in second.out) == has_agent  # else nobody was heard
     assert storage.load(folder / "r.rank1.json").findings
 
 

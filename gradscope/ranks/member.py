@@ -228,12 +228,12 @@ class Member:
             return report
         own = self._look or look_of(report, self.job, "", 0)
         every = Collected(report, own, self.job.size)
+        waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
         try:
             # Where this process keeps the store, the others have to hear that all stop first.
             heard_of_it = f"{self._last_stop}/heard"
             if self._last_stop:
                 wait_for(lambda: self._everybody(heard_of_it), self.wait)
-            waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
 
             def heard() -> bool:
                 waiting[:] = [rank for rank in waiting if not self._hear(rank, every)]
@@ -242,6 +242,8 @@ class Member:
             wait_for(heard, self.wait)
         except NoAnswer:
             self._lost()
+            if len(waiting) == self.job.size - 1:  # nothing to compare with
+                return report
         return every.report(self.wait)
 
     def _hear(self, rank: int, every: Collected) -> bool:
