@@ -45,7 +45,8 @@ def _check_ranks(ranks: Ranks) -> None:
         fail("ranks.each", "ranks count from 0 in order")
     if ranks.size != len(ranks.each):
         fail("ranks.size", f"is {ranks.size}, of {len(ranks.each)} ranks")
-    in_range([ranks.shown, *ranks.other_graphs], ranks.size, "ranks", "ranks.each")
+    others = (*ranks.other_graphs, *ranks.other_calls)
+    in_range([ranks.shown, *others], ranks.size, "ranks", "ranks.each")
     for position, one in enumerate(ranks.parameters):
         place = f"ranks.parameters[{position}]"
         numbers = [*one.missing, *(rank for rank, _ in one.weights)]

@@ -446,7 +446,8 @@ class Observations(Struct, frozen=True):
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
     ended by itself, and nothing has used a gradient or looked at one.  ``zeroed`` is where
     ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at for a
-    fault of gradscope's own; ``faults`` says what was missed for such faults.  ``stopped``: the
+    fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
+    a wrapper of torch's puts the gradients of several ranks together.  ``stopped``: the
     program did not end by itself.
     """
 
@@ -491,6 +492,7 @@ class Observations(Struct, frozen=True):
     glanced: int = 0
     unseen: int = 0
     faults: tuple[str, ...] = ()
+    averages: bool = False
     stopped: Stopped | None = None
 
     @property

@@ -101,6 +101,7 @@ def observations(
         functions=(*case.functions, *functions_elsewhere(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
+        averages=listener.averages,
     )
 
 
