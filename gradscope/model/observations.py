@@ -85,7 +85,7 @@ class TrackedParameter(Struct, frozen=True):
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
     holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
-    where other ranks have it as well.
+    where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
     """
 
     name: str
@@ -111,6 +111,7 @@ class TrackedParameter(Struct, frozen=True):
     loaded: bool = False
     evaluated: bool = False
     size: Number | None = None
+    lazy: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]

@@ -20,7 +20,7 @@ from typing import Any
 PIECE = 4 * 2**20
 """Bytes of one value at most; torch's store takes 8 MiB in one message."""
 
-ANSWER = 5.0
+ANSWER = 10.0
 """Seconds after which a store that has not answered is not asked again."""
 
 BEAT = 0.5
