@@ -1614,7 +1614,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     },
     **{(code, "GS410"): report for code, report in RAISED.items()},
     ("GS701", "GS410"): with_ranks(
-        observed(plain(), failure=LOST), parameter(local={0: 1.0}, missing=(1,))
+        observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})
     ),
     ("GS703", "GS410"): with_ranks(
         observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))
@@ -1830,15 +1830,15 @@ RANKS: dict[str, tuple[Report, list[tuple[str, str, int]]]] = {
         with_ranks(plain(), parameter(local={0: 1.0, 1: None})),
         [("GS701", "information", 1)],
     ),
-    "not in the graph of one rank": (
-        with_ranks(plain(), parameter(local={0: 1.0}, after=(), missing=(1,))),
+    "no gradient on one rank": (
+        with_ranks(plain(), parameter(local={0: 1.0, 1: None}, after=())),
         [("GS701", "warning", 1)],
     ),
     "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), []),
     "a lost rank is explained by it": (
         with_ranks(
             observed(plain(), failure=LOST),
-            parameter(local={0: 1.0}, missing=(1,)),
+            parameter(local={0: 1.0, 1: None}),
             each=(failed_rank(0, 1), failed_rank(1, 1)),
         ),
         [("GS701", "warning", 1)],
@@ -1894,10 +1894,23 @@ def of_rank(rank: int, code: str, step: int, line: int = 9) -> Finding:
 
 def test_findings_of_all_ranks_are_told_once_each() -> None:
     others = (of_rank(1, "GS101", 2), of_rank(2, "GS105", 3), of_rank(3, "GS303", 3))
-    each = [OneRank(rank) for rank in range(4)]
+    each = [OneRank(rank, reduced=True) for rank in range(4)]
     found = diagnose(with_ranks(plain(), each=each, findings=others))
     assert [(one.rule, one.ranks) for one in found] == [("GS101", (1,)), ("GS303", (3,))]
     assert found[0].evidence == ("ranks 0, 2 and 3 got it when the gradients were averaged",)
+
+
+def test_ranks_that_work_apart_are_told_apart() -> None:
+    others = (of_rank(1, "GS101", 2), of_rank(2, "GS105", 3))
+    each = [OneRank(rank) for rank in range(3)]
+    found = diagnose(with_ranks(plain(), each=each, findings=others))
+    assert [(one.rule, one.ranks) for one in found] == [("GS101", (1,)), ("GS105", (2,))]
+    assert not any("averaged" in line for one in found for line in one.evidence)
+
+
+def test_a_rank_that_has_no_such_parameter_misses_no_gradient() -> None:
+    report = with_ranks(plain(), parameter(local={0: 1.0}, missing=(1,)))
+    assert diagnose(report) == ()
 
 
 def test_what_every_rank_finds_names_none() -> None:

@@ -29,6 +29,36 @@ HEAD = "import torch\nfrom torch import nn\nw = torch.zeros(3, requires_grad=Tru
 CASES = [
     Case("plain", "loss = w.sqrt().sum()  # here\nloss.backward()\n", "w.sqrt()"),
     Case(
+        "a loss made anew of its number, beside a detach that is meant",
+        """
+        net = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            y = net(torch.ones(2, 3))
+            loss = (y - 0.9 * y.detach()).square().mean()
+            loss = torch.tensor(loss.item(), requires_grad=True)  # here
+            loss.backward()
+            optimizer.step()
+        """,
+        "loss.item()",
+        "GS303",
+    ),
+    Case(
+        "a loss that is detached and made to require a gradient",
+        """
+        net = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            y = net(torch.ones(2, 3))
+            loss = (y - 0.9 * y.detach()).square().mean()
+            loss = loss.detach().requires_grad_()  # here
+            loss.backward()
+            optimizer.step()
+        """,
+        "loss.detach()",
+        "GS303",
+    ),
+    Case(
         "several lines",
         "loss = (\n    (w + 0)\n    .abs()\n    .sqrt()  # here\n    .sum()\n)\nloss.backward()\n",
         "sqrt()",

@@ -11,16 +11,21 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
+from gradscope.errors import ReportError
 from gradscope.model import storage
-from gradscope.model.ranks import Ranks
+from gradscope.model.ranks import OneRank, Ranks
 from gradscope.model.report import Report
 from gradscope.ranks.job import Job
 from gradscope.ranks.looks import Collected, decoded, encoded, look_of
 from tests import forkserver
+from tests.looking import Session
+from tests.ranks.built import parameter, with_ranks
 from tests.ranks.running import PROGRAM, Rank, run
+from tests.test_diagnose import plain
 
 
 @pytest.fixture
@@ -57,11 +62,19 @@ def test_what_the_ranks_compute_stays_the_same(folder: Path, command: str, size:
     assert [one.status for one in seen] == [0] * size
 
 
-@pytest.mark.parametrize("kind", ["static", "destroy", "accumulate", "fsdp"])
+def test_a_child_that_a_rank_forks_ends_as_ever(folder: Path) -> None:
+    for one in watched(folder, "backward --run-on -q", "child"):
+        assert "child -15" in one.out
+        assert one.err == ""
+
+
+@pytest.mark.parametrize(
+    "kind", ["static", "destroy", "accumulate", "fsdp", "fsdp-accumulate", "tensor", "pipeline"]
+)
 def test_a_healthy_program_has_no_findings(folder: Path, kind: str) -> None:
     first, second = watched(folder, "doctor", kind)
     assert "no findings" in first.out, first.out
-    assert second.out.count("\n") == 1, second.out  # the program's own line
+    assert second.out.count("\n") == (kind != "pipeline"), second.out  # the program's own line
 
 
 # ---------------------------------------------------------------- one report
@@ -124,12 +137,75 @@ def test_the_parameters_of_fsdp_have_their_names(folder: Path) -> None:
     assert shapes["out.bias"] == (1,)
 
 
+def test_names_leave_out_wrappers_and_nothing_of_the_program(folder: Path) -> None:
+    (folder / "names.py").write_text(WRAPPED)
+    run(folder, ["backward", "names.py", "-o", "r.json"])
+    names = {one.name for one in ranks_of(folder / "r.json").parameters}
+    assert names == {
+        f"{part}.{kind}" for part in ("first", "module") for kind in ("weight", "bias")
+    }
+
+
+WRAPPED = """
+import torch
+from torch import nn
+from torch.distributed import init_process_group
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.distributed.fsdp import fully_shard
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = checkpoint_wrapper(nn.Linear(4, 4))
+        self.module = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.module(self.first(x))
+
+
+init_process_group("gloo")
+net = Net()
+fully_shard(net.first)
+fully_shard(net)
+net(torch.randn(3, 4)).sum().backward()
+"""
+
+
 def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(folder: Path) -> None:
     watched(folder, "backward -o r.json", "fsdp")
     expected = [_alone(rank) for rank in range(2)]
     for one in ranks_of(folder / "r.json").parameters:
         mean = (expected[0][one.name] + expected[1][one.name]) / 2
         assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
+
+
+def test_a_shard_that_several_ranks_hold_counts_once(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "hsdp", size=4)
+    expected = [_alone(rank) for rank in range(4)]
+    for one in ranks_of(folder / "r.json").parameters:
+        mean = sum((of_rank[one.name] for of_rank in expected), torch.zeros(())) / 4
+        assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
+
+
+def test_the_whole_of_a_tensor_is_not_told_where_a_rank_is_silent(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "fsdp")
+    own = storage.load(folder / "r.rank0.json")
+    collected = Collected(own, look_of(own, Job(0, 2), "", 1), 2)
+    ranks = collected.report(10.0).ranks
+    assert ranks is not None
+    assert [one.whole for one in ranks.parameters] == [None] * len(ranks.parameters)
+
+
+def test_distributed_tensors_are_read_where_they_lie(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "tensor")
+    report = storage.load(folder / "r.json")
+    assert not any("internal error" in note for note in report.notes)
+    found = {one.name: one for one in ranks_of(folder / "r.json").parameters}
+    parts = [float(at.gradient.norm or 0) for at in found["first.weight"].local]
+    whole = float(found["first.weight"].whole or 0)
+    assert sum(part**2 for part in parts) ** 0.5 == pytest.approx(whole, rel=1e-5)
+    assert found["out.bias"].whole is None  # the same on all ranks
 
 
 def test_gradients_that_are_not_averaged_yet_are_told_apart(folder: Path) -> None:
@@ -189,11 +265,29 @@ def test_the_doctor_compares_ranks(
 # ---------------------------------------------------------------- ranks that die, or are late
 
 
+def test_programs_that_fail_before_backward_are_told_once(folder: Path) -> None:
+    first, second = watched(folder, "doctor", "early")
+    assert "2 ranks; the graph is that of rank 0" in first.out
+    assert (second.out, first.status, second.status) == ("", 1, 1)
+
+
+def test_a_rank_that_fails_leaves_the_telling_to_rank_0(folder: Path) -> None:
+    first, second = watched(folder, "doctor --for 30s", "apart")
+    assert second.out == ""
+    assert "rank 1: ValueError: rank 1 is ill" in first.out
+
+
 def test_a_rank_that_is_killed_is_missed_and_named(folder: Path) -> None:
     first, second = watched(folder, "doctor --wait 1", "kill 1")
     assert "rank 1 did not tell what it saw within 1 s" in first.out
     assert "Connection" in first.err  # the program's own exception
     assert (first.status, second.status) == (1, -9)
+
+
+def test_ranks_that_are_interrupted_are_not_compared_in_the_middle_of_a_step(folder: Path) -> None:
+    first, second = watched(folder, "doctor --steps all -o r.json", "interrupt")
+    assert "GS702" not in findings(folder / "r.json")
+    assert (first.status, second.status, second.out) == (-2, -2, "")
 
 
 @pytest.mark.parametrize("has_agent", [True, False])
@@ -203,6 +297,7 @@ def test_where_rank_0_is_killed_another_tells(folder: Path, has_agent: bool) -> 
     assert "GS410" in second.out
     gone = "rank 0 did not tell" if has_agent else "the store of the process group did not answer"
     assert gone in second.out
+    assert ("2 ranks" in second.out) == has_agent  # else nobody was heard
     assert storage.load(folder / "r.rank1.json").findings
 
 
@@ -270,3 +365,42 @@ def _scaled(report: Report, rank: int) -> Report:
         for entry in data["passes"][0]["gradients"]
     ]
     return storage.decode(json.dumps(data).encode())
+
+
+def test_a_fault_on_another_rank_is_no_health(session: Session) -> None:
+    each = (OneRank(0, calls=3), OneRank(1, fault="internal error: KeyError"))
+    path = session.folder / "saved.json"
+    path.write_bytes(storage.encode(with_ranks(plain(), each=each)))
+    assert session.cli("doctor", str(path), "-q").status == 4
+
+
+def test_a_rank_whose_look_failed_says_so() -> None:
+    collected = Collected(plain(), look_of(plain(), Job(0, 2), "", 1), 2)
+    collected.add(look_of(None, Job(1, 2), "internal error: KeyError", 1, is_fault=True))
+    report = collected.report(10.0)
+    assert "rank 1: internal error: KeyError" in report.notes
+    assert report.ranks is not None
+    assert report.ranks.faults == ["rank 1: internal error: KeyError"]
+    assert report.ranks.other_graphs == ()
+
+
+def _with(**changes: Any) -> Report:
+    report = with_ranks(plain(), parameter())
+    assert report.ranks is not None
+    return msgspec.structs.replace(report, ranks=msgspec.structs.replace(report.ranks, **changes))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        _with(size=1 << 40),
+        _with(shown=2),
+        _with(each=(OneRank(0), OneRank(0))),
+        _with(parameters=(parameter(local={5: 1.0}),)),
+        _with(parameters=(parameter(missing=(9,)),)),
+        _with(other_graphs=(-1,)),
+    ],
+)
+def test_a_forged_table_of_ranks_is_refused(report: Report) -> None:
+    with pytest.raises(ReportError, match="ranks"):
+        storage.decode(storage.encode(report))

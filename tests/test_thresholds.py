@@ -523,7 +523,7 @@ def on_ranks(count: int) -> Report:
     """A parameter that so many ranks know nothing of."""
     each = [OneRank(rank, calls=1) for rank in range(count + 1)]
     return with_ranks(
-        plain(), parameter(local={0: 1.0}, missing=tuple(range(1, count + 1))), each=each
+        plain(), parameter(local={0: 1.0, **dict.fromkeys(range(1, count + 1))}), each=each
     )
 
 

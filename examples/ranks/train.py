@@ -61,6 +61,7 @@ def main():
         if not waits:
             optimizer.step()
             optimizer.zero_grad()
+    del model, optimizer, loss  # what DistributedDataParallel holds has to go before its group
     dist.destroy_process_group()
 
 

@@ -135,6 +135,7 @@ class Verdict:
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.
         is_blind = report.observations is not None and bool(report.observations.faults)
+        is_blind |= report.ranks is not None and bool(report.ranks.faults)
         return ExitStatus.FAULT if is_blind else ExitStatus.OK
 
     def remark(self, text: str) -> None:

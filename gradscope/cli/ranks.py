@@ -91,7 +91,7 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
         _noted(outcome, f"{one.job}: its own look, for the program made no process group")
         is_kept = bool(one.job.rank) and one.keep_own(outcome.report)
         return None if is_kept else outcome
-    one.tell(outcome.report, outcome.error)
+    one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
     if not one.collects(not outcome.ending.status and not one.is_terminated):
         return None
     if outcome.report is not None:

@@ -62,7 +62,8 @@ def find_missing(facts: Facts) -> Missing:
 
 def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
     # One of no elements has nothing to learn: it is there to be asked for its device.
-    if not learner.requires_grad or learner.history or 0 in learner.tensor.shape:
+    is_empty = 0 in learner.tensor.shape and not learner.lazy
+    if not learner.requires_grad or learner.history or is_empty:
         return False
     if learner.wanted or learner.waiting:
         return learner.wanted

@@ -12,7 +12,7 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.observations import Finding, Location
-from gradscope.model.ranks import AcrossRanks, Ranks
+from gradscope.model.ranks import AcrossRanks, OneRank, Ranks
 from gradscope.words import count, joined, listed
 
 DRIFT = 1e-5
@@ -60,16 +60,16 @@ _NONE = ("none", "not reached")
 
 
 def _without(one: AcrossRanks) -> tuple[int, ...]:
-    silent = [at.rank for at in one.local if at.gradient.state in _NONE]
-    return tuple(sorted({*one.missing, *silent}))
+    # One that has no such parameter (a stage of a pipeline) has its gradient from nobody.
+    return tuple(sorted(at.rank for at in one.local if at.gradient.state in _NONE))
 
 
 def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
     """GS702: values that differ between ranks at the end."""
     ranks = facts.report.ranks
     told = [one for one in ranks.each if one.state == "told"] if ranks else []
-    # Those that have stopped at another place have made other updates.
-    if ranks is None or len({one.calls for one in told}) > 1 or any(one.error for one in told):
+    # Those that have stopped at another place, or in the middle of a step, made other updates.
+    if ranks is None or len({one.calls for one in told}) > 1 or any(map(_is_broken_off, told)):
         return
     sizes = {one.name: [float(size) for _, size in one.weights] for one in ranks.parameters}
     found = [
@@ -94,6 +94,10 @@ def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
         why=_BEGAN_OTHERWISE if is_averaged else _NOT_AVERAGED,
         remedy=_BEGIN_ALIKE if is_averaged else _AVERAGE,
     )
+
+
+def _is_broken_off(one: OneRank) -> bool:
+    return bool(one.error) or one.cut_short
 
 
 _BEGAN_OTHERWISE = (
@@ -143,7 +147,9 @@ def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:
 def unequal_batches(facts: Facts) -> Iterable[FindingDraft]:
     """GS704: means over different numbers of elements, averaged as if they were equal."""
     ranks = facts.report.ranks
-    told = [one for one in (ranks.each if ranks else ()) if one.averaged is not None]
+    every = [one for one in (ranks.each if ranks else ()) if one.averaged is not None]
+    # A batch of another call may be of another size on every rank.
+    told = [one for one in every if one.call == facts.step]
     sizes = {one.averaged for one in told}
     if len(sizes) > 1 and ranks is not None and len(told) > 1:
         root = facts.graph.roots[0].node if facts.graph.roots else None
@@ -192,15 +198,17 @@ def _of(finding: Finding, ranks: Ranks) -> tuple[int, ...]:
 def _without_consequences(found: list[Finding], ranks: Ranks) -> Iterable[Finding]:
     born = [one for one in found if one.rule in _NOT_FINITE and one.step]
     first = min(born, key=lambda one: one.step, default=None)
+    # Where nothing is put together, each rank has what it made itself.
+    reached = {one.rank for one in ranks.each if one.reduced}
     for one in found:
         if first is None or one not in born:
             yield one
         elif one is first:
-            others = sorted({*range(ranks.size)} - {*one.ranks} - {*ranks.silent})
+            others = sorted(reached - {*one.ranks})
             told = f"{_on(others)} got it when the gradients were averaged"
             evidence = (*one.evidence, told) if others else one.evidence
             yield msgspec.structs.replace(one, evidence=evidence)
-        elif one.step == first.step:
+        elif one.step == first.step or {*one.ranks} - {*first.ranks} - reached:
             yield one
 
 
@@ -217,7 +225,6 @@ def _sizes(one: AcrossRanks) -> str:
         f"{'none' if at.gradient.state in _NONE else short(at.gradient.norm)} on rank {at.rank}"
         for at in one.local
     ]
-    told += [f"not in the graph on rank {rank}" for rank in one.missing]
     return f"{one.name}: ‖g‖ {', '.join(told)}"
 
 

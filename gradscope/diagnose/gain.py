@@ -209,14 +209,19 @@ def _factor(facts: Facts, node: int) -> FindingDraft:
 
 
 def _largest_below(facts: Facts, node: int) -> tuple[str, float]:
-    below = facts.reachable([node])
-    sizes = [
-        (math.hypot(*map(size_of, facts.received(leaf))), name)
-        for leaf, name in facts.leaf_names.items()
-        if leaf in below
-    ]
-    size, name = max(sizes, default=(0.0, ""))
+    size, name = facts.once(_largest_leaves)[node]
     return name, size
+
+
+def _largest_leaves(facts: Facts) -> list[tuple[float, str]]:
+    """For every node the size and name of the largest gradient that a leaf below it got."""
+    found = [(0.0, "")] * len(facts.graph.nodes)
+    # Edges lead to higher ids, so all below a node is known when it is asked for.
+    for node in reversed(range(len(found))):
+        if node in facts.leaf_names:
+            found[node] = math.hypot(*map(size_of, facts.received(node))), facts.leaf_names[node]
+        found[node] = max((found[target] for target in facts.below(node)), default=found[node])
+    return found
 
 
 def _pole(facts: Facts, node: int) -> FindingDraft:

@@ -24,7 +24,7 @@ from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import NONE, NOT_REACHED
 from gradscope.model.report import Accumulation, BackwardPass, Graph
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.wrappers import local, shards
+from gradscope.recording.wrappers import copies, local, shards
 
 
 class MadeCall:
@@ -178,7 +178,7 @@ class MeasuredCall(WatchedCall):
         accumulations = flowed.accumulations
         if self.call.accumulates:
             accumulations = tuple(
-                Accumulation(arrived.new, before, after, id(leaf) in self._shards)
+                Accumulation(arrived.new, before, after, copies(self._kept(leaf)))
                 for arrived, before, after, leaf in zip(
                     accumulations, self.before, self.after, self.variables(), strict=True
                 )
@@ -201,9 +201,13 @@ class MeasuredCall(WatchedCall):
         # `grad` leaves every `.grad` as it is.
         if not self.call.accumulates:
             return [None] * len(self.leaf_positions)
-        kept = (self._shards.get(id(leaf), leaf) for leaf in self.variables())
+        kept = map(self._kept, self.variables())
         grads = (None if leaf is None else local(leaf.grad) for leaf in kept)
         return [None if grad is None else self.table.add_held(grad) for grad in grads]
+
+    def _kept(self, leaf: torch.Tensor | None) -> torch.Tensor | None:
+        """What stays on this rank of a leaf."""
+        return self._shards.get(id(leaf), leaf)
 
     def _note_results(self) -> None:
         for tensor, gradient in zip(self.call.inputs, self.result, strict=False):

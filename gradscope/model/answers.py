@@ -12,6 +12,7 @@ from gradscope.model.checks import CallCheck, Checks
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.memory import Memory
 from gradscope.model.plain import Number, TensorInfo
+from gradscope.model.ranks import Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range, unstorable
 
@@ -34,6 +35,25 @@ def check_answers(report: Report) -> None:
         _check_calls(functions, report.graph, "observations.functions", may_be_elsewhere=True)
     if report.explanation is not None:
         _Explained(report.explanation, report.graph).check()
+    if report.ranks is not None:
+        _check_ranks(report.ranks)
+
+
+def _check_ranks(ranks: Ranks) -> None:
+    """Each rank is told of once, in order, and every number of a rank is one of theirs."""
+    if [one.rank for one in ranks.each] != list(range(len(ranks.each))):
+        fail("ranks.each", "ranks count from 0 in order")
+    if ranks.size != len(ranks.each):
+        fail("ranks.size", f"is {ranks.size}, of {len(ranks.each)} ranks")
+    others = (*ranks.other_graphs, *ranks.other_calls)
+    in_range([ranks.shown, *others], ranks.size, "ranks", "ranks.each")
+    for position, one in enumerate(ranks.parameters):
+        place = f"ranks.parameters[{position}]"
+        numbers = [*one.missing, *(rank for rank, _ in one.weights)]
+        numbers += [at.rank for at in (*one.local, *one.after)]
+        in_range(numbers, ranks.size, place, "ranks.each")
+    for position, finding in enumerate(ranks.findings):
+        in_range([*finding.ranks], ranks.size, f"ranks.findings[{position}]", "ranks.each")
 
 
 def _check_memory(memory: Memory, graph: Graph) -> None:

@@ -85,7 +85,7 @@ class TrackedParameter(Struct, frozen=True):
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
     holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
-    where other ranks have it as well.
+    where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
     """
 
     name: str
@@ -111,6 +111,7 @@ class TrackedParameter(Struct, frozen=True):
     loaded: bool = False
     evaluated: bool = False
     size: Number | None = None
+    lazy: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
@@ -446,7 +447,8 @@ class Observations(Struct, frozen=True):
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
     ended by itself, and nothing has used a gradient or looked at one.  ``zeroed`` is where
     ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at for a
-    fault of gradscope's own; ``faults`` says what was missed for such faults.  ``stopped``: the
+    fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
+    a wrapper of torch's puts the gradients of several ranks together.  ``stopped``: the
     program did not end by itself.
     """
 
@@ -491,6 +493,7 @@ class Observations(Struct, frozen=True):
     glanced: int = 0
     unseen: int = 0
     faults: tuple[str, ...] = ()
+    averages: bool = False
     stopped: Stopped | None = None
 
     @property

@@ -21,7 +21,9 @@ class RankParameter(Struct, frozen=True, array_like=True):
 
     ``local`` is what its own backward pass brought, before any rank heard of another's;
     ``after`` is ``.grad`` when the call had returned, None where nothing was accumulated.
-    ``weights`` is the 2-norm of the values.  ``shard``: ``after`` is of the part that stays here.
+    ``weights`` is the 2-norm of the values.  ``copies`` is not 0 where ``after`` is of a part of
+    the whole, and so many ranks hold this part.  A parameter that this rank has, but not its graph,
+    is "not reached".
     """
 
     name: str
@@ -29,16 +31,19 @@ class RankParameter(Struct, frozen=True, array_like=True):
     local: GradientInfo | None = None
     after: GradientInfo | None = None
     weights: Number | None = None
-    shard: bool = False
+    copies: int = 0
 
 
 class RankLook(Struct, frozen=True):
     """What one rank tells of its look.
 
     ``graph`` is a digest of the graph's operations and edges, without shapes: ranks that run the
-    same code with other data have the same.  ``averaged`` is the number of elements that the root
+    same code with other data have the same.  ``call`` is the number of the backward call that this
+    is of, 0 for none.  ``reduced``: ``.grad`` was not what this rank's own backward brought, so the
+    gradients of ranks were put together.  ``averaged`` is the number of elements that the root
     is the mean of, where it is one.  ``error`` says why there is no look.  ``held`` counts the
-    bytes that the graph keeps alive, where that was asked for.
+    bytes that the graph keeps alive, where that was asked for.  ``cut_short``: the program was
+    ended from outside, perhaps in the middle of a step.
     """
 
     rank: int
@@ -46,6 +51,8 @@ class RankLook(Struct, frozen=True):
     calls: int = 0
     nodes: int = 0
     graph: str = ""
+    call: int = 0
+    reduced: bool = False
     averaged: int | None = None
     parameters: tuple[RankParameter, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -53,10 +60,15 @@ class RankLook(Struct, frozen=True):
     faults: tuple[str, ...] = ()
     error: str = ""
     held: int | None = None
+    cut_short: bool = False
 
 
 class OneRank(Struct, frozen=True):
-    """What is kept of a rank besides its numbers."""
+    """What is kept of a rank besides its numbers; the words are those of :class:`RankLook`.
+
+    ``fault`` says what gradscope itself did wrong there, so that the rank may be worse than it
+    looks.
+    """
 
     rank: int
     state: RankState = "told"
@@ -64,8 +76,12 @@ class OneRank(Struct, frozen=True):
     calls: int = 0
     nodes: int = 0
     error: str = ""
+    fault: str = ""
     held: int | None = None
     averaged: int | None = None
+    call: int = 0
+    reduced: bool = False
+    cut_short: bool = False
 
 
 class AtRank(Struct, frozen=True, array_like=True):
@@ -98,7 +114,8 @@ class AcrossRanks(Struct, frozen=True):
 class Ranks(Struct, frozen=True):
     """The looks of all ranks, beside the whole one of rank ``shown``.
 
-    ``size`` is WORLD_SIZE.  ``other_graphs`` are the ranks whose graph is not the one shown,
+    ``size`` is WORLD_SIZE.  ``other_calls`` are the ranks that told of another backward call, whose
+    gradients are not compared; ``other_graphs`` those whose graph of this call is another one,
     ``findings`` those of the other ranks.
     """
 
@@ -107,7 +124,13 @@ class Ranks(Struct, frozen=True):
     each: tuple[OneRank, ...]
     parameters: tuple[AcrossRanks, ...] = ()
     other_graphs: tuple[int, ...] = ()
+    other_calls: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong with gradscope itself, and on which rank."""
+        return [f"rank {one.rank}: {one.fault}" for one in self.each if one.fault]
 
     @property
     def silent(self) -> list[int]:

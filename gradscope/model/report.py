@@ -140,14 +140,15 @@ class Accumulation(Struct, frozen=True):
 
     All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
     ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
-    pass, which leaves ``.grad`` untouched).  ``shard``: ``before`` and ``after`` are of the part
-    that stays on this rank, after the gradients of all ranks were reduced.
+    pass, which leaves ``.grad`` untouched).  ``copies`` is not 0 where the tensor is spread
+    over ranks: ``before`` and ``after`` are of the part that stays on this rank, after the
+    gradients of all ranks were reduced, and so many ranks hold this part.
     """
 
     new: int
     before: int | None = None
     after: int | None = None
-    shard: bool = False
+    copies: int = 0
 
 
 class BackwardPass(Struct, frozen=True):

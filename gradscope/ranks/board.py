@@ -20,7 +20,7 @@ from typing import Any
 PIECE = 4 * 2**20
 """Bytes of one value at most; torch's store takes 8 MiB in one message."""
 
-ANSWER = 5.0
+ANSWER = 10.0
 """Seconds after which a store that has not answered is not asked again."""
 
 BEAT = 0.5
@@ -33,7 +33,11 @@ _PREFIX = "gradscope/"
 
 
 class NoAnswer(Exception):
-    """The store did not answer, or is gone."""
+    """The store did not answer, or is gone; ``is_gone`` where it is known to be gone."""
+
+    def __init__(self, is_gone: bool = False) -> None:
+        super().__init__()
+        self.is_gone = is_gone
 
 
 class Board:
@@ -42,15 +46,12 @@ class Board:
     Every method raises :class:`NoAnswer` where the store gives none; from then on at once.
     """
 
-    def __init__(self, store: Any, kept: Any = None) -> None:
-        """``kept`` is held: where this process keeps the store for all, it goes with that object,
-        which the program drops with its process group."""
-        self._kept = kept
-        store.set_timeout(timedelta(seconds=ANSWER))
-        self._store = store
-        self._asked: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], SimpleQueue[Any]]]
-        self._asked = SimpleQueue()
-        self._is_gone = False
+    def __init__(self, store: Any) -> None:
+        """``store`` is held: where this process keeps it for all, it goes with that object, which
+        the program drops with its process group."""
+        self._kept = store
+        self._asked: SimpleQueue[tuple[str, tuple[Any, ...], SimpleQueue[Any]]] = SimpleQueue()
+        self._lost: NoAnswer | None = None
         self._beats = ""
         threading.Thread(target=self._serve, name="gradscope-ranks", daemon=True).start()
 
@@ -63,8 +64,7 @@ class Board:
             return None
         try:
             # Private, and the only way to it; where it is gone, there is no board.
-            store = distributed._get_default_store()
-            return cls(store.clone() if hasattr(store, "clone") else store, store)
+            return cls(distributed._get_default_store())
         except Exception:
             return None
 
@@ -73,57 +73,58 @@ class Board:
         packed = zlib.compress(data, 6)
         pieces = [packed[start : start + PIECE] for start in range(0, len(packed), PIECE)]
         for index, piece in enumerate(pieces):
-            self._ask(self._store.set, f"{_PREFIX}{key}/{index}", piece)
-        self._ask(self._store.set, _PREFIX + key, str(len(pieces)))
+            self._ask("set", f"{_PREFIX}{key}/{index}", piece)
+        self._ask("set", _PREFIX + key, str(len(pieces)))
 
     def get(self, key: str) -> bytes | None:
         """The value under a key; None where there is none yet."""
         if not self.has(key):
             return None
-        pieces = int(self._ask(self._store.get, _PREFIX + key))
-        parts = [self._ask(self._store.get, f"{_PREFIX}{key}/{index}") for index in range(pieces)]
+        pieces = int(self._ask("get", _PREFIX + key))
+        parts = [self._ask("get", f"{_PREFIX}{key}/{index}") for index in range(pieces)]
         return zlib.decompress(b"".join(parts))
 
     def has(self, key: str) -> bool:
         """Whether something was left under a key."""
-        return bool(self._ask(self._store.check, [_PREFIX + key]))
+        return bool(self._ask("check", [_PREFIX + key]))
 
     def drop(self, key: str) -> None:
         """Take a value away, pieces first, so that the store does not keep what was read."""
-        pieces = int(self._ask(self._store.get, _PREFIX + key))
+        pieces = int(self._ask("get", _PREFIX + key))
         for index in range(pieces):
-            self._ask(self._store.delete_key, f"{_PREFIX}{key}/{index}")
+            self._ask("delete_key", f"{_PREFIX}{key}/{index}")
 
     def settle(self, key: str, value: str) -> str:
         """What a key says for all: ``value`` where nobody was first, else what that one said."""
-        said = self._ask(self._store.compare_set, _PREFIX + key, "", value)
+        said = self._ask("compare_set", _PREFIX + key, "", value)
         return str(said.decode())
 
     def count(self, key: str) -> int:
         """Add 1 to a number; what it is then."""
-        return int(self._ask(self._store.add, _PREFIX + key, 1))
+        return int(self._ask("add", _PREFIX + key, 1))
 
     def number(self, key: str) -> int:
         """What :meth:`count` has come to."""
-        return int(self._ask(self._store.add, _PREFIX + key, 0))
+        return int(self._ask("add", _PREFIX + key, 0))
 
-    def _ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        if self._is_gone:
-            raise NoAnswer
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        if self._lost is not None:
+            raise self._lost
         answer: SimpleQueue[Any] = SimpleQueue()
-        self._asked.put((call, arguments, answer))
+        self._asked.put((method, arguments, answer))
         try:
             result = answer.get(timeout=ANSWER)
         except Empty:
             result = NoAnswer()
         if isinstance(result, Exception):
-            self._is_gone = True
-            raise NoAnswer from None
+            self._lost = NoAnswer(type(result).__name__ == "DistNetworkError")
+            raise self._lost from None
         return result
 
     def beat(self, key: str) -> None:
         """Count a key up from now on, once in :data:`BEAT` seconds, while this process lives."""
         self._beats = key
+        self._asked.put(("add", (_PREFIX + key, 1), SimpleQueue()))
 
     def is_beating(self, key: str) -> bool:
         """Whether the process that counts a key up lives; takes some seconds to say no."""
@@ -131,17 +132,30 @@ class Board:
         return wait_for(lambda: self.number(key) != before, MISSED * BEAT)
 
     def _serve(self) -> None:
+        store: Any = None
+        beaten = 0.0
         while True:
-            try:
-                call, arguments, answer = self._asked.get(timeout=BEAT if self._beats else None)
-            except Empty:
+            if self._beats and time.monotonic() - beaten >= BEAT:
+                # By the clock, and not when nothing is asked: who is asked often lives as well.
+                beaten = time.monotonic()
                 with contextlib.suppress(Exception):
-                    self._store.add(_PREFIX + self._beats, 1)
+                    store = store or self._connected()
+                    store.add(_PREFIX + self._beats, 1)
+            try:
+                method, arguments, answer = self._asked.get(timeout=BEAT if self._beats else None)
+            except Empty:
                 continue
             try:
-                answer.put(call(*arguments))
+                store = store or self._connected()
+                answer.put(getattr(store, method)(*arguments))
             except Exception as error:
                 answer.put(error)
+
+    def _connected(self) -> Any:
+        # By this thread, for a store that does not answer lets even a new connection wait.
+        store = self._kept.clone()
+        store.set_timeout(timedelta(seconds=ANSWER))
+        return store
 
 
 def wait_for(question: Callable[[], bool], seconds: float) -> bool:

@@ -34,6 +34,9 @@ FEW = 4
 ODD = 2
 """Ranks that are kept of each state a gradient can be in, where there are many."""
 
+SAME = 1e-5
+"""Relative difference of two norms up to which they are of the same numbers."""
+
 MOST_FINDINGS = 200
 """Findings of other ranks that are kept."""
 
@@ -43,18 +46,19 @@ LONGEST = 300
 MOST_ABSENT = 8
 """Ranks without a parameter that are named."""
 
-_SIZED = ("finite", "zero")
-
 Kept = TypeVar("Kept")
 
 _coder = msgspec.msgpack.Encoder()
 
 
-def look_of(report: Report | None, job: Job, error: str, calls: int) -> RankLook:
-    """What a rank tells of its report, or of why it has none."""
+def look_of(
+    report: Report | None, job: Job, error: str, calls: int, is_fault: bool = False
+) -> RankLook:
+    """What a rank tells of its report, or of why it has none: by a fault of ours, or not."""
     host = socket.gethostname()
     if report is None:
-        return RankLook(job.rank, host, calls, error=error)
+        faults = (error,) if is_fault else ()
+        return RankLook(job.rank, host, calls, error="" if is_fault else error, faults=faults)
     seen = report.observations
     return RankLook(
         rank=job.rank,
@@ -62,6 +66,8 @@ def look_of(report: Report | None, job: Job, error: str, calls: int) -> RankLook
         calls=calls or (seen.calls if seen else 0),
         nodes=len(report.graph.nodes),
         graph=_digest(report.graph),
+        call=report.passes[0].number if report.passes else 0,
+        reduced=_is_reduced(report),
         averaged=_averaged(report.graph),
         parameters=tuple(_parameters(report)),
         findings=report.findings,
@@ -96,6 +102,27 @@ def _digest(graph: Graph) -> str:
     for edge in graph.edges:
         told.update(b"%d %d %d %d;" % (edge.source, edge.slot, edge.target, edge.output))
     return told.hexdigest()
+
+
+def _is_reduced(report: Report) -> bool:
+    """Whether something has changed the gradients on their way into an empty ``.grad``."""
+    if report.observations is not None and report.observations.averages:
+        return True
+    for backward in report.passes[:1]:
+        for entry in backward.accumulations:
+            if entry.copies:
+                return True
+            if entry.before is None and entry.after is not None:
+                new, after = backward.gradients[entry.new], backward.gradients[entry.after]
+                if new.state != after.state or not _is_close(new.norm, after.norm):
+                    return True
+    return False
+
+
+def _is_close(one: Number | None, other: Number | None) -> bool:
+    if one is None or other is None or one == other:
+        return one == other
+    return math.isclose(float(one), float(other), rel_tol=SAME)
 
 
 def _averaged(graph: Graph) -> int | None:
@@ -134,8 +161,13 @@ def _parameters(report: Report) -> Iterable[RankParameter]:
         local = _without_values(backward.gradients[entry.new])
         size = sizes.get(name, leaf.norm)
         yield RankParameter(
-            name, leaf.tensor.shape, local, _without_values(after), size, entry.shard
+            name, leaf.tensor.shape, local, _without_values(after), size, entry.copies
         )
+    for one in seen.learners if seen else ():
+        if one.leaf is None and one.in_module and one.requires_grad and one.name not in used:
+            used[one.name] = 1
+            nothing = GradientInfo("not reached")
+            yield RankParameter(one.name, one.tensor.shape, nothing, None, one.size)
 
 
 def _without_values(info: GradientInfo | None) -> GradientInfo | None:
@@ -155,33 +187,33 @@ class _ParameterRow:
         self.weights: dict[int, Number] = {}
         self.missing: list[int] = []
         self.squares: float | None = None
-        self._least, self._most = 1.0, 0.0
-
-    def _is_between(self, info: GradientInfo) -> bool:
-        # Nearly all are, of many ranks, and nothing has to be sorted for them.
-        return info.state == "finite" and self._least <= _size(info) <= self._most
+        self.parts = 0
 
     def add(self, rank: int, one: RankParameter, few: bool) -> None:
-        if one.local is not None and (few or not self._is_between(one.local)):
+        if one.local is not None:
             self.local[rank] = one.local
             if not few:
                 self.local = _telling(self.local)
-                sizes = [_size(info) for info in self.local.values() if info.state in _SIZED]
-                self._least, self._most = min(sizes, default=1.0), max(sizes, default=0.0)
-        if one.shard and one.after is not None:
-            self.squares = (self.squares or 0.0) + float(one.after.norm or 0.0) ** 2
+        if one.copies:
+            self.parts += 1
+            if one.after is not None:
+                part = float(one.after.norm or 0.0) ** 2 / one.copies
+                self.squares = (self.squares or 0.0) + part
+            return
         if one.after is not None and one.after not in self.after.values():
             _keep(self.after, rank, one.after)
         if one.weights is not None and one.weights not in self.weights.values():
             _keep(self.weights, rank, one.weights)
 
-    def across(self) -> AcrossRanks:
+    def across(self, size: int) -> AcrossRanks:
+        """``size`` is the number of ranks, of which each holds a part of what is spread."""
+        squares = self.squares if self.parts == size else None
         return AcrossRanks(
             self.name,
             self.shape,
             tuple(AtRank(rank, self.local[rank]) for rank in sorted(self.local)),
             tuple(AtRank(rank, self.after[rank]) for rank in sorted(self.after)),
-            None if self.squares is None else number(math.sqrt(self.squares)),
+            None if squares is None else number(math.sqrt(squares)),
             tuple(sorted(self.weights.items())) if len(self.weights) > 1 else (),
             tuple(self.missing),
         )
@@ -195,16 +227,12 @@ def _keep(kept: dict[int, Kept], rank: int, one: Kept) -> None:
 def _telling(local: dict[int, GradientInfo]) -> dict[int, GradientInfo]:
     """The smallest and the largest, and the first few of each state."""
     ranks = sorted(local)
-    sized = [rank for rank in ranks if local[rank].state in _SIZED]
-    by_size = sorted(sized, key=lambda rank: _size(local[rank]))
+    sized = [rank for rank in ranks if local[rank].state in ("finite", "zero")]
+    by_size = sorted(sized, key=lambda rank: float(local[rank].norm or 0.0))
     kept = {*by_size[:1], *by_size[-1:]}
     for state in {one.state for one in local.values()} - {"finite"}:
         kept.update([rank for rank in ranks if local[rank].state == state][:ODD])
     return {rank: local[rank] for rank in kept}
-
-
-def _size(info: GradientInfo) -> float:
-    return float(info.norm or 0.0)
 
 
 class Collected:
@@ -218,6 +246,7 @@ class Collected:
         self._each: dict[int, OneRank] = {}
         self._rows: dict[str, _ParameterRow] = {}
         self._others: list[int] = []
+        self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
         self.add(own)
@@ -226,9 +255,24 @@ class Collected:
         """Take in what one rank told."""
         rank = look.rank
         self._each[rank] = OneRank(
-            rank, "told", look.host, look.calls, look.nodes, look.error, look.held, look.averaged
+            rank=rank,
+            host=look.host,
+            calls=look.calls,
+            nodes=look.nodes,
+            error=look.error,
+            fault=look.faults[0] if look.faults else "",
+            held=look.held,
+            averaged=look.averaged,
+            call=look.call,
+            reduced=look.reduced,
+            cut_short=look.cut_short,
         )
-        if look.error and not look.nodes:
+        if rank != self._own.rank:
+            self._take_findings(look)
+        if not look.nodes:
+            return
+        if look.call != self._own.call:
+            self._other_calls.append(rank)
             return
         if look.graph != self._own.graph:
             self._others.append(rank)
@@ -244,8 +288,6 @@ class Collected:
             if len(self._rows[name].missing) < MOST_ABSENT:
                 self._rows[name].missing.append(rank)
         self._heard.append(rank)
-        if rank != self._own.rank:
-            self._take_findings(look)
 
     @property
     def _is_few(self) -> bool:
@@ -270,8 +312,9 @@ class Collected:
             shown=self._own.rank,
             size=self._size,
             each=tuple(each),
-            parameters=tuple(row.across() for row in self._rows.values()),
+            parameters=tuple(row.across(self._size) for row in self._rows.values()),
             other_graphs=tuple(sorted(self._others)),
+            other_calls=tuple(sorted(self._other_calls)),
             findings=tuple(self._findings.values()),
         )
         notes = (*_notes(ranks, wait), *self._shown.notes)
@@ -284,8 +327,11 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
     if ranks.silent:
         yield f"{_ranks(ranks.silent)} did not tell what it saw within {duration(wait)}"
     for one in ranks.each:
-        if one.error and one.rank != ranks.shown:
-            yield f"rank {one.rank}: {one.error}"
+        for words in (one.error, one.fault):
+            if words and one.rank != ranks.shown:
+                yield f"rank {one.rank}: {words}"
+    if ranks.other_calls:
+        yield f"{_ranks(ranks.other_calls)} tells of another backward call, and is not compared"
     if ranks.other_graphs:
         yield f"{_ranks(ranks.other_graphs)} made another graph: parameters are compared by name"
 

@@ -13,7 +13,9 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-from gradscope.errors import GradscopeError, RanksError, described
+import msgspec
+
+from gradscope.errors import Fault, GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -48,6 +50,7 @@ class Member:
         rank's own report when it is told; what it raises is said by the one that collects.
         """
         self.job = job or Job(0, 1)
+        self._process = os.getpid()
         self._keep = keep
         self._is_running = True
         self._is_alone = job is None
@@ -119,10 +122,11 @@ class Member:
             self._board.count(f"{arrived}/heard")
             self._last_stop = arrived
             return verdict == "stop"
-        except NoAnswer:
+        except NoAnswer as lost:
             self._lost()
-            # The store has gone with the rank that kept it: nothing goes on without that one.
-            return True
+            # Gone with the rank that kept it, without which nothing goes on.  One that is only
+            # slow may have answered the others, and these go on where not all have come.
+            return lost.is_gone
 
     def wishes_to_stop(self, call: int) -> None:
         """Ask all ranks to stop soon; ``call`` is the backward call about to be made."""
@@ -179,7 +183,11 @@ class Member:
         return True
 
     def tell(
-        self, report: Report | None, error: GradscopeError | None = None, calls: int = 0
+        self,
+        report: Report | None,
+        error: GradscopeError | None = None,
+        calls: int = 0,
+        is_interrupted: bool = False,
     ) -> None:
         """Leave what this rank saw for the one that collects; once."""
         if self._board is None or self._has_told:
@@ -191,7 +199,9 @@ class Member:
         except Exception as problem:
             words = words or described(problem)
         try:
-            self._look = look_of(report, self.job, words, calls)
+            look = look_of(report, self.job, words, calls, isinstance(error, Fault))
+            is_cut_short = is_interrupted or self.is_terminated
+            self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(self._key(self.job.rank), encoded(self._look))
         except NoAnswer:
             self._lost()
@@ -218,12 +228,12 @@ class Member:
             return report
         own = self._look or look_of(report, self.job, "", 0)
         every = Collected(report, own, self.job.size)
+        waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
         try:
             # Where this process keeps the store, the others have to hear that all stop first.
             heard_of_it = f"{self._last_stop}/heard"
             if self._last_stop:
                 wait_for(lambda: self._everybody(heard_of_it), self.wait)
-            waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
 
             def heard() -> bool:
                 waiting[:] = [rank for rank in waiting if not self._hear(rank, every)]
@@ -232,6 +242,8 @@ class Member:
             wait_for(heard, self.wait)
         except NoAnswer:
             self._lost()
+            if len(waiting) == self.job.size - 1:  # nothing to compare with
+                return report
         return every.report(self.wait)
 
     def _hear(self, rank: int, every: Collected) -> bool:
@@ -258,6 +270,9 @@ class Member:
     def _terminated(self, _: int, __: FrameType | None) -> None:
         # A second one ends the process at once, as ever.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if os.getpid() != self._process:  # a child that was forked, and is no rank
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
         self.is_terminated = True
         if self._is_running:
             raise StopProgram
@@ -265,6 +280,8 @@ class Member:
     def program_has_ended(self) -> None:
         """What comes from now on is ours, and no signal cuts it short but a second one."""
         self._is_running = False
+        # The first time, where the program has made no backward call: it may have failed before.
+        self.meet()
 
     def end(self) -> None:
         """End by the signal that ended the program, if one did."""

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
-from gradscope.recording.wrappers import plain_path, sharded_parameters
+from gradscope.recording.wrappers import parameters_in, plain_path, sharded_parameters
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -304,4 +304,4 @@ def _joined(*parts: str) -> str:
 
 
 def _has_parameters(module: nn.Module) -> bool:
-    return next(nn.Module.parameters(module), None) is not None
+    return next(parameters_in(module), None) is not None

@@ -6,6 +6,7 @@ forward uses in place of the shards.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -13,25 +14,55 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-_INNER = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
-"""What DistributedDataParallel and DataParallel, torch.compile, FSDP and checkpoint_wrapper call
-what they wrap."""
+_WRAPPERS = {
+    "module": ("DistributedDataParallel", "DataParallel"),
+    "_orig_mod": ("OptimizedModule",),
+    "_fsdp_wrapped_module": ("FullyShardedDataParallel",),
+    "_checkpoint_wrapped_module": ("ActivationWrapper",),
+}
+"""What torch's wrappers call what they wrap, and the classes that do."""
 
 
 def plain_path(module: nn.Module, path: str) -> str:
     """A path below a module, of a part or a parameter, as it would be without wrappers."""
-    if not any(inner in path for inner in _INNER):
+    if not any(inner in path for inner in _WRAPPERS):
         return path
     owner: Any = module
     parts = []
     for part in path.split("."):
-        is_torchs = type(owner).__module__.startswith("torch.")
-        if not (is_torchs and part in _INNER):
+        if not _is_wrapper(type(owner), part):
             parts.append(part)
         # Not asked by attribute, which may be the program's own code.
         inside = vars(owner).get("_modules", {}) if isinstance(owner, nn.Module) else {}
         owner = inside.get(part)
     return ".".join(parts)
+
+
+def _is_wrapper(owner: type, part: str) -> bool:
+    # Asked of the bases as well: fully_shard makes a class of its own of every class.
+    return any(
+        base.__name__ in _WRAPPERS.get(part, ()) and base.__module__.startswith("torch.")
+        for base in owner.__mro__
+    )
+
+
+def parameters_in(module: nn.Module) -> Iterator[nn.Parameter]:
+    """The parameters in a module and below, by no code of the program's.
+
+    ``nn.Module.parameters`` would ask the ``named_parameters`` of the class, which FSDP has, and
+    which fails in a wrapper that is half made.
+    """
+    return (parameter for _, parameter in nn.Module.named_parameters(module))
+
+
+def puts_gradients_together(module: nn.Module) -> bool:
+    """Whether torch itself adds up the gradients of several ranks in some part of a module."""
+    return any(
+        type(part).__module__ == "torch.nn.parallel.distributed"
+        or hasattr(type(part), "_get_fsdp_state")
+        or "_fsdp_wrapped_module" in vars(part).get("_modules", {})
+        for part in nn.Module.modules(module)
+    )
 
 
 class ShardedParameter(NamedTuple):
@@ -69,8 +100,18 @@ def shards(modules: Iterable[nn.Module | None]) -> dict[int, torch.Tensor]:
     """What stays on this rank of each parameter of FSDP2, by the ``id`` of the whole tensor."""
     if "torch.distributed.fsdp" not in sys.modules:
         return {}
-    every = (part for module in modules if module is not None for part in module.modules())
+    every = (part for module in modules if module is not None for part in nn.Module.modules(module))
     return {id(one.whole): one.shard for part in every for one in sharded_parameters(part)}
+
+
+def copies(tensor: torch.Tensor | None) -> int:
+    """How many ranks hold each part of a tensor that is spread over ranks; 0 where it is not."""
+    placements = getattr(tensor, "placements", None)
+    mesh = getattr(tensor, "device_mesh", None)
+    if mesh is None or not placements or all(one.is_replicate() for one in placements):
+        return 0
+    sizes = zip(mesh.shape, placements, strict=True)
+    return math.prod(size for size, placement in sizes if placement.is_replicate())
 
 
 def local(gradient: torch.Tensor | None) -> torch.Tensor | None:

@@ -2172,6 +2172,7 @@ CASES: tuple[Case, ...] = (
         "load_state_dict copies the adapted weights as numbers: the query loss has no path to"
         " the step sizes (nor to second order).",
         "https://github.com/hoyeoplee/MeLU/issues/9",
+        also=("GS302",),
     ),
     Case(
         "completion_lengths",

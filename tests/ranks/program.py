@@ -1,5 +1,6 @@
 """A training program of several ranks; its argument says what is special about it."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 KIND = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -28,10 +30,59 @@ class Net(nn.Module):
         return self.out(torch.relu(hidden))
 
 
+def spread(net):
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    mesh = init_device_mesh("cpu", (int(os.environ["WORLD_SIZE"]),))
+    plan = {"first": ColwiseParallel(), "second": ColwiseParallel(), "out": RowwiseParallel()}
+    return parallelize_module(net, mesh, plan)
+
+
+def stages():
+    """A pipeline: the first rank's layer feeds the second's."""
+    layer = (nn.Linear(4, 8), nn.Linear(8, 1))[RANK]
+    net = nn.ModuleDict({("front", "back")[RANK]: layer})
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for step in range(4):
+        torch.manual_seed(step)
+        x, y = batch(step)
+        if RANK == 0:
+            hidden, gradient = torch.tanh(layer(x)), torch.zeros(16, 8)
+            dist.send(hidden.detach(), 1)
+            dist.recv(gradient, 1)
+            hidden.backward(gradient)
+        else:
+            hidden = torch.zeros(16, 8)
+            dist.recv(hidden, 0)
+            (layer(hidden.requires_grad_()) - y).square().mean().backward()
+            dist.send(hidden.grad, 0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def ended_child():
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+    child.start()
+    time.sleep(0.2)
+    child.terminate()
+    child.join()
+    print("rank", RANK, "child", child.exitcode)
+
+
 def made():
     net = Net()
-    if KIND == "alone":
+    if KIND in ("alone", "apart"):
         return net
+    if KIND == "tensor":
+        return spread(net)
+    if KIND == "hsdp":
+        from torch.distributed.fsdp import fully_shard
+
+        return fully_shard(net, mesh=init_device_mesh("cpu", (2, 2), mesh_dim_names=("r", "s")))
     if KIND.startswith("fsdp"):
         from torch.distributed.fsdp import fully_shard
 
@@ -50,15 +101,32 @@ def batch(step):
     if KIND.endswith("nan") and RANK == 1 and step == 1:
         x[3] = -1.0
         return x, (x.sum(1, keepdim=True) + 4).log()
+    if KIND == "early":
+        x = x[:, :3]
     return x, x.sum(1, keepdim=True)
 
 
 def train(model):
-    steps = 3 if KIND == "calls" and RANK == 1 else 5
+    steps = 3 if KIND == "calls" and RANK == 1 else 60 if KIND == "apart" else 5
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(steps):
         x, y = batch(step)
+        if KIND == "apart":
+            time.sleep(0.06)
+            if RANK == 1 and step == 1:
+                raise ValueError("rank 1 is ill")
+        if KIND == "child" and step == 1:
+            ended_child()
         both = not (KIND.startswith("unused") and RANK == 1)
+        if KIND == "fsdp-accumulate":
+            model.set_requires_gradient_sync(step % 2 == 1)
+            loss = (model(x) - y).square().mean()
+            loss.backward()
+            if step % 2 == 0:
+                continue
+            optimizer.step()
+            optimizer.zero_grad()
+            continue
         if KIND == "accumulate" and step % 2 == 0:
             with model.no_sync():  # the gradients are averaged after the next batch
                 (model(x) - y).square().mean().backward()
@@ -73,7 +141,11 @@ def train(model):
         if step == 1 and KIND == "drift" and RANK == 1:
             with torch.no_grad():
                 model.module.out.weight.mul_(1.5)
+        if step == 2 and KIND == "interrupt" and RANK == 1:
+            os.kill(os.getpid(), signal.SIGINT)
         optimizer.step()
+        if step == 2 and KIND == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
         optimizer.zero_grad()
     return loss
 
@@ -81,15 +153,20 @@ def train(model):
 def main():
     if KIND != "alone":
         dist.init_process_group("gloo")
+    if KIND == "pipeline":
+        return stages()
     torch.manual_seed(0)
     model = made()
-    torch.manual_seed(RANK)
-    loss = train(model)
-    if KIND == "destroy":
-        dist.destroy_process_group()
+    torch.manual_seed(0 if KIND == "tensor" else RANK)  # there all work on one batch
+    loss = train(model).item()
     local = [getattr(one, "to_local", lambda one=one: one)() for one in model.parameters()]
     told = [float(one.detach().double().sum()).hex() for one in local]
-    print("rank", RANK, loss.item().hex(), *told, int(torch.randint(1 << 30, ())))
+    print("rank", RANK, loss.hex(), *told, int(torch.randint(1 << 30, ())))
+    if KIND == "destroy":
+        # Where a model goes after its group, torch may wait for ever, watched or not.
+        del model, local
+        dist.barrier()
+        dist.destroy_process_group()
 
 
 main()

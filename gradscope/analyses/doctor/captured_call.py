@@ -28,6 +28,7 @@ from gradscope.model.report import BackwardPass, Graph, Origin
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
+from gradscope.recording.wrappers import parameters_in
 
 MAX_NAMED = 1_000_000
 """Leaves whose names are remembered."""
@@ -71,7 +72,7 @@ class Names:
         self._names: TensorTable[str] = TensorTable(MAX_NAMED)
         for _, module in modules.owners:
             # The methods of nn.Module, here and below: those of a subclass are code of the program.
-            for parameter in nn.Module.parameters(module):
+            for parameter in parameters_in(module):
                 self.add(parameter, next(iter(modules.parameters.get(id(parameter), ())), ""))
         for tensor in scopes.held_tensors():
             self.add(tensor, next(iter(scopes.names(tensor)), ""))
@@ -137,7 +138,7 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
     for _, module in modules.owners:
         named: list[tuple[torch.Tensor, str]] = [
             (tensor, next(iter(modules.parameters.get(id(tensor), ())), ""))
-            for tensor in nn.Module.parameters(module)
+            for tensor in parameters_in(module)
         ]
         found.append(Owner(named))
         found.extend(

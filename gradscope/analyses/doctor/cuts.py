@@ -110,6 +110,8 @@ class Cuts:
         """Look at one call."""
         if self._results:
             self._follow(call)
+        if not call.operands:  # `torch.tensor(number)`
+            self._remember(call.results, self._numbers.added(call))
         if call.in_graph:
             self._take_number(call)
         elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
@@ -157,6 +159,8 @@ class Cuts:
 
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
+        # A root that is a leaf was cut off from all there is, and made to require a gradient.
+        self.feeds(root for root in roots if isinstance(root, torch.Tensor))
         waiting, self.taken = list(self._waiting.values()), []
         self._marked_at = _sequence()
         # This runs at every backward call, and only some programs have a cut that waits.
@@ -271,7 +275,7 @@ class Cuts:
         return node
 
     def _remember(self, results: Iterable[torch.Tensor], calls: list[CutCall]) -> None:
-        for tensor in results:
+        for tensor in results if calls else ():
             # One call may cut some of its operands and take others that were cut before.  Bounded:
             # what is computed of much without history would carry the cuts of all of it.
             known = dict.fromkeys([*calls, *self._calls_of(tensor)])

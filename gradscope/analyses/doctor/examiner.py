@@ -112,7 +112,6 @@ class Examiner:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
         self._member.meet()
-        self._listener.is_shared = self._member.is_grouped
         why = self._enough()
         if why is not None:
             self._stop(why)
@@ -195,6 +194,7 @@ class Examiner:
         loss = _loss(call)
         made: FullCapture | BriefCapture
         if self._is_full(call, loss):
+            listener.look_for_ranks(self._member.is_grouped)
             made = FullCapture(call, self.recorder, log.calls)
             made.prepare()
             made.flow.has_hooks = listener.alterations.has_hooks

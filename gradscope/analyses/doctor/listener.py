@@ -44,6 +44,7 @@ from gradscope.autograd.tensors import requires_grad
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.wrappers import puts_gradients_together
 
 _CLIPPING = torch.nn.utils.clip_grad.__file__
 
@@ -56,7 +57,7 @@ class DoctorListener(Listener):
 
     While ``light`` only what is new is looked at closely; ``has_news``: since the last backward
     call the program has come to a place where it never was.  ``is_shared``: other ranks do the
-    same with the same parameters.
+    same with the same parameters; ``averages``: torch puts their gradients together.
 
     Args:
         recorder: what is listened to; ``keep`` of its values need be none.
@@ -75,6 +76,7 @@ class DoctorListener(Listener):
         self.light = False
         self.has_news = False
         self.is_shared = False
+        self.averages = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
         self.births = Births()
@@ -128,6 +130,13 @@ class DoctorListener(Listener):
         self.alterations.stop()
         self.statistics.stop()
         self.learners.stop()
+
+    def look_for_ranks(self, is_shared: bool) -> None:
+        """Learn whether other ranks work with this one, and how: while its modules live."""
+        self.is_shared = is_shared
+        if is_shared and not self.averages:
+            modules = (root.module() for root in self.recorder.modules.roots)
+            self.averages = any(one is not None and puts_gradients_together(one) for one in modules)
 
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
@@ -101,6 +102,7 @@ def observations(
         functions=(*case.functions, *functions_elsewhere(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
+        averages=listener.averages,
     )
 
 
@@ -190,6 +192,7 @@ def _learner(
         gone=held is not None and owner is None and not case.names.of(tensor),
         late=known.births.is_late(tensor) and not listener.reads.is_read(tensor),
         thawed=thawed is not None,
+        lazy=is_lazy(tensor),
         thawed_at=None if thawed is None else case.origins.of_place(thawed),
         loaded=known.is_loaded(tensor),
         evaluated=id(tensor) in case.evaluated,

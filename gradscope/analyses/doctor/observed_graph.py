@@ -14,6 +14,7 @@ from gradscope.autograd.nodes import leaf_of
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import TrackedParameter
 from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.recording.wrappers import copies
 
 
 def with_counts(listener: DoctorListener, graph: Graph, sequences: dict[int, int]) -> Graph:
@@ -48,7 +49,10 @@ def sized(
     every = list(learners)
     # Together, so that a device is waited for once.
     table = GradientTable(limit=0)
-    entries = [table.add_held(tensor) if is_shared else 0 for _, tensor in every]
+    # Of a tensor that is spread over ranks each holds another part.
+    entries = [
+        table.add_held(tensor) if is_shared and not copies(tensor) else 0 for _, tensor in every
+    ]
     measured = table.finish()
     for (learner, _), entry in zip(every, entries, strict=True):
         size = measured[entry].norm

@@ -63,7 +63,7 @@ class PlainNumbers:
         self._arrays.clear()
 
     def added(self, call: TorchCall) -> list[CutCall]:
-        """Those behind a number that a call adds to a tensor."""
+        """Those behind a number that a call adds to a tensor, or makes one of."""
         has_number = any(map(_is_number, call.args))
         if not has_number or not (self._known or self._arrays):
             return []

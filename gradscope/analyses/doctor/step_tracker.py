@@ -14,15 +14,16 @@ import torch
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
-from gradscope.analyses.training.accumulating import Accumulating
+from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.stale_casts import kept_casts, region
-from gradscope.autograd.tensors import TensorTable, grad_fn_of
+from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
 from gradscope.recording.places import frames_from
+from gradscope.recording.wrappers import shards
 
 COLLAPSED = 1e-5
 """The gradient of a leaf by the first that it got, below which it has all but gone."""
@@ -69,6 +70,7 @@ class StepTracker:
         self._listener = listener
         self._log = log
         self._accumulating = Accumulating(listener.learners.optimizers.members)
+        self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
         listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
         self._last_sequence = 0
@@ -84,7 +86,7 @@ class StepTracker:
         listener.learners.optimizers.members.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
-        updates = self._accumulating.before(made.leaves if call.accumulates else [], edited)
+        updates = self._accumulating.before(self._kept(made) if call.accumulates else [], edited)
         step = Step(
             number=log.calls,
             accumulates=call.accumulates,
@@ -152,7 +154,7 @@ class StepTracker:
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)
-            self._accumulating.after(made.leaves)
+            self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
         return step, self._collapse.note(norms)
@@ -207,6 +209,18 @@ class StepTracker:
 
     def _edited(self) -> set[int]:
         return self._listener.changes.edited_since(self._last_sequence)
+
+    def _kept(self, made: WatchedCall) -> list[torch.Tensor]:
+        """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""
+        if isinstance(made, FullCapture):
+            roots = (root.module() for root in self._listener.recorder.modules.roots)
+            stays = shards(roots)
+            for leaf in made.leaves if stays else ():
+                if id(leaf) in stays:
+                    self._shards[leaf] = TensorRef(stays[id(leaf)])
+        found = ((leaf, self._shards.get(leaf)) for leaf in made.leaves)
+        kept = (leaf if shard is None else shard() for leaf, shard in found)
+        return [leaf for leaf in kept if leaf is not None]
 
     def _finish_last(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""

@@ -16,6 +16,7 @@ import torch
 from gradscope.analyses.training.members import Members
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
+from gradscope.recording.wrappers import local
 
 MAX_HELD = 200_000
 """Leaves that are followed from call to call."""
@@ -146,6 +147,7 @@ def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
 
 
 def _is_there(gradient: torch.Tensor | None) -> bool:
+    gradient = local(gradient)
     if gradient is None:
         return False
     # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.

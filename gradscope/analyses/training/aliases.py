@@ -24,6 +24,7 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.wrappers import parameters_in
 
 MAX_PLACES = 1_000
 """Places that are remembered."""
@@ -160,8 +161,7 @@ def _owners(frames: list[FrameType], parameter: torch.Tensor) -> tuple[str, str]
         modules = {
             name: value
             for name, value in scope.items()
-            if _is_module(value)
-            and any(_memory(one) == memory for one in nn.Module.parameters(value))
+            if _is_module(value) and any(_memory(one) == memory for one in parameters_in(value))
         }
         names = _same(modules)
         if names is not None:

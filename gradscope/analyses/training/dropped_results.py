@@ -61,7 +61,7 @@ class DroppedResults:
             return
         if not hasattr(torch.Tensor, f"{call.function}_") or not _is_dropped(call.frame):
             # What is computed outside of any graph may be on its way to be put back.
-            if not call.in_graph and call.results[0].shape == call.operands[0].shape:
+            if not call.in_graph and _are_alike(call.results[0], call.operands[0]):
                 self._followed[call.results[0]] = of
         elif len(self.known) < MAX_PLACES:
             self.known[call.place] = KnownDrop(call.function, of)
@@ -73,6 +73,11 @@ class DroppedResults:
         if call.function == "detach" and grad_fn_of(first) is not None:
             return "history"
         return self._followed.get(first)
+
+
+def _are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    # A nested tensor has no shape, and says so by an exception.
+    return not one.is_nested and not other.is_nested and one.shape == other.shape
 
 
 def _is_dropped(frame: FrameType) -> bool:

@@ -23,6 +23,7 @@ from gradscope.analyses.training.rates import Rates
 from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.wrappers import parameters_in
 
 OnMade = Callable[[Optimizer, int, int], None]
 
@@ -143,7 +144,7 @@ class LoopCalls:
 
     def _note_zero(self, owner: Any, place: int) -> None:
         is_optimizer = isinstance(owner, Optimizer)
-        tensors = parameters_of(owner) if is_optimizer else nn.Module.parameters(owner)
+        tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
         self._order.zero(ids_of(tensors), place, id(owner) if is_optimizer else 0)
 
     def _clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:

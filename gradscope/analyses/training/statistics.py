@@ -15,6 +15,7 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.wrappers import parameters_in
 
 MAX_KNOWN = 5_000
 """Batch norms, and modules in eval mode, that are remembered."""
@@ -85,7 +86,7 @@ class FrozenStatistics:
         found: dict[int, int] = {}
         for reference, place in self._in_eval.values():
             module = reference()
-            for parameter in () if module is None else nn.Module.parameters(module):
+            for parameter in () if module is None else parameters_in(module):
                 found.setdefault(id(parameter), place)
         return found
 

@@ -94,8 +94,10 @@ class RankTable:
 
     def _each(self, one: AcrossRanks) -> list[Cell]:
         known = {at.rank: at.gradient for at in one.local}
+        # Of a rank that has not told, or of another call, nothing is known.
+        nothing = dict.fromkeys(one.missing, self._glyphs.silent)
         return [
-            self._size(known[rank]) if rank in known else (Part(self._glyphs.silent),)
+            self._size(known[rank]) if rank in known else (Part(nothing.get(rank, "?")),)
             for rank in range(self._ranks.size)
         ]
 
