@@ -19,8 +19,9 @@ from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.ranks import OneRank, Ranks
 from gradscope.model.report import Report
+from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import Job
-from gradscope.ranks.looks import Collected, decoded, encoded, look_of
+from gradscope.ranks.looks import decoded, encoded, look_of
 from tests import forkserver
 from tests.looking import Session
 from tests.ranks.built import parameter, with_ranks

@@ -20,8 +20,9 @@ from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.board import Board, NoAnswer, wait_for
+from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
-from gradscope.ranks.looks import Collected, decoded, encoded, look_of
+from gradscope.ranks.looks import decoded, encoded, look_of
 from gradscope.target import StopProgram
 
 AHEAD = 2

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
 
 from gradscope.analyses.doctor import observed_loop
-from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins, Owner
+from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions_elsewhere
@@ -23,10 +22,9 @@ from gradscope.analyses.doctor.observed_cuts import (
     uncalled_backwards,
     used_name,
 )
-from gradscope.analyses.doctor.observed_graph import sized
+from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
-from gradscope.autograd.summary import metadata
 from gradscope.model.observations import (
     Alteration,
     Birth,
@@ -40,9 +38,8 @@ from gradscope.model.observations import (
     Raiser,
     Rounding,
     Step,
-    TrackedParameter,
 )
-from gradscope.model.plain import TensorInfo, number
+from gradscope.model.plain import number
 from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.places import frames_from
 
@@ -61,9 +58,7 @@ def observations(
         optimizers=tuple(map(case.origins.of_place, places)),
         builders=tuple(observed_loop.builders(listener, case.origins, places)),
         learners=tuple(
-            one
-            for one in sized(_learners(listener, case), listener.is_shared)
-            if one.history or not case.unfinished
+            one for one in learners(listener, case) if one.history or not case.unfinished
         ),
         cuts=(
             *cuts(listener, case),
@@ -107,96 +102,6 @@ def observations(
 
 
 # ---------------------------------------------------------------- of the whole run
-
-
-def _learners(
-    listener: DoctorListener, case: CapturedCall
-) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
-    known = listener.learners
-    optimized = known.optimized()
-    # A parameter that two modules share is one thing that learns.
-    told: set[int] = set()
-    for owner in case.owners:
-        # A module that the program only holds was not meant to learn in this run.
-        if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
-            continue
-        for tensor, name in owner.tensors:
-            if id(tensor) not in told and not (owner.plain and not _is_kept(listener, tensor)):
-                told.add(id(tensor))
-                yield _learner(listener, case, tensor, name, optimized, owner), tensor
-    others = [tensor for tensor, _ in optimized.values()]
-    for tensor in [*others, *known.used_leaves()]:
-        if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
-            told.add(id(tensor))
-            named = case.names.of(tensor)
-            yield _learner(listener, case, tensor, named, optimized, None), tensor
-    for read in listener.reads.vain.values():
-        living = read.tensor()
-        info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
-        read_in_vain = TrackedParameter(
-            name=case.names.of(living) or read.name,
-            tensor=info,
-            requires_grad=True,
-            made=case.origins.of_place(read.made),
-            history=read.op,
-            wanted=read.wanted,
-        )
-        yield read_in_vain, None
-
-
-def _is_kept(listener: DoctorListener, leaf: torch.Tensor) -> bool:
-    """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
-    does nothing with its gradient."""
-    return listener.learners.is_reached_often(leaf) and not listener.reads.is_read(leaf)
-
-
-def _is_stray(listener: DoctorListener, leaf: torch.Tensor) -> bool:
-    """Whether the program made this Parameter and gave it to no module."""
-    known = listener.learners
-    made = listener.parameters.made(leaf) >= 0 and known.born(leaf) < 0
-    return made and not listener.reads.is_read(leaf) and not leaf._version
-
-
-def _learner(
-    listener: DoctorListener,
-    case: CapturedCall,
-    tensor: torch.Tensor,
-    name: str,
-    optimized: dict[int, tuple[torch.Tensor, bool]],
-    owner: Owner | None,
-) -> TrackedParameter:
-    known = listener.learners
-    held = optimized.get(id(tensor))
-    thawed = known.thawed(tensor)
-    made = known.born(tensor)
-    made = made if made >= 0 else listener.parameters.made(tensor)
-    event = listener.recorder.events.made(tensor) if made < 0 else None
-    return TrackedParameter(
-        name=name or used_name(listener, tensor) or known.class_name(tensor),
-        tensor=metadata(tensor),
-        requires_grad=tensor.requires_grad,
-        # A module that was made after the reported call is in no sight of that.
-        in_module=owner is not None or known.born(tensor) >= 0,
-        in_optimizer=(held is not None) if known.has_optimizer else None,
-        leaf=case.leaf_number(tensor),
-        used=case.origins.of_place(known.used(tensor)),
-        made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
-        initialised=case.origins.of_place(known.initialised(tensor)),
-        recorded=known.is_recorded(tensor),
-        reached=known.is_reached(tensor),
-        # Before any optimizer has stepped they all wait, which says nothing of this one.
-        waiting=held is not None and not held[1] and known.optimizers.any_stepped,
-        loose=owner.loose if owner is not None else _is_stray(listener, tensor),
-        wanted=listener.reads.is_wanted(tensor),
-        held_by=tuple(case.held_by.get(id(tensor), ())),
-        gone=held is not None and owner is None and not case.names.of(tensor),
-        late=known.births.is_late(tensor) and not listener.reads.is_read(tensor),
-        thawed=thawed is not None,
-        lazy=is_lazy(tensor),
-        thawed_at=None if thawed is None else case.origins.of_place(thawed),
-        loaded=known.is_loaded(tensor),
-        evaluated=id(tensor) in case.evaluated,
-    )
 
 
 def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcast]:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import msgspec
-import torch
 
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import leaf_of
-from gradscope.graphing.gradient_table import GradientTable
-from gradscope.model.observations import TrackedParameter
 from gradscope.model.report import BackwardPass, Graph, Node
-from gradscope.recording.wrappers import copies
 
 
 def with_counts(listener: DoctorListener, graph: Graph, sequences: dict[int, int]) -> Graph:
@@ -40,23 +34,6 @@ def with_zeros(graph: Graph, passed: BackwardPass, watch: FullCapture) -> Graph:
         if is_starved and tensor is not None and readable(tensor) and not tensor.any():
             leaves[index] = msgspec.structs.replace(leaf, norm=0.0)
     return msgspec.structs.replace(graph, leaves=tuple(leaves))
-
-
-def sized(
-    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], is_shared: bool
-) -> Iterator[TrackedParameter]:
-    """The parameters; with their sizes now, where other ranks have them as well."""
-    every = list(learners)
-    # Together, so that a device is waited for once.
-    table = GradientTable(limit=0)
-    # Of a tensor that is spread over ranks each holds another part.
-    entries = [
-        table.add_held(tensor) if is_shared and not copies(tensor) else 0 for _, tensor in every
-    ]
-    measured = table.finish()
-    for (learner, _), entry in zip(every, entries, strict=True):
-        size = measured[entry].norm
-        yield learner if size is None else msgspec.structs.replace(learner, size=size)
 
 
 def _counted(node: Node, output: int, nan: int, inf: int) -> Node:

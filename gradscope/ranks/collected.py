@@ -1,0 +1,206 @@
+"""All that the ranks tell, put together as it comes in.
+
+Of each parameter a few gradients are kept only: what is held does not grow with the number of
+ranks.  Plain data on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from gradscope.model.observations import Finding
+from gradscope.model.plain import Number, number
+from gradscope.model.ranks import (
+    AcrossRanks,
+    AtRank,
+    OneRank,
+    RankLook,
+    RankParameter,
+    Ranks,
+)
+from gradscope.model.report import GradientInfo, Report
+from gradscope.words import duration, listed
+
+FEW = 4
+"""Ranks of which every gradient is kept; of more, the smallest, the largest and the odd ones."""
+
+ODD = 2
+"""Ranks that are kept of each state a gradient can be in, where there are many."""
+
+MOST_FINDINGS = 200
+"""Findings of other ranks that are kept."""
+
+MOST_ABSENT = 8
+"""Ranks without a parameter that are named."""
+
+Kept = TypeVar("Kept")
+
+
+class _ParameterRow:
+    """What has been heard of one parameter."""
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        self.name = name
+        self.shape = shape
+        self.local: dict[int, GradientInfo] = {}
+        self.after: dict[int, GradientInfo] = {}
+        self.weights: dict[int, Number] = {}
+        self.missing: list[int] = []
+        self.squares: float | None = None
+        self.parts = 0
+
+    def add(self, rank: int, one: RankParameter, few: bool) -> None:
+        if one.local is not None:
+            self.local[rank] = one.local
+            if not few:
+                self.local = _telling(self.local)
+        if one.copies:
+            self.parts += 1
+            if one.after is not None:
+                part = float(one.after.norm or 0.0) ** 2 / one.copies
+                self.squares = (self.squares or 0.0) + part
+            return
+        if one.after is not None and one.after not in self.after.values():
+            _keep(self.after, rank, one.after)
+        if one.weights is not None and one.weights not in self.weights.values():
+            _keep(self.weights, rank, one.weights)
+
+    def across(self, size: int) -> AcrossRanks:
+        """``size`` is the number of ranks, of which each holds a part of what is spread."""
+        squares = self.squares if self.parts == size else None
+        return AcrossRanks(
+            self.name,
+            self.shape,
+            tuple(AtRank(rank, self.local[rank]) for rank in sorted(self.local)),
+            tuple(AtRank(rank, self.after[rank]) for rank in sorted(self.after)),
+            None if squares is None else number(math.sqrt(squares)),
+            tuple(sorted(self.weights.items())) if len(self.weights) > 1 else (),
+            tuple(self.missing),
+        )
+
+
+def _keep(kept: dict[int, Kept], rank: int, one: Kept) -> None:
+    if len(kept) < FEW:
+        kept[rank] = one
+
+
+def _telling(local: dict[int, GradientInfo]) -> dict[int, GradientInfo]:
+    """The smallest and the largest, and the first few of each state."""
+    ranks = sorted(local)
+    sized = [rank for rank in ranks if local[rank].state in ("finite", "zero")]
+    by_size = sorted(sized, key=lambda rank: float(local[rank].norm or 0.0))
+    kept = {*by_size[:1], *by_size[-1:]}
+    for state in {one.state for one in local.values()} - {"finite"}:
+        kept.update([rank for rank in ranks if local[rank].state == state][:ODD])
+    return {rank: local[rank] for rank in kept}
+
+
+class Collected:
+    """All that was heard, as it comes in."""
+
+    def __init__(self, shown: Report, own: RankLook, size: int) -> None:
+        """``size`` is the number of ranks."""
+        self._shown = shown
+        self._own = own
+        self._size = size
+        self._each: dict[int, OneRank] = {}
+        self._rows: dict[str, _ParameterRow] = {}
+        self._others: list[int] = []
+        self._other_calls: list[int] = []
+        self._heard: list[int] = []
+        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self.add(own)
+
+    def add(self, look: RankLook) -> None:
+        """Take in what one rank told."""
+        rank = look.rank
+        self._each[rank] = OneRank(
+            rank=rank,
+            host=look.host,
+            calls=look.calls,
+            nodes=look.nodes,
+            error=look.error,
+            fault=look.faults[0] if look.faults else "",
+            held=look.held,
+            averaged=look.averaged,
+            call=look.call,
+            reduced=look.reduced,
+            cut_short=look.cut_short,
+        )
+        if rank != self._own.rank:
+            self._take_findings(look)
+        if not look.nodes:
+            return
+        if look.call != self._own.call:
+            self._other_calls.append(rank)
+            return
+        if look.graph != self._own.graph:
+            self._others.append(rank)
+        known = set()
+        for one in look.parameters:
+            row = self._rows.get(one.name)
+            if row is None:
+                row = self._rows[one.name] = _ParameterRow(one.name, one.shape)
+                row.missing = self._heard[:MOST_ABSENT]
+            row.add(rank, one, self._is_few)
+            known.add(one.name)
+        for name in self._rows.keys() - known:
+            if len(self._rows[name].missing) < MOST_ABSENT:
+                self._rows[name].missing.append(rank)
+        self._heard.append(rank)
+
+    @property
+    def _is_few(self) -> bool:
+        return self._size <= FEW
+
+    def _take_findings(self, look: RankLook) -> None:
+        for one in look.findings:
+            place = f"{one.location.file}:{one.location.line}" if one.location else ""
+            key = (one.rule, place, one.subject)
+            before = self._findings.get(key)
+            if before is not None:
+                ranks = (*before.ranks, look.rank)
+                self._findings[key] = msgspec.structs.replace(before, ranks=ranks)
+            elif len(self._findings) < MOST_FINDINGS:
+                # The node is one of that rank's graph, which is not the one shown.
+                self._findings[key] = msgspec.structs.replace(one, ranks=(look.rank,), node=None)
+
+    def report(self, wait: float) -> Report:
+        """The shown report, with the table of all ranks, which had ``wait`` seconds to tell."""
+        each = [self._each.get(rank, OneRank(rank, "not told")) for rank in range(self._size)]
+        ranks = Ranks(
+            shown=self._own.rank,
+            size=self._size,
+            each=tuple(each),
+            parameters=tuple(row.across(self._size) for row in self._rows.values()),
+            other_graphs=tuple(sorted(self._others)),
+            other_calls=tuple(sorted(self._other_calls)),
+            findings=tuple(self._findings.values()),
+        )
+        notes = (*_notes(ranks, wait), *self._shown.notes)
+        return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)
+
+
+def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
+    """What a reader has to know of where all this comes from."""
+    yield f"{ranks.size} ranks; the graph is that of rank {ranks.shown}"
+    if ranks.silent:
+        yield f"{_ranks(ranks.silent)} did not tell what it saw within {duration(wait)}"
+    for one in ranks.each:
+        for words in (one.error, one.fault):
+            if words and one.rank != ranks.shown:
+                yield f"rank {one.rank}: {words}"
+    if ranks.other_calls:
+        yield f"{_ranks(ranks.other_calls)} tells of another backward call, and is not compared"
+    if ranks.other_graphs:
+        yield f"{_ranks(ranks.other_graphs)} made another graph: parameters are compared by name"
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    return (
+        f"rank {numbers[0]}" if len(numbers) == 1 else f"each of ranks {listed(map(str, numbers))}"
+    )
