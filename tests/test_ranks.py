@@ -375,6 +375,13 @@ def test_a_fault_on_another_rank_is_no_health(session: Session) -> None:
     assert session.cli("doctor", str(path), "-q").status == 4
 
 
+def test_no_findings_are_those_of_the_ranks_that_told(session: Session) -> None:
+    each = (OneRank(0, calls=3), OneRank(1, "not told"))
+    path = session.folder / "saved.json"
+    path.write_bytes(storage.encode(with_ranks(plain(), each=each)))
+    assert "no findings on the 1 of 2 ranks that told" in session.cli("doctor", str(path)).out
+
+
 def test_a_rank_whose_look_failed_says_so() -> None:
     collected = Collected(plain(), look_of(plain(), Job(0, 2), "", 1), 2)
     collected.add(look_of(None, Job(1, 2), "internal error: KeyError", 1, is_fault=True))

@@ -85,6 +85,9 @@ def _last_line(report: Report) -> str:
     seen = report.observations
     watched = seen.calls if seen else 0
     words = [counted(report.findings)]
+    if report.ranks is not None and report.ranks.silent:
+        size = report.ranks.size
+        words[0] += f" on the {size - len(report.ranks.silent):,} of {size:,} ranks that told"
     if seen and watched:
         briefly = f", {seen.glanced:,} of them briefly" if seen.glanced else ""
         words.append(f"{count(watched, 'backward call')} watched{briefly}")
