@@ -21,7 +21,6 @@ COMMANDS = (
     ("explain", "--all"),
     ("check",),
     ("memory",),
-    DOCTOR,
     (*DOCTOR, "--thorough", "--check"),
 )
 
