@@ -195,7 +195,8 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
             if words and one.rank != ranks.shown:
                 yield f"rank {one.rank}: {words}"
     if ranks.other_calls:
-        yield f"{_ranks(ranks.other_calls)} tells of another backward call, and is not compared"
+        others = _ranks(ranks.other_calls)
+        yield f"{others} shows another backward call: its gradients are not compared"
     if ranks.other_graphs:
         yield f"{_ranks(ranks.other_graphs)} made another graph: parameters are compared by name"
 
