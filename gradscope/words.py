@@ -7,7 +7,7 @@ Knows nothing of where a text comes from or goes to: what is foreign in it is ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
 _ENDING = re.compile(r"Backward(?:Autograd\w*)?\d*$")
@@ -50,6 +50,11 @@ def listed(names: Iterable[str], most: int = 4) -> str:
     every = list(dict.fromkeys(name or "(no name)" for name in names))
     more = f" and {len(every) - most:,} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
+
+
+def ranked(numbers: Sequence[int], told: Callable[[Iterable[str]], str] = listed) -> str:
+    """``rank 1``; ``ranks 0, 2`` as ``told`` puts them together."""
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {told(map(str, numbers))}"
 
 
 def joined(names: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
-from gradscope.ranks.member import Member
+from gradscope.ranks.member import ALONE, Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
 from gradscope.target import Program, Target
@@ -203,7 +203,8 @@ def _examined(target: Target, examination: Examination, verdict: Verdict, member
     with terminal.stdout_reserved(not is_text), _progress(verdict) as tell:
         outcome = examine(target, program, replace(examination, on_step=tell), member)
         outcome.ending.show()
-    if outcome.report is not None:
+    # What this rank finds goes to the others; alone, it is diagnosed when it is told.
+    if outcome.report is not None and member is not ALONE:
         outcome.report = verdict.diagnosed(outcome.report)
     told = ranks.combined(member, outcome)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)

@@ -182,13 +182,11 @@ class Facts:
 
     def reachable(self, starts: Collection[int]) -> set[int]:
         """All nodes below these, and themselves."""
-        found = set(starts)
-        pending = list(starts)
-        while pending:
-            fresh = [node for node in self.below(pending.pop()) if node not in found]
-            found.update(fresh)
-            pending.extend(fresh)
-        return found
+        return _closure(starts, self.below)
+
+    def reaching(self, leaves: Iterable[int]) -> set[int]:
+        """All nodes through which these leaves get a gradient, and themselves."""
+        return _closure(leaves, self.above)
 
     def by_place(self, nodes: Iterable[int]) -> dict[tuple[int | None, str], list[int]]:
         """Nodes that the same expression made by the same op, as in a loop, are one cause."""
@@ -197,6 +195,16 @@ class Facts:
             record = self.graph.nodes[node]
             groups.setdefault((record.origin, record.op), []).append(node)
         return groups
+
+
+def _closure(starts: Iterable[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
+    found = set(starts)
+    pending = list(found)
+    while pending:
+        fresh = [node for node in neighbours(pending.pop()) if node not in found]
+        found.update(fresh)
+        pending.extend(fresh)
+    return found
 
 
 def short(value: Number | None, digits: int = 3) -> str:

@@ -36,7 +36,7 @@ def _nodes(facts: Facts, items: Iterable[TrackedParameter]) -> set[int]:
 def _is_last(facts: Facts, own: set[int], held: set[int]) -> bool:
     """Whether one of these leaves weighs what comes of the held ones, and none of the held ones
     weighs what comes of these."""
-    over_own, over_held = _above(facts, own), _above(facts, held)
+    over_own, over_held = facts.reaching(own), facts.reaching(held)
     weighs = False
     for node in over_own:
         if facts.op(node) not in _JOINING:
@@ -50,14 +50,3 @@ def _is_last(facts: Facts, own: set[int], held: set[int]) -> bool:
                 return False  # it is also given something else
             weighs = True
     return weighs
-
-
-def _above(facts: Facts, leaves: Iterable[int]) -> set[int]:
-    """All nodes through which these leaves get a gradient, and themselves."""
-    found = set(leaves)
-    pending = list(found)
-    while pending:
-        fresh = [node for node in facts.above(pending.pop()) if node not in found]
-        found.update(fresh)
-        pending.extend(fresh)
-    return found

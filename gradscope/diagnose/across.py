@@ -13,7 +13,7 @@ import msgspec
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.observations import Finding, Location
 from gradscope.model.ranks import AcrossRanks, OneRank, Ranks
-from gradscope.words import count, joined, listed
+from gradscope.words import count, joined, listed, ranked
 
 DRIFT = 1e-5
 """Relative difference of two norms beyond which the values are not the same up to rounding."""
@@ -67,7 +67,7 @@ def _without(one: AcrossRanks) -> tuple[int, ...]:
 def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
     """GS702: values that differ between ranks at the end."""
     ranks = facts.report.ranks
-    told = [one for one in ranks.each if one.state == "told"] if ranks else []
+    told = ranks.told if ranks else []
     # Those that have stopped at another place, or in the middle of a step, made other updates.
     if ranks is None or len({one.calls for one in told}) > 1 or any(map(_is_broken_off, told)):
         return
@@ -121,7 +121,7 @@ _AVERAGE = (
 def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:
     """GS703: ranks that make different numbers of backward calls, so that one waited in vain."""
     ranks = facts.report.ranks
-    told = [one for one in (ranks.each if ranks else ()) if one.state == "told"]
+    told = ranks.told if ranks else []
     if len({one.calls for one in told}) < 2 or not any(one.error for one in told):
         return
     least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
@@ -174,13 +174,11 @@ def together(found: Sequence[Finding], ranks: Ranks) -> list[Finding]:
     merged: dict[tuple[str, str, str], Finding] = {}
     own = [msgspec.structs.replace(one, ranks=one.ranks or _of(one, ranks)) for one in found]
     for one in [*own, *ranks.findings]:
-        place = f"{one.location.file}:{one.location.line}" if one.location else ""
-        key = (one.rule, place, one.subject)
-        before = merged.get(key)
+        before = merged.get(one.cause)
         if before is not None:
             every = tuple(sorted({*before.ranks, *one.ranks}))
             one = msgspec.structs.replace(before, ranks=every)
-        merged[key] = one
+        merged[one.cause] = one
     told = _without_consequences(list(merged.values()), ranks)
     return [_unless_all(one, ranks) for one in told]
 
@@ -213,11 +211,7 @@ def _without_consequences(found: list[Finding], ranks: Ranks) -> Iterable[Findin
 
 
 def _on(ranks: Sequence[int]) -> str:
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) > MOST:
-        return f"ranks {listed(map(str, ranks))}"
-    return f"ranks {joined(map(str, ranks))}"
+    return ranked(ranks, listed if len(ranks) > MOST else joined)
 
 
 def _sizes(one: AcrossRanks) -> str:

@@ -59,7 +59,7 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
         why=advice.why.format(**words),
         remedy=advice.remedy.format(**words),
         step=step.call,
-        nodes=_above(facts, leaves),
+        nodes=facts.reaching(leaves),
     )
 
 
@@ -75,14 +75,3 @@ def _settings(step: SpoilingStep) -> Iterable[str]:
     kept = [f"{one.name}={short(one.value)}" for one in step.settings if not one.is_zero]
     if kept:
         yield f"{step.optimizer} with {', '.join(kept)}"
-
-
-def _above(facts: Facts, leaves: Iterable[int]) -> set[int]:
-    """These leaves, and all nodes into which they go."""
-    found = set(leaves)
-    pending = list(found)
-    while pending:
-        fresh = [node for node in facts.above(pending.pop()) if node not in found]
-        found.update(fresh)
-        pending.extend(fresh)
-    return found

@@ -67,6 +67,12 @@ class Finding(Struct, frozen=True):
     step: int = 0
     ranks: tuple[int, ...] = ()
 
+    @property
+    def cause(self) -> tuple[str, str, str]:
+        """What findings of one cause have in common: the rule, the line and the subject."""
+        line = f"{self.location.file}:{self.location.line}" if self.location else ""
+        return self.rule, line, self.subject
+
 
 class TrackedParameter(Struct, frozen=True):
     """A tensor that the program holds for learning: in a module or in an optimizer.

@@ -16,6 +16,11 @@ RankState = Literal["told", "not told"]
 """Whether a rank's look arrived in time."""
 
 
+FEW = 4
+"""Ranks of which every gradient is kept and shown; of more, the smallest, the largest and the odd
+ones."""
+
+
 class RankParameter(Struct, frozen=True, array_like=True):
     """A leaf as one rank saw it.
 
@@ -56,7 +61,6 @@ class RankLook(Struct, frozen=True):
     averaged: int | None = None
     parameters: tuple[RankParameter, ...] = ()
     findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     error: str = ""
     held: int | None = None
@@ -126,6 +130,11 @@ class Ranks(Struct, frozen=True):
     other_graphs: tuple[int, ...] = ()
     other_calls: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def told(self) -> list[OneRank]:
+        """The ranks that told in time."""
+        return [one for one in self.each if one.state == "told"]
 
     @property
     def faults(self) -> list[str]:

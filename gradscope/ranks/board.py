@@ -153,7 +153,8 @@ class Board:
 
     def _connected(self) -> Any:
         # By this thread, for a store that does not answer lets even a new connection wait.
-        store = self._kept.clone()
+        # Older versions of torch have no clone, and then there is the one connection.
+        store = self._kept.clone() if hasattr(self._kept, "clone") else self._kept
         store.set_timeout(timedelta(seconds=ANSWER))
         return store
 

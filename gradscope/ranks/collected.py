@@ -15,6 +15,7 @@ import msgspec
 from gradscope.model.observations import Finding
 from gradscope.model.plain import Number, number
 from gradscope.model.ranks import (
+    FEW,
     AcrossRanks,
     AtRank,
     OneRank,
@@ -23,10 +24,7 @@ from gradscope.model.ranks import (
     Ranks,
 )
 from gradscope.model.report import GradientInfo, Report
-from gradscope.words import duration, listed
-
-FEW = 4
-"""Ranks of which every gradient is kept; of more, the smallest, the largest and the odd ones."""
+from gradscope.words import duration, ranked
 
 ODD = 2
 """Ranks that are kept of each state a gradient can be in, where there are many."""
@@ -36,6 +34,8 @@ MOST_FINDINGS = 200
 
 MOST_ABSENT = 8
 """Ranks without a parameter that are named."""
+
+_SIZED = ("finite", "zero")
 
 Kept = TypeVar("Kept")
 
@@ -52,12 +52,19 @@ class _ParameterRow:
         self.missing: list[int] = []
         self.squares: float | None = None
         self.parts = 0
+        self._least, self._most = 1.0, 0.0
+
+    def _is_between(self, info: GradientInfo) -> bool:
+        # Nearly all are, of many ranks, and nothing has to be sorted for them.
+        return info.state == "finite" and self._least <= _size(info) <= self._most
 
     def add(self, rank: int, one: RankParameter, few: bool) -> None:
-        if one.local is not None:
+        if one.local is not None and (few or not self._is_between(one.local)):
             self.local[rank] = one.local
             if not few:
                 self.local = _telling(self.local)
+                sizes = [_size(info) for info in self.local.values() if info.state in _SIZED]
+                self._least, self._most = min(sizes, default=1.0), max(sizes, default=0.0)
         if one.copies:
             self.parts += 1
             if one.after is not None:
@@ -91,12 +98,16 @@ def _keep(kept: dict[int, Kept], rank: int, one: Kept) -> None:
 def _telling(local: dict[int, GradientInfo]) -> dict[int, GradientInfo]:
     """The smallest and the largest, and the first few of each state."""
     ranks = sorted(local)
-    sized = [rank for rank in ranks if local[rank].state in ("finite", "zero")]
-    by_size = sorted(sized, key=lambda rank: float(local[rank].norm or 0.0))
+    sized = [rank for rank in ranks if local[rank].state in _SIZED]
+    by_size = sorted(sized, key=lambda rank: _size(local[rank]))
     kept = {*by_size[:1], *by_size[-1:]}
     for state in {one.state for one in local.values()} - {"finite"}:
         kept.update([rank for rank in ranks if local[rank].state == state][:ODD])
     return {rank: local[rank] for rank in kept}
+
+
+def _size(info: GradientInfo) -> float:
+    return float(info.norm or 0.0)
 
 
 class Collected:
@@ -159,15 +170,14 @@ class Collected:
 
     def _take_findings(self, look: RankLook) -> None:
         for one in look.findings:
-            place = f"{one.location.file}:{one.location.line}" if one.location else ""
-            key = (one.rule, place, one.subject)
-            before = self._findings.get(key)
+            before = self._findings.get(one.cause)
             if before is not None:
                 ranks = (*before.ranks, look.rank)
-                self._findings[key] = msgspec.structs.replace(before, ranks=ranks)
+                self._findings[one.cause] = msgspec.structs.replace(before, ranks=ranks)
             elif len(self._findings) < MOST_FINDINGS:
                 # The node is one of that rank's graph, which is not the one shown.
-                self._findings[key] = msgspec.structs.replace(one, ranks=(look.rank,), node=None)
+                own = msgspec.structs.replace(one, ranks=(look.rank,), node=None)
+                self._findings[one.cause] = own
 
     def report(self, wait: float) -> Report:
         """The shown report, with the table of all ranks, which had ``wait`` seconds to tell."""
@@ -202,6 +212,4 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
 
 
 def _ranks(numbers: Sequence[int]) -> str:
-    return (
-        f"rank {numbers[0]}" if len(numbers) == 1 else f"each of ranks {listed(map(str, numbers))}"
-    )
+    return ranked(numbers) if len(numbers) == 1 else f"each of {ranked(numbers)}"

@@ -50,7 +50,6 @@ def look_of(
         averaged=_averaged(report.graph),
         parameters=tuple(_parameters(report)),
         findings=report.findings,
-        notes=report.notes,
         faults=seen.faults if seen else (),
         error=error or _failure(report),
         held=report.memory.total("activation") if report.memory else None,
@@ -115,10 +114,7 @@ def _averaged(graph: Graph) -> int | None:
     info = into[below[0].output] if below[0].output < len(into) else None
     if info is None or any(size < 0 for size in info.shape):
         return None
-    size = 1
-    for one in info.shape:
-        size *= one
-    return size
+    return math.prod(info.shape)
 
 
 def _parameters(report: Report) -> Iterable[RankParameter]:

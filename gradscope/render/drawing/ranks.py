@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
+from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.cells import BAD_INK, size_cell
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
-from gradscope.words import count
-
-FEW = 4
-"""Ranks that have a column each."""
+from gradscope.words import count, ranked
 
 ODD_INK = "yellow"
 
@@ -130,5 +127,4 @@ class RankTable:
 
 
 def _on(ranks: Sequence[int]) -> str:
-    word = "rank" if len(ranks) == 1 else "ranks"
-    return f"{word} {', '.join(map(str, ranks))}"
+    return ranked(ranks, ", ".join)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
 from gradscope.render.words.text import wrapped
-from gradscope.words import count, listed, one_line
+from gradscope.words import count, one_line, ranked
 
 BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
 """One sign for each severity, worst first."""
@@ -31,8 +31,7 @@ def head(finding: Finding, files: dict[str, str] | None = None) -> str:
     """``GS303 history-cut · warning · train.py:14 · x.detach() · encoder``, made visible."""
     words = [f"{finding.rule} {finding.name}".strip(), finding.severity]
     if finding.ranks:
-        noun = "rank" if len(finding.ranks) == 1 else "ranks"
-        words.append(f"{noun} {listed(map(str, finding.ranks))}")
+        words.append(ranked(finding.ranks))
     if finding.location is not None:
         file = finding.location.file
         shown = (files or {}).get(file) or visible(file)
