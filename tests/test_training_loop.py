@@ -207,6 +207,31 @@ def test_a_copy_that_leaves_none_behind(after: str, session: Session) -> None:
     assert found(session, REPLACED.format(zero=ZERO, after=after)) == []
 
 
+# Python gives the id of the first optimizer, which is gone, to a later one.
+FITTED = """
+def fit(model, optimizer):
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(5, 4)).pow(2).mean().backward()
+        optimizer.step()
+    return id(optimizer)
+first, second = nn.Linear(4, 3), nn.Linear(4, 3)
+address, others = fit(first, torch.optim.SGD(first.parameters(), lr=0.1)), []
+for _ in range(1000):
+    optimizer = torch.optim.SGD(second.parameters(), lr=0.1)
+    if id(optimizer) == address:
+        break
+    others.append(optimizer)
+assert id(optimizer) == address
+fit(second, optimizer)
+"""
+
+
+def test_an_optimizer_in_the_place_of_one_that_is_gone(session: Session) -> None:
+    report = session.look(HEAD + FITTED, "-q", command="doctor")
+    assert report.findings == ()
+
+
 # ---------------------------------------------------------------- heads that are left out
 
 HEADED = """

@@ -19,6 +19,7 @@ from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
 from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
@@ -38,12 +39,20 @@ class LoopCalls:
     optimizer, the place that made it, and the place that called the function it stands in.
     """
 
-    def __init__(self, recorder: Recorder, order: LoopOrder, rates: Rates, on_made: OnMade) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        order: LoopOrder,
+        rates: Rates,
+        numbers: Numbers,
+        on_made: OnMade,
+    ) -> None:
         self.zeroed_at = -1
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
         self._rates = rates
+        self._numbers = numbers
         self._originals: list[tuple[Any, str, Any]] = []
 
     def start(self) -> None:
@@ -145,7 +154,8 @@ class LoopCalls:
     def _note_zero(self, owner: Any, place: int) -> None:
         is_optimizer = isinstance(owner, Optimizer)
         tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
-        self._order.zero(ids_of(tensors), place, id(owner) if is_optimizer else 0)
+        number = self._numbers.of(owner) if is_optimizer else 0
+        self._order.zero(ids_of(tensors), place, number)
 
     def _clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -198,7 +208,7 @@ class LoopCalls:
                     # A step that is left out for infinities has used its gradients all the same.
                     tensors = list(parameters_of(args[1]))
                     if ids_of(tensors) & self._order.fresh:
-                        self._order.stepped(id(args[1]), tensors, place, set())
+                        self._order.stepped(self._numbers.of(args[1]), tensors, place, set())
             return result
 
         return scale
@@ -220,9 +230,9 @@ class LoopCalls:
                 with self._recorder.aside():
                     optimizer = vars(args[0]).get("optimizer")
                     if optimizer is not None:
-                        ids = ids_of(parameters_of(optimizer))
-                        self._order.schedule(id(optimizer), ids, place)
-                        self._rates.schedule(args[0], id(optimizer), place)
+                        number = self._numbers.of(optimizer)
+                        self._order.schedule(number, ids_of(parameters_of(optimizer)), place)
+                        self._rates.schedule(args[0], number, place)
             return original(*args, **kwargs)
 
         return step

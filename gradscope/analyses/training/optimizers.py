@@ -23,6 +23,7 @@ from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.members import Members
+from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
@@ -86,8 +87,8 @@ class Optimizers:
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
         self.on_idle: Callable[[int], None] | None = None
-        self.calls = LoopCalls(recorder, self.order, self.rates, self._note_made)
-        self.members = Members()
+        self.members, self._numbers = Members(), Numbers()
+        self.calls = LoopCalls(recorder, self.order, self.rates, self._numbers, self._note_made)
         self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
@@ -172,20 +173,23 @@ class Optimizers:
 
     def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
         """A step is about to be made, with a function of the program if one is ``given``."""
-        if id(optimizer) not in self._stepped:
+        number = self._numbers.of(optimizer)
+        if number not in self._stepped:
             # It was met as one that had not stepped: its tensors are to be taken in once more.
-            self._sizes.pop(id(optimizer), None)
-            self._stepped.add(id(optimizer))
+            self._sizes.pop(number, None)
+            self._stepped.add(number)
         tensors = self._meet(optimizer)
         self._note_given(tensors)
-        self.rates.step(optimizer, self._place(frame), functools.partial(self._setters, frame))
+        self.rates.step(
+            optimizer, number, self._place(frame), functools.partial(self._setters, frame)
+        )
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
             if self.on_idle is not None and self.order.is_idle(tensors):
                 self.on_idle(self._place(frame))
-            self.order.step(id(optimizer), tensors, self._place(frame))
+            self.order.step(number, tensors, self._place(frame))
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer) if self.compares and not given else []
         if self.compares:
@@ -242,7 +246,8 @@ class Optimizers:
         self._note_changed(step)
         with self._recorder.aside():
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
-            self.order.stepped(id(step.optimizer), tensors, place, step.changed)
+            number = self._numbers.of(step.optimizer)
+            self.order.stepped(number, tensors, place, step.changed)
             self.effects.end(step.samples, place)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)
@@ -275,16 +280,16 @@ class Optimizers:
             self._end(self._running.pop())
 
     def _meet(self, optimizer: Optimizer) -> Sequence[torch.Tensor]:
-        tensors = parameters_of(optimizer)
+        tensors, number = parameters_of(optimizer), self._numbers.of(optimizer)
         # Asked at every step: only `add_param_group` brings new ones.
-        if self._sizes.get(id(optimizer)) == len(tensors):
+        if self._sizes.get(number) == len(tensors):
             return tensors
-        self._sizes[id(optimizer)] = len(tensors)
+        self._sizes[number] = len(tensors)
         self.members.note_held(optimizer, tensors)
         for tensor in tensors:
             # Of several optimizers the one that steps is the one that counts.
             if self._members.get(tensor) not in self._stepped:
-                self._members[tensor] = id(optimizer)
+                self._members[tensor] = number
         return tensors
 
 

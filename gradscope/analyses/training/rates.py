@@ -74,8 +74,10 @@ class Rates:
         if optimizer in self._schedulers or len(self._schedulers) < MAX_PLACES:
             self._schedulers[optimizer] = (place, made)
 
-    def step(self, optimizer: Any, place: int, find: Callable[[], Sequence[int]]) -> None:
-        """An optimizer steps; ``find`` looks for the lines that set rates by hand."""
+    def step(
+        self, optimizer: Any, number: int, place: int, find: Callable[[], Sequence[int]]
+    ) -> None:
+        """An optimizer, known by this number, steps; ``find`` looks for lines that set rates."""
         rates = [group.get("lr") for group in optimizer.param_groups[:MAX_GROUPS]]
         if not all(type(rate) in (int, float) for rate in rates):
             return
@@ -87,7 +89,7 @@ class Rates:
             known = self.known[place] = KnownRates([GroupRate() for _ in rates])
         known.steps += 1
         here = known.scheduler, known.made
-        known.scheduler, known.made = self._schedulers.get(id(optimizer), here)
+        known.scheduler, known.made = self._schedulers.get(number, here)
         for group, rate in zip(known.groups, rates, strict=True):
             group.note(rate)
         # Once, and only where there is something to tell: to search takes a while.

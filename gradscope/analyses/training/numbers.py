@@ -1,0 +1,28 @@
+"""A number for each optimizer, which stays its own."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from torch.utils.weak import WeakIdKeyDictionary
+
+
+class Numbers:
+    """Numbers optimizers in the order in which they are met, from 1 on.
+
+    Not their ids: Python gives the id of one that is gone to the next that is made, as in a program
+    that makes an optimizer in each call of its function `fit`.
+    """
+
+    def __init__(self) -> None:
+        self._known: MutableMapping[Any, int] = WeakIdKeyDictionary()
+        self._last = 0
+
+    def of(self, optimizer: Any) -> int:
+        """The number of an optimizer; a new one where it was not met before."""
+        number = self._known.get(optimizer)
+        if number is None:
+            number = self._last = self._last + 1
+            self._known[optimizer] = number
+        return number
