@@ -15,10 +15,20 @@ from gradscope.version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["GradscopeError", "Report", "Run", "backward", "load", "record", "trace"]
+__all__ = [
+    "Finding",
+    "GradscopeError",
+    "Report",
+    "Run",
+    "backward",
+    "doctor",
+    "load",
+    "record",
+    "trace",
+]
 
 if TYPE_CHECKING:
-    from gradscope.api import Report, Run, backward, load, record, trace
+    from gradscope.api import Finding, Report, Run, backward, doctor, load, record, trace
     from gradscope.errors import GradscopeError
 
 

@@ -47,7 +47,7 @@ ROOMS = {
     "analyses/doctor",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
-    "diagnose": "words escaping model",
+    "diagnose": "words errors escaping model",
     "simplify": "words errors model",
     "render/options": "formats simplify",
     "render/output": "errors escaping model",
@@ -59,7 +59,8 @@ ROOMS = {
     "render/options render/words render/drawing render/formats",
     "render": "errors formats model analyses/diff render/options render/output render/drawing",
     # The doors.
-    "api": "model render render/options recording running",
+    "api": "words errors escaping model target recording analyses/doctor running diagnose render "
+    "render/options render/words",
     "cli": "*",
     "__init__": "api errors version",
     "__main__": "cli",
@@ -96,7 +97,7 @@ WITH_TORCH = (
 )
 
 OUTSIDERS = {
-    "torch": (*WITH_TORCH, "api.py"),  # api.py: for annotations only
+    "torch": (*WITH_TORCH, "api/"),  # api: for annotations only
     "click": ("cli/",),
     "rich": ("render/", "cli/"),
     "graphviz": ("render/",),
@@ -264,7 +265,7 @@ def test_no_class_name_stands_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name, []).append(name)
     twice = {name: rooms for name, rooms in where.items() if len(rooms) > 1}
-    assert twice == {"Report": ["gradscope.api", "gradscope.model.report"]}
+    assert twice == {"Report": ["gradscope.api.report", "gradscope.model.report"]}
 
 
 SPEAKERS = {

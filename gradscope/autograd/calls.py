@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ class BackwardCall:
     ``roots`` and ``gradients`` are as the program gave them, one gradient (or None) a root.
     ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch
     and cannot be read on the way.  ``frame`` is the program's frame that made the call.
+    ``is_handed_on``: to run it is to hand it to somebody else, who makes it.
     """
 
     roots: list[torch.Tensor | GradientEdge]
@@ -39,6 +40,7 @@ class BackwardCall:
     frame: FrameType
     _bound: inspect.BoundArguments
     _function: Callable[..., Any]
+    is_handed_on: bool = False
 
     @classmethod
     def parse(
@@ -82,6 +84,34 @@ class BackwardCall:
             _bound=bound,
             _function=function,
         )
+
+    @classmethod
+    def own(
+        cls,
+        roots: list[torch.Tensor | GradientEdge],
+        gradients: list[torch.Tensor | None],
+        inputs: list[torch.Tensor | GradientEdge],
+        frame: FrameType,
+        make: Callable[[], Any],
+    ) -> BackwardCall:
+        """A call of ours, in the same form: ``make`` keeps the graph, accumulates nothing, and
+        returns a gradient for each of the inputs."""
+        return cls(
+            roots=roots,
+            gradients=gradients,
+            inputs=inputs,
+            accumulates=False,
+            retain_graph=True,
+            create_graph=False,
+            batched=False,
+            frame=frame,
+            _bound=inspect.signature(make).bind(),
+            _function=make,
+        )
+
+    def handed_on(self, make: Callable[[], Any]) -> BackwardCall:
+        """The same call, which ``make`` makes when it is run."""
+        return replace(self, _function=lambda *_, **__: make(), is_handed_on=True)
 
     def run(self, retain_graph: bool | None = None) -> Any:
         """Make the call as the program meant it, except that the graph may be kept for later."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
-from gradscope.diagnose import RULES, Rule
-from gradscope.errors import TargetError
+from gradscope.diagnose import RULES, Rule, find_rule
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -17,12 +15,7 @@ def find(word: str) -> Rule:
     Raises:
         TargetError: there is none.
     """
-    known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
-    if word.lower() in known:
-        return known[word.lower()]
-    near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
-    meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
-    raise TargetError(f"{word} is no rule", f"{meant}gradscope rule lists them all")
+    return find_rule(word, "gradscope rule lists them all")
 
 
 def explain(word: str | None) -> str:

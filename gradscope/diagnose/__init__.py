@@ -13,11 +13,11 @@ from collections.abc import Collection
 
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose.across import together
-from gradscope.diagnose.rules import RULES, Rule
+from gradscope.diagnose.rules import RULES, Rule, find_rule
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 
-__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "is_graver", "is_serious"]
+__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "find_rule", "is_graver", "is_serious"]
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""

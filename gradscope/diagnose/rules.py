@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Literal
 
 from gradscope.diagnose import (
@@ -30,6 +31,7 @@ from gradscope.diagnose import (
     zero,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.errors import TargetError
 
 Agreement = Literal["node", "place", "values", "call", "failure", "step before"]
 """What two findings must have in common for one to make the other superfluous: a node; a place in
@@ -165,3 +167,22 @@ _ALL = (
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}
+
+
+def find_rule(word: str, more: str = "") -> Rule:
+    """The rule with this code, in any case, or this name.
+
+    Args:
+        word: the code or name.
+        more: where all rules are listed.
+
+    Raises:
+        TargetError: there is none.
+    """
+    known = {name.lower(): rule for rule in _ALL for name in (rule.code, rule.name)}
+    if word.lower() in known:
+        return known[word.lower()]
+    near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
+    meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
+    more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
+    raise TargetError(f"{word} is no rule", f"{meant}{more}")

@@ -16,14 +16,10 @@ import msgspec
 import torch
 
 from gradscope.autograd import saved
-from gradscope.autograd.calls import BackwardCall, edge_of, own_grad
+from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
-from gradscope.autograd.nodes import (
-    is_leaf,
-    leaf_of,
-    torch_name,
-)
+from gradscope.autograd.isolation import unseen
+from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused
@@ -31,6 +27,7 @@ from gradscope.graphing.assemble import Assembler, backward_pass
 from gradscope.graphing.blame import explain_failure
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
+from gradscope.graphing.own_call import own_call
 from gradscope.graphing.watched_call import MeasuredCall, seeded
 from gradscope.model.invariants import check
 from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
@@ -113,14 +110,17 @@ class Probe:
         self.require_memory()
         self._measure_leaves()
         edge_gradients = self._edge_gradients()
+        call = own_call(self._roots, [gradient], self.walked)
         seeds = seeded(edge_gradients, self._edges, [gradient])
         try:
-            # Although no `.grad` is asked for: a reentrant checkpoint makes a backward call of its
-            # own, and what was retained is added to by any pass.
-            with edge_gradients.hooked(), grads_preserved(), own_pass():
-                self._send(edge_gradients, gradient)
+            with edge_gradients.hooked():
+                results = call.run()
         except Exception as error:
             raise self._explained(error) from error
+        # Asked for as a result, a gradient ends before the AccumulateGrad, whose hooks do not run.
+        leaves = (n for n, live in enumerate(self.walked.nodes) if is_leaf(live))
+        for number, arrived in zip(leaves, results, strict=False):
+            edge_gradients.arrived(number, 0, arrived)
         edge_gradients.end()
         return backward_pass(edge_gradients, self.graph, seeds)
 
@@ -186,23 +186,6 @@ class Probe:
                     f"no gradient can be sent through the graph: {reason}",
                     "look at the program's own backward call: leave out --root and --gradient",
                 )
-
-    def _send(self, edge_gradients: EdgeGradients, gradient: torch.Tensor) -> None:
-        # Asking for all leaves as inputs leaves every ``.grad`` alone.
-        leaves = [(n, live) for n, live in enumerate(self.walked.nodes) if is_leaf(live)]
-        inputs: list[torch.Tensor] = [live.variable for _, live in leaves]  # type: ignore[attr-defined]
-        # Reentrant checkpointing calls backward inside backward, which torch allows only where
-        # gradients are accumulated.
-        reentrant = any(
-            torch_name(node) == "CheckpointFunctionBackward" for node in self.walked.nodes
-        )
-        if reentrant or not inputs:
-            torch.autograd.backward(self._roots, [gradient], retain_graph=True)
-            return
-        found = own_grad(self._roots, inputs, [gradient])
-        # Asked for like this, a gradient ends before the AccumulateGrad, whose hooks do not run.
-        for (number, _), arrived in zip(leaves, found, strict=True):
-            edge_gradients.arrived(number, 0, arrived)
 
     def _explained(self, error: Exception) -> CaptureError:
         notes = explain_failure(error, self.walked, self._recorder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     AlikeUnits,
@@ -25,6 +26,7 @@ from gradscope.model.loop_observations import (
     WastedGraph,
 )
 from gradscope.model.plain import Number, Struct, TensorInfo
+from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
 """How sure it is that something is wrong: it is; it very likely is; it may well be meant."""
@@ -66,6 +68,16 @@ class Finding(Struct, frozen=True):
     remedy: str = ""
     step: int = 0
     ranks: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """What it is, where, and what was seen; why, and what to do."""
+        where = f"{self.location.file}:{self.location.line}" if self.location else ""
+        code = self.location.expression if self.location else ""
+        head = [f"{self.rule} {self.name}", self.severity, where, code, self.subject]
+        lines = [" · ".join(dict.fromkeys(filter(None, head))), self.message, *self.evidence]
+        return "\n".join(
+            visible(one_line(line)) for line in (*lines, self.why, self.remedy) if line
+        )
 
     @property
     def cause(self) -> tuple[str, str, str]:

@@ -95,14 +95,23 @@ class Listeners:
 
     def add(self, listener: Listener) -> None:
         """One more, from now on."""
-        self.all = (*self.all, listener)
+        self._set((*self.all, listener))
+
+    def remove(self, listener: Listener) -> None:
+        """No longer that one, which leaves nothing behind."""
+        listener.stop()
+        self._set(tuple(one for one in self.all if one is not listener))
+
+    def _set(self, listeners: tuple[Listener, ...]) -> None:
+        self.all = listeners
         # Made once: without it every call of torch would make a new tuple.
         self.unopened = (None,) * len(self.all)
         # Most want to hear of a call when it is over; what is asked before costs every call of
         # torch.
-        self._prepares |= type(listener).before is not Listener.before
+        self._prepares = any(type(one).before is not Listener.before for one in listeners)
         # One alone says how closely; several would each have to know what the others need.
-        self.route = listener.route if len(self.all) == 1 else self._route_for_all
+        several = self._route_for_all if listeners else None
+        self.route = listeners[0].route if len(listeners) == 1 else several
 
     def start(self) -> None:
         """The recorder has begun to watch."""
@@ -147,10 +156,12 @@ class Listeners:
 
     def after(self, call: TorchCall, opened: Sequence[Any]) -> None:
         """A call has returned."""
-        for listener, one in zip(self.all, opened, strict=True):
-            listener.after(call, one)
+        # A custom Function may have added one inside of this call, who comes last.
+        for listener, one in zip(self.all, opened, strict=False):
+            if len(self.all) == 1 or listener.route(call.func, call.frame) is not IGNORED:
+                listener.after(call, one)
 
     def differentiated(self, call: TorchCall, opened: Sequence[Any]) -> None:
         """``torch.autograd.grad`` has returned."""
-        for listener, one in zip(self.all, opened, strict=True):
+        for listener, one in zip(self.all, opened, strict=False):
             listener.differentiated(call, one)

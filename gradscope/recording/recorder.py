@@ -32,6 +32,7 @@ from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
 from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
+from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener, Listeners
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
@@ -39,8 +40,6 @@ from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
-BackwardHandler = Callable[[BackwardCall], Any]
-"""Makes a backward call of the program, or does not, and returns its result."""
 
 
 class Recorder(Recording, TorchFunctionMode):
@@ -64,17 +63,29 @@ class Recorder(Recording, TorchFunctionMode):
         super().__init__(sources, keep)
         self.functions: list[Any] = []
         """The custom Functions that are being applied, the innermost last."""
-        self._on_backward = on_backward or self.let_run
+        self._handlers = BackwardHandlers(on_backward or self.let_run)
         self._listeners = Listeners()
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
         self._process = os.getpid()
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
 
     def listen(self, listener: Listener) -> None:
         """Let somebody hear of every call from now on."""
         self._listeners.add(listener)
+
+    def join(self, listener: Listener, on_backward: BackwardHandler) -> None:
+        """The same in the middle of a run: the backward calls come to ``on_backward`` as well."""
+        self._handlers.add(on_backward)
+        self._listeners.add(listener)
+        listener.start()
+
+    def leave(self, listener: Listener, on_backward: BackwardHandler) -> None:
+        """The end of it; where the recorder itself has stopped, nothing is left to be done."""
+        if Recorder.active is self:
+            self._handlers.remove(on_backward)
+            self._listeners.remove(listener)
 
     # ------------------------------------------------------------------ on and off
 
@@ -213,7 +224,7 @@ class Recorder(Recording, TorchFunctionMode):
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():
-            self.elsewhere += _is_of_the_program(self._thread)
+            self.elsewhere += _is_of_the_program(self.thread)
             return original(*args, **kwargs)
         return self._backward(original, args, kwargs, sys._getframe(1))
 
@@ -253,7 +264,7 @@ class Recorder(Recording, TorchFunctionMode):
             return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             # What a custom Function does in its forward is a part of what it computes.
-            return self.let_run(call) if self.functions else self._on_backward(call)
+            return self.let_run(call) if self.functions else self._handlers(call)
 
     def let_run(
         self,
@@ -268,7 +279,8 @@ class Recorder(Recording, TorchFunctionMode):
             retain_graph: keep the graph although the program did not say so.
             nodes: the nodes below its roots, nearest first, where they are known.
         """
-        if not (retain_graph or call.retain_graph):
+        # One that is handed on comes here again, when the last of those who want it makes it.
+        if not (retain_graph or call.retain_graph or call.is_handed_on):
             with self.aside():
                 self._listeners.released(call, nodes)
             if nodes is None:

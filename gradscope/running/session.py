@@ -139,7 +139,7 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
     # Who calls sys.exit has ended as intended.
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
-        frames = list(_frames_of(ending.exception))
+        frames = list(frames_of(ending.exception))
         watcher.finish_failed(frames, _failure_sentence(ending.exception))
         # Torch's words for a backward call that has nowhere to go.
         if "does not require grad" in message(ending.exception):
@@ -153,12 +153,12 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
 
 def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
     failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
-    frames = list(_frames_of(failure)) if failure is not None else []
+    frames = list(frames_of(failure)) if failure is not None else []
     examiner.finish(ending.namespace, ending.value, failure, frames)
     return Outcome(ending, examiner.report, examiner.error)
 
 
-def _frames_of(error: BaseException) -> Iterator[FrameType]:
+def frames_of(error: BaseException) -> Iterator[FrameType]:
     """The frames of a traceback, innermost first."""
     frames = []
     step = error.__traceback__

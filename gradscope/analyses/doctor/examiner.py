@@ -83,14 +83,29 @@ class Examiner:
     """Watches a program as an :class:`Examination` asks.
 
     After the program has ended, ``report`` is the result or ``error`` says why there is none.
+
+    Args:
+        examination: what is asked.
+        sources: resolves places to expressions, for a recorder of its own.
+        member: this process, where it is one rank of several.
+        active: a recorder that is active already, to be joined instead.
     """
 
-    def __init__(self, examination: Examination, sources: Sources, member: Member = ALONE) -> None:
+    def __init__(
+        self,
+        examination: Examination,
+        sources: Sources | None = None,
+        member: Member = ALONE,
+        active: Recorder | None = None,
+    ) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
         # No value of the forward pass is kept: the rules need counts and norms.
-        self.recorder = Recorder(sources, self._on_backward, keep=0)
+        self.recorder = active or Recorder(sources, self._on_backward, keep=0)
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
+        self._joins = active is not None
+        if not self._joins:
+            self.recorder.listen(self._listener)
         self._examination = examination
         self._log = StepLog()
         self._builder = ReportBuilder(self._listener, self._log)
@@ -105,6 +120,25 @@ class Examiner:
     def fault(self) -> Fault | None:
         """The first fault of our own, if any."""
         return self._builder.fault
+
+    @property
+    def listener(self) -> DoctorListener:
+        """What was seen of the calls of the program."""
+        return self._listener
+
+    def start(self) -> None:
+        """Begin to watch this thread."""
+        if self._joins:
+            self.recorder.join(self._listener, self._on_backward)
+        else:
+            self.recorder.start()
+
+    def stop(self) -> None:
+        """Leave nothing behind."""
+        if self._joins:
+            self.recorder.leave(self._listener, self._on_backward)
+        else:
+            self.recorder.stop()
 
     # ------------------------------------------------------------------ while it runs
 

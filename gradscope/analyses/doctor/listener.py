@@ -60,7 +60,7 @@ class DoctorListener(Listener):
     same with the same parameters; ``averages``: torch puts their gradients together.
 
     Args:
-        recorder: what is listened to; ``keep`` of its values need be none.
+        recorder: what is to be listened to; ``keep`` of its values need be none.
         on_refused: told of a backward call that raised, also before it began: exception, arguments,
             frame.
         check_all: compare custom Functions with finite differences whatever their size.
@@ -111,7 +111,6 @@ class DoctorListener(Listener):
         self.derivatives = Derivatives(check_all)
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
-        recorder.listen(self)
 
     # ------------------------------------------------------------------ on and off
 

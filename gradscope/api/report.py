@@ -1,33 +1,25 @@
-"""The public Python interface: look at a tensor's graph from inside a program.
-
-Safe at a breakpoint: buffers are kept, ``.grad`` and the random state stay as they are.  The
-command line stands on the same rooms.  torch is imported only by the functions that need it.
-"""
+"""A Report that can show itself."""
 
 from __future__ import annotations
 
 import html
+import math
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Unpack
 
 import msgspec
 
 from gradscope import render
+from gradscope.escaping import visible
 from gradscope.model import report as plain
-from gradscope.model import storage
 from gradscope.render.options import Options, ToPrint, ToSave, options_of
+from gradscope.render.words.numbers import number
+from gradscope.words import count, one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import torch
-
-    from gradscope.recording.recorder import Recorder
+LONGEST_LABEL = 60
+"""Characters of the root's name in a short text."""
 
 
 class Report(plain.Report, frozen=True):
@@ -38,6 +30,28 @@ class Report(plain.Report, frozen=True):
     def of(cls, found: plain.Report) -> Report:
         """The same data with the ways of looking at it."""
         return cls(*msgspec.structs.astuple(found))
+
+    def __repr__(self) -> str:
+        """One line of at most 200 characters."""
+        graph = self.graph
+        label = visible(one_line(graph.roots[0].label)) if graph.roots else ""
+        if len(label) > LONGEST_LABEL:
+            label = f"{label[: LONGEST_LABEL - 1]}…"
+        more = f" and {len(graph.roots) - 1:,} more" if len(graph.roots) > 1 else ""
+        facts = [count(len(graph.nodes), "node"), count(len(graph.leaves), "leaf")]
+        if self.passes:
+            facts.append(f"‖g‖ {number(self._norm())}")
+        # Without observations nobody has looked for any.
+        if self.findings or self.observations is not None:
+            facts.append(count(len(self.findings), "finding"))
+        name = f"{label}{more}: " if label else ""
+        return f"<Report {name}{', '.join(facts)}; .show()>"
+
+    def _norm(self) -> float:
+        """The 2-norm of what the first pass brought to all leaves together."""
+        passed = self.passes[0]
+        norms = (passed.gradients[one.new].norm for one in passed.accumulations)
+        return math.hypot(*(float(norm) for norm in norms if norm is not None))
 
     def show(self, **options: Unpack[ToPrint]) -> None:
         """Print the tree to standard output.
@@ -107,92 +121,3 @@ def _options(method: Callable[..., None], known: type, given: Mapping[str, objec
         return options_of(**msgspec.convert(chosen, known))
     except msgspec.ValidationError as error:
         raise TypeError(f"{method.__qualname__}(): {error}") from None
-
-
-class Run:
-    """A block of code that was recorded: its results can be looked at with the lines that made
-    them."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def trace(self, root: torch.Tensor) -> Report:
-        """As :func:`trace`, for a tensor made in the block."""
-        return _look(self._recorder, sys._getframe(1), root, None)
-
-    def backward(self, root: torch.Tensor, gradient: Any = None) -> Report:
-        """As :func:`backward`, for a tensor made in the block."""
-        return _look(self._recorder, sys._getframe(1), root, (gradient,))
-
-
-def trace(root: torch.Tensor) -> Report:
-    """The graph that ``root.backward()`` would walk.
-
-    Args:
-        root: any tensor that requires grad.
-
-    Raises:
-        RootError: when ``root`` carries no gradient history.
-    """
-    return _look(None, sys._getframe(1), root, None)
-
-
-def backward(root: torch.Tensor, gradient: Any = None) -> Report:
-    """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
-    ``root``.
-
-    Nothing is accumulated into ``.grad`` and no buffer is freed.
-
-    Args:
-        root: any tensor that requires grad.
-        gradient: a tensor or nested list of the root's shape, or text as for ``--gradient``; may be
-            left out for a root of one element, where it is 1.
-
-    Raises:
-        RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
-    """
-    return _look(None, sys._getframe(1), root, (gradient,))
-
-
-@contextmanager
-def record() -> Iterator[Run]:
-    """Record what the ``with`` block runs, so that its graphs are labelled with expressions and
-    lines.
-
-    Blocks may be nested, also when the program itself runs under the command line.
-    """
-    from gradscope.recording.recorder import Recorder
-
-    if Recorder.active is not None:
-        # Under the command line, or in an outer block, everything is recorded already.
-        yield Run(Recorder.active)
-        return
-    recorder = Recorder().start()
-    try:
-        yield Run(recorder)
-    finally:
-        recorder.stop()
-
-
-def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
-    """A report saved as .json or .json.gz.
-
-    Args:
-        path: the file.
-        max_size: bytes of JSON, unpacked, that are read at most; None is no limit.
-
-    Raises:
-        ReportError: when the file is not a report that this version reads, or is larger.
-    """
-    return Report.of(storage.load(Path(path), max_size))
-
-
-def _look(
-    recorder: Recorder | None,
-    frame: FrameType,
-    root: torch.Tensor,
-    gradient: Sequence[Any] | None,
-) -> Report:
-    from gradscope.running.look import look
-
-    return Report.of(look(recorder, frame, root, gradient))

@@ -1,0 +1,114 @@
+"""A graph that is there already, and what is wrong with it: the doctor without a run to watch."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradscope.analyses.doctor.call_selector import Before, watched_case
+from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.raisers import raiser_of
+from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
+from gradscope.analyses.doctor.saved_values import activities
+from gradscope.autograd.calls import edge_of
+from gradscope.autograd.isolation import unseen
+from gradscope.autograd.walk import walk
+from gradscope.errors import CaptureError, RootError, described
+from gradscope.graphing.blame import explain_failure
+from gradscope.graphing.initial_gradient import implicit_gradient
+from gradscope.graphing.own_call import own_call
+from gradscope.graphing.roots import usable_root
+from gradscope.model.report import Report
+from gradscope.recording.names import Scopes
+from gradscope.recording.places import frames_from
+from gradscope.recording.recorder import Recorder
+
+UNSEEN = (
+    "only this graph and its gradients were examined: how it was made, the optimizer and the loop "
+    "around it show when the block that does all that is recorded, with "
+    "gradscope.record(doctor=True)"
+)
+UNLABELLED = "the lines that made it show when they run inside of gradscope.record()"
+
+
+def examine(
+    recorder: Recorder | None,
+    frame: FrameType,
+    root: Any,
+    listener: DoctorListener | None = None,
+) -> Report:
+    """What can be seen of the graph of ``root`` and of the gradient that flows through it.
+
+    Args:
+        recorder: what is known of the program; else the active recorder; else only names are known.
+        frame: the caller, whose variables give names.
+        listener: what a doctor has seen of the calls that made the graph, if one has.
+
+    Raises:
+        RootError: when the root carries no gradient history, or has more than one element.
+        CaptureError: when an earlier backward call has freed the graph.
+    """
+    recorder = recorder or Recorder.active or Recorder()
+    knows_calls = listener is not None
+    listener = listener or DoctorListener(recorder, lambda *_: None)
+    with unseen():
+        frame = recorder.places.user_frame(frame) or frame
+        scopes = Scopes.of_frames(frames_from(frame, recorder.places))
+        names = scopes.names(root) if isinstance(root, torch.Tensor) else []
+        root = usable_root(root, names[0] if names else "the root", "root", recorder)
+        watch = _made(recorder, frame, root)
+        before = _seen_before(listener, watch)
+        watch.run()
+        watch.measured()
+        builder = ReportBuilder(listener, StepLog())
+        if watch.failure is not None:
+            _refuse_freed(watch, recorder)
+            builder.failed(watch.failure, frame, raiser_of(watch.failure, watch, listener))
+        case = watched_case(listener, watch, before)
+        if not knows_calls:
+            case.notes.append(UNSEEN)
+            if not any(map(recorder.span_of, watch.sequences)):
+                case.notes.append(UNLABELLED)
+        return builder.report(case)
+
+
+def _made(recorder: Recorder, frame: FrameType, root: torch.Tensor) -> FullCapture:
+    try:
+        gradient = implicit_gradient(root)
+    except RootError as error:
+        raise RootError(
+            error.what, "examine a number that is made of it, such as its sum or its mean"
+        ) from None
+    call = own_call([root], [gradient], walk([edge_of(root)[0]]), frame)
+    watch = FullCapture(call, recorder, 0)
+    watch.prepare()
+    return watch
+
+
+def _seen_before(listener: DoctorListener, watch: FullCapture) -> Before:
+    """What a pass would change, or has to be known before it."""
+    watch.flow.has_hooks = listener.alterations.has_hooks
+    listener.cuts.mark(watch.sequences, watch.call.roots)
+    listener.inner_uses.mark(watch.sequences)
+    listener.broadcasts.mark(watch.call.roots)
+    return Before(
+        changed=listener.changes.in_graph(watch.walked),
+        active=list(activities(watch.walked)),
+        functions=listener.derivatives.checks(watch.walked, watch.sequences, False),
+    )
+
+
+def _refuse_freed(watch: FullCapture, recorder: Recorder) -> None:
+    """A graph that has done its work is no fault of the program's, and nothing is left of it.
+
+    Raises:
+        CaptureError: it has.
+    """
+    if watch.failure is not None and "a second time" in str(watch.failure):
+        hints = explain_failure(watch.failure, watch.walked, recorder)
+        hints = hints or ["an earlier backward call has freed it"]
+        ways = "call it before backward, or let backward keep the graph: retain_graph=True"
+        raise CaptureError(f"backward failed with {described(watch.failure)}", *hints, ways)
