@@ -266,7 +266,11 @@ export class Viewer {
     const state = new URLSearchParams();
     if (this.selected) state.set("at", this.selected);
     if (this.model.passNumber) state.set("pass", String(this.model.passNumber));
-    history.replaceState(null, "", `#${state}`);
+    try {
+      history.replaceState(null, "", `#${state}`);
+    } catch {
+      // Inside another page, as in a notebook, the address is not this page's own.
+    }
   }
 
   _restore(address) {
