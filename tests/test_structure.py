@@ -58,8 +58,10 @@ ROOMS = {
     "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
     "render/options render/words render/drawing render/formats",
     "render": "errors formats model analyses/diff render/options render/output render/drawing",
+    "render/notebook": "errors escaping formats model render render/options render/words "
+    "render/drawing",
     # The doors.
-    "api": "model render render/options recording running",
+    "api": "model render render/options render/notebook recording running",
     "cli": "*",
     "__init__": "api errors version",
     "__main__": "cli",

@@ -390,6 +390,12 @@ for (const [way, put] of Object.entries(FRAMES)) {
     const leaf = `n${report("small").graph.leaves[0].node}`;
     await inner.evaluate((key) => window.gradscope.select(key), leaf);
     assert.equal(await inner.evaluate(() => window.gradscope.selected), leaf);
+    const aside = await inner.evaluate(() => {
+      const { view, canvas, boxes } = window.gradscope;
+      const root = boxes.get("n0");
+      return (root.x + root.width / 2 - view.x) * view.zoom - canvas.clientWidth / 2;
+    });
+    assert.ok(Math.abs(aside) < 1, "the root stands in the middle");
     assert.match(await inner.locator("aside h2").innerText(), /\S/);
     assert.deepEqual(complaints, []);
     await context.close();
