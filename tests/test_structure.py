@@ -58,9 +58,11 @@ ROOMS = {
     "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
     "render/options render/words render/drawing render/formats",
     "render": "errors formats model analyses/diff render/options render/output render/drawing",
+    "render/notebook": "errors escaping formats model render render/options render/words "
+    "render/drawing",
     # The doors.
     "api": "words errors escaping model target recording analyses/doctor running diagnose render "
-    "render/options render/words",
+    "render/options render/notebook render/words",
     "cli": "*",
     "__init__": "api errors version",
     "__main__": "cli",

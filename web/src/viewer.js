@@ -128,20 +128,32 @@ export class Viewer {
     this.select(key);
   }
 
+  /** Bring a box into sight, and the whole drawing where that can be read. */
   _look(key) {
     const box = this.boxes.get(key);
     if (!box) return;
+    this.view = this._viewOf(box);
+    this.placed = { key, ...this.view };
+  }
+
+  _viewOf(box) {
     const { clientWidth, clientHeight } = this.canvas;
     const { width, height } = this.drawing;
     const fit = Math.min(clientWidth / (width + 2 * MARGIN), clientHeight / (height + 2 * MARGIN), LARGEST);
     if (fit >= READABLE) {
       // All of it can be seen at once and still be read.
-      this.view = { zoom: fit, x: (width - clientWidth / fit) / 2, y: (height - clientHeight / fit) / 2 };
-      return;
+      return { zoom: fit, x: (width - clientWidth / fit) / 2, y: (height - clientHeight / fit) / 2 };
     }
     const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
     const above = Math.max(box.y - clientHeight / zoom / 3, -MARGIN);
-    this.view = { zoom, x: box.x + box.width / 2 - clientWidth / zoom / 2, y: above };
+    return { zoom, x: box.x + box.width / 2 - clientWidth / zoom / 2, y: above };
+  }
+
+  /** A frame in another page gets its size late; who has not moved since sees what was meant. */
+  _resized() {
+    const { placed, view } = this;
+    if (placed && placed.x === view.x && placed.y === view.y && placed.zoom === view.zoom) this._look(placed.key);
+    this.draw();
   }
 
   select(key) {
@@ -266,7 +278,11 @@ export class Viewer {
     const state = new URLSearchParams();
     if (this.selected) state.set("at", this.selected);
     if (this.model.passNumber) state.set("pass", String(this.model.passNumber));
-    history.replaceState(null, "", `#${state}`);
+    try {
+      history.replaceState(null, "", `#${state}`);
+    } catch {
+      // Inside another page, as in a notebook, the address is not this page's own.
+    }
   }
 
   _restore(address) {
@@ -285,7 +301,7 @@ export class Viewer {
   // ------------------------------------------------------------------ events
 
   _listen() {
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    new ResizeObserver(() => this._resized()).observe(this.canvas);
     this.dark.addEventListener("change", () => this.draw());
     listenToPointer(this);
     listenToKeys(this);

@@ -368,6 +368,40 @@ const corner = (page) =>
     return [...copy.getImageData(2, 2, 1, 1).data].slice(0, 3);
   });
 
+/** Ways to put a page inside another, given its text and an iframe. */
+const FRAMES = {
+  srcdoc: (frame, text) => frame.setAttribute("srcdoc", text),
+  blob: (frame, text) => frame.setAttribute("src", URL.createObjectURL(new Blob([text], { type: "text/html" }))),
+  data: (frame, text) => frame.setAttribute("src", `data:text/html;base64,${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}`),
+};
+
+for (const [way, put] of Object.entries(FRAMES)) {
+  test(`inside another page, in a sandbox, by ${way}`, async () => {
+    const context = await browser.newContext({ viewport: { width: 900, height: 600 }, offline: true });
+    const page = await context.newPage();
+    const complaints = [];
+    page.on("console", (message) => complaints.push(message.text()));
+    page.on("pageerror", (error) => complaints.push(String(error)));
+    await page.setContent('<iframe sandbox="allow-scripts" style="width: 860px; height: 520px"></iframe>');
+    await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/small.html`, "utf8"))})`);
+    await page.waitForFunction(() => frames.length);
+    const inner = page.frames()[1];
+    await inner.waitForFunction(() => window.gradscope);
+    const leaf = `n${report("small").graph.leaves[0].node}`;
+    await inner.evaluate((key) => window.gradscope.select(key), leaf);
+    assert.equal(await inner.evaluate(() => window.gradscope.selected), leaf);
+    const aside = await inner.evaluate(() => {
+      const { view, canvas, boxes } = window.gradscope;
+      const root = boxes.get("n0");
+      return (root.x + root.width / 2 - view.x) * view.zoom - canvas.clientWidth / 2;
+    });
+    assert.ok(Math.abs(aside) < 1, "the root stands in the middle");
+    assert.match(await inner.locator("aside h2").innerText(), /\S/);
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
+}
+
 test("it is dark where the reader's system is, and white on paper", async () => {
   const page = await opened("small", { colorScheme: "dark" });
   await page.waitForFunction(() => !window.gradscope.waiting);

@@ -1,5 +1,5 @@
-"""Text for a terminal as a page for a browser, complete in one file, and what any page may do:
-nothing but show itself.
+"""Text for a terminal as a page for a browser, complete in one file, or as a part of another page;
+and what any page may do: nothing but show itself.
 
 If a text should ever get past the escaping, the browser still runs, loads and sends nothing of it.
 """
@@ -12,6 +12,7 @@ import html
 import io
 
 from rich.console import Console
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from gradscope.escaping import visible
@@ -36,6 +37,27 @@ pre {{ font-family: ui-monospace, Menlo, Consolas, monospace; line-height: 1.35;
 """
 
 
+_PRE = (
+    '<pre style="line-height: 1.25; overflow-x: auto; white-space: pre; color: inherit; '
+    'background: transparent">{code}</pre>'
+)
+
+# Halfway between black and white in brightness, so that both can be behind it.
+_ANYWHERE = TerminalTheme(
+    (255, 255, 255),
+    (0, 0, 0),  # dimmed halfway to white
+    [
+        (118, 118, 118),
+        (218, 54, 51),
+        (46, 134, 64),
+        (166, 110, 10),
+        (31, 120, 230),
+        (200, 60, 150),
+        (22, 134, 144),
+        (118, 118, 118),
+    ],
+)
+
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
 
 
@@ -53,10 +75,19 @@ def policy(script: str = "") -> str:
 
 def page(title: str, text: str) -> str:
     """A self-contained page that shows text with ANSI colours; every character of it is escaped."""
+    named = html.escape(visible(title)).replace("{", "{{").replace("}", "}}")
+    form = _FORMAT.replace("POLICY", policy()).replace("TITLE", named)
+    return _recorded(text).export_html(code_format=form)
+
+
+def fragment(text: str) -> str:
+    """The same as an element for the page of somebody else, which may be light or dark."""
+    return _recorded(text).export_html(theme=_ANYWHERE, code_format=_PRE, inline_styles=True)
+
+
+def _recorded(text: str) -> Console:
     shown = Text.from_ansi(text)
     width = max((line.cell_len for line in shown.split()), default=1)
     console = Console(record=True, file=io.StringIO(), width=width, color_system="truecolor")
     console.print(shown, soft_wrap=True)
-    named = html.escape(visible(title)).replace("{", "{{").replace("}", "}}")
-    form = _FORMAT.replace("POLICY", policy()).replace("TITLE", named)
-    return console.export_html(code_format=form)
+    return console

@@ -1,0 +1,63 @@
+"""A report as a notebook shows it: a small picture, else the coloured tree; on request the page.
+
+The page holds the viewer, some 100 kB, so a saved notebook would grow by that with every report.
+"""
+
+from __future__ import annotations
+
+import html
+
+from gradscope.errors import GradscopeError
+from gradscope.escaping import visible
+from gradscope.formats import ANSWERS
+from gradscope.model.report import Report
+from gradscope.render import render
+from gradscope.render.drawing.scene import Scene
+from gradscope.render.options import Options
+from gradscope.render.words.page import fragment
+
+MOST_DRAWN = 60
+"""Boxes of a picture that can still be read in a cell's output."""
+
+WIDTH = 120
+"""Columns of the tree; a notebook scrolls what is wider than it is itself."""
+
+_FRAME = (
+    '<iframe title="{title}" sandbox="allow-scripts allow-downloads" '
+    'style="width: 100%; height: {height}px; border: 1px solid #8886; border-radius: 4px" '
+    'srcdoc="{page}"></iframe>'
+)
+
+
+def mime_bundle(report: Report, short: str) -> dict[str, str]:
+    """What a notebook may choose from, by MIME type: the ``short`` text, and a picture of at most
+    :data:`MOST_DRAWN` boxes, or the coloured tree where it has more or there is no Graphviz."""
+    shown = {"text/plain": short}
+    options = Options(width=WIDTH)
+    scene = Scene(report, options)
+    if len(scene.view.items) + len(scene.view.roots) <= MOST_DRAWN:
+        try:
+            shown["image/svg+xml"] = _text(render(report, "svg", options))
+            return shown
+        except GradscopeError:  # the tree tells the same without Graphviz
+            pass
+    shown["text/html"] = tree(report)
+    return shown
+
+
+def tree(report: Report, options: Options | None = None) -> str:
+    """The tree as HTML, coloured as on a terminal."""
+    options = options or Options(width=WIDTH, color=True)
+    return fragment(_text(render(report, ANSWERS["graph"]["text"], options)))
+
+
+def frame(report: Report, height: int) -> str:
+    """The interactive page of a report in a frame of its own, ``height`` pixels high, that can
+    reach neither the notebook nor the network."""
+    page = _text(render(report, "html"))
+    title = html.escape(visible(f"the graph of {report.meta.target or 'a tensor'}"), quote=True)
+    return _FRAME.format(title=title, height=height, page=html.escape(page, quote=True))
+
+
+def _text(rendered: str | bytes) -> str:
+    return rendered.decode("utf-8") if isinstance(rendered, bytes) else rendered
