@@ -41,3 +41,10 @@ def __getattr__(name: str) -> Any:
     value = getattr(errors if name == "GradscopeError" else api, name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext gradscope`` calls."""
+    from gradscope.ipython import load
+
+    load(shell)

@@ -63,8 +63,9 @@ ROOMS = {
     # The doors.
     "api": "words errors escaping model target recording analyses/doctor running diagnose render "
     "render/options render/notebook render/words",
+    "ipython": "api errors",
     "cli": "*",
-    "__init__": "api errors version",
+    "__init__": "api errors ipython version",
     "__main__": "cli",
 }
 """Every room of the house, in the order in which data goes through it, and the rooms that it may

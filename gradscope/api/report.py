@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
@@ -97,9 +97,41 @@ class Report(plain.Report, frozen=True):
         drawing = _options(Report.save, ToSave, options)
         render.save(self, str(file), render.format_for(file), drawing)
 
+    def page(self, height: int = 520) -> Page:
+        """The interactive page, for a notebook: what a cell ends with is shown in it.
+
+        It is embedded whole, some 130 kB for each time that it is shown.
+
+        Args:
+            height: of its frame in the notebook, in pixels.
+
+        Raises:
+            TypeError: when ``height`` is no whole number above 0.
+        """
+        if isinstance(height, bool) or not isinstance(height, int) or height < 1:
+            raise TypeError(f"page() takes a height in pixels, not {height!r}")
+        return Page(self, height)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        from gradscope.render import notebook
+
+        return notebook.mime_bundle(self, repr(self))
+
+
+@dataclass(frozen=True)
+class Page:
+    """The interactive page of a report in a frame of ``height`` pixels; a notebook draws it."""
+
+    report: Report
+    height: int
+
+    def __repr__(self) -> str:
+        return f"<Page of {self.report!r}; in a notebook, or report.save('graph.html')>"
+
     def _repr_html_(self) -> str:
-        text = html.escape(str(render.render(self, "tree", options_of(width=120))))
-        return f'<pre style="line-height: 1.2; overflow-x: auto">{text}</pre>'
+        from gradscope.render import notebook
+
+        return notebook.frame(self.report, self.height)
 
 
 def _options(method: Callable[..., None], known: type, given: Mapping[str, object]) -> Options:

@@ -5,9 +5,7 @@ The page asks for nothing from anywhere, and every text in it is escaped."""
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 
-from rich.console import Console
 from rich.style import Style
 from rich.text import Span, Text
 
@@ -16,8 +14,8 @@ from gradscope.model.report import Report
 from gradscope.render.answers import explain
 from gradscope.render.formats import svg
 from gradscope.render.options import Options
-from gradscope.render.words.page import policy
-from gradscope.render.words.text import cells, markup
+from gradscope.render.words.page import policy, recorded
+from gradscope.render.words.text import markup
 
 MOST_DRAWN = 200
 """Nodes of a graph that is drawn below the text."""
@@ -68,10 +66,7 @@ def _spans(text: str) -> str:
     coloured = Text.from_ansi(text)
     # Dimmed text would be too pale on white.
     coloured.spans = [_inked(span) for span in coloured.spans]
-    width = max(map(cells, coloured.plain.splitlines()), default=1)
-    console = Console(record=True, file=StringIO(), width=width, color_system="truecolor")
-    console.print(coloured, soft_wrap=True)
-    return console.export_html(inline_styles=True, code_format="{code}")
+    return recorded(coloured).export_html(inline_styles=True, code_format="{code}")
 
 
 def _inked(span: Span) -> Span:

@@ -77,17 +77,25 @@ def page(title: str, text: str) -> str:
     """A self-contained page that shows text with ANSI colours; every character of it is escaped."""
     named = html.escape(visible(title)).replace("{", "{{").replace("}", "}}")
     form = _FORMAT.replace("POLICY", policy()).replace("TITLE", named)
-    return _recorded(text).export_html(code_format=form)
+    return recorded(Text.from_ansi(text)).export_html(code_format=form)
 
 
 def fragment(text: str) -> str:
     """The same as an element for the page of somebody else, which may be light or dark."""
-    return _recorded(text).export_html(theme=_ANYWHERE, code_format=_PRE, inline_styles=True)
+    console = recorded(Text.from_ansi(text))
+    return console.export_html(theme=_ANYWHERE, code_format=_PRE, inline_styles=True)
 
 
-def _recorded(text: str) -> Console:
-    shown = Text.from_ansi(text)
+def recorded(shown: Text) -> Console:
+    """A console that was shown a text and can write it as HTML."""
     width = max((line.cell_len for line in shown.split()), default=1)
-    console = Console(record=True, file=io.StringIO(), width=width, color_system="truecolor")
+    # In a notebook it would show the text itself as well.
+    console = Console(
+        record=True,
+        file=io.StringIO(),
+        width=width,
+        color_system="truecolor",
+        force_jupyter=False,
+    )
     console.print(shown, soft_wrap=True)
     return console
