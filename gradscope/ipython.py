@@ -12,7 +12,7 @@ from IPython.core.magic import Magics, line_magic, magics_class
 
 from gradscope import api
 from gradscope.api import Report
-from gradscope.errors import GradscopeError
+from gradscope.errors import GradscopeError, RootError
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -43,21 +43,19 @@ class GradscopeMagics(Magics):
             code = compile(f"_look({line})", "<%gradscope>", "eval")
         except SyntaxError:
             raise UsageError(f"%gradscope takes an expression, not: {line}") from None
-        report: Report = eval(code, self.shell.user_ns, ask)
+        names = {} if self.shell is None else self.shell.user_ns
+        report: Report = eval(code, names, ask)
         return report
 
 
 def _look(root: Any) -> Report:
-    import torch
-
     if isinstance(root, Report):
         return root
-    if not isinstance(root, torch.Tensor):
-        kind = type(root).__name__
-        raise UsageError(f"%gradscope needs a tensor that requires grad, and got: {kind}")
     try:
-        # The gradient of one number by itself is 1; what a vector is given must be said.
-        is_number = root.numel() == 1 and not root.is_complex()
-        return api.backward(root) if is_number else api.trace(root)
+        return api.backward(root)
+    except RootError:  # what a vector is given must be said
+        pass
+    try:
+        return api.trace(root)
     except GradscopeError as error:
         raise UsageError("\n".join((f"%gradscope: {error.what}", *error.hints))) from None

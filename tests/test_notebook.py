@@ -82,7 +82,11 @@ def test_the_page_is_in_a_sandbox(outputs: dict[str, list[Any]]) -> None:
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("no tensor", "UsageError: %gradscope needs a tensor that requires grad, and got: list\n"),
+        (
+            "no tensor",
+            "UsageError: %gradscope: the root is of type list, not a tensor\n"
+            "name a tensor that requires grad\n",
+        ),
         ("nothing", "UsageError: %gradscope needs a tensor, such as: %gradscope loss\n"),
         ("no expression", "UsageError: %gradscope takes an expression, not: loss loss\n"),
         (

@@ -279,7 +279,6 @@ SPEAKERS = {
     "cli/terminal.py": "asks what stdout is, and flushes it",
     "cli/doctor.py": "asks whether stderr is a terminal",
     "render/words/page.py": "a console of rich that writes into a string",
-    "render/answers/explain_page.py": "the same",
     "render/words/table.py": "asks rich which colours the terminal has",
 }
 """The modules that may touch a stream that a person reads, and what for; whatever else would print
