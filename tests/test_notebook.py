@@ -32,7 +32,7 @@ CELLS = {
     "magic": "%gradscope loss",
     "vector": "%gradscope w * 2",
     "saved": "%gradscope report",
-    "no tensor": "%gradscope [loss]",
+    "no tensor": "%gradscope 5",
     "nothing": "%gradscope",
     "no expression": "%gradscope loss loss",
     "no history": "%gradscope torch.ones(2)",
@@ -84,7 +84,7 @@ def test_the_page_is_in_a_sandbox(outputs: dict[str, list[Any]]) -> None:
     [
         (
             "no tensor",
-            "UsageError: %gradscope: the root is of type list, not a tensor\n"
+            "UsageError: %gradscope: the root is of type int, not a tensor\n"
             "name a tensor that requires grad\n",
         ),
         ("nothing", "UsageError: %gradscope needs a tensor, such as: %gradscope loss\n"),
