@@ -16,19 +16,40 @@ from gradscope.version import VERSION
 __version__ = VERSION
 
 __all__ = [
+    "Difference",
     "Finding",
     "GradscopeError",
+    "LeafGradient",
     "Report",
     "Run",
     "backward",
+    "check",
+    "diff",
     "doctor",
+    "explain",
     "load",
+    "memory",
     "record",
     "trace",
 ]
 
 if TYPE_CHECKING:
-    from gradscope.api import Finding, Report, Run, backward, doctor, load, record, trace
+    from gradscope.api import (
+        Difference,
+        Finding,
+        LeafGradient,
+        Report,
+        Run,
+        backward,
+        check,
+        diff,
+        doctor,
+        explain,
+        load,
+        memory,
+        record,
+        trace,
+    )
     from gradscope.errors import GradscopeError
 
 

@@ -27,7 +27,7 @@ import traceback
 from pathlib import Path
 
 from gradscope.escaping import message, visible
-from gradscope.words import first_line
+from gradscope.words import either, first_line
 
 SHOW_TRACEBACK = "GRADSCOPE_TRACEBACK"
 """The environment variable with which a fault of ours is told with its traceback."""
@@ -127,7 +127,12 @@ class Fault(GradscopeError):
             return error
         if isinstance(error, MemoryError) or "allocate memory" in message(error):
             what = f"too little memory for the look that was asked for: {described(error)}"
-            return cls(what, "ask for less: leave out --values, --saved and --histograms")
+            return cls(
+                what,
+                either(
+                    "ask for less: leave out --values, --saved and --histograms", "look at less"
+                ),
+            )
         hints = [
             "this is a fault of gradscope, not of your program; please report it with what "
             f"{SHOW_TRACEBACK}=1 prints"

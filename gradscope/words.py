@@ -7,7 +7,9 @@ Knows nothing of where a text comes from or goes to: what is foreign in it is ma
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import SequenceMatcher
 
 _ENDING = re.compile(r"Backward(?:Autograd\w*)?\d*$")
@@ -19,6 +21,39 @@ MOST_COMPARED = 20_000
 
 LONGEST_NAME = 200
 """Characters of a name that are compared; a file may hold one of millions."""
+
+
+_is_python = ContextVar("gradscope.words.is_python", default=False)
+
+
+@contextmanager
+def in_python() -> Iterator[None]:
+    """In the block, or in the function that this decorates, a caller of python is spoken to."""
+    before = _is_python.set(True)
+    try:
+        yield
+    finally:
+        _is_python.reset(before)
+
+
+def either(typed: str, called: str) -> str:
+    """What a user types at the command line, or what one calls in python: as is fitting now."""
+    return called if _is_python.get() else typed
+
+
+def option(name: str, value: str | int | None = None) -> str:
+    """How a user asks for something: ``--depth N``, in python ``depth=N``; ``--all``, ``all=True``.
+
+    A value in capital letters stands for one that the user is to choose.
+    """
+    typed = f"--{name}" if value is None else f"--{name} {value}"
+    told = value if isinstance(value, int) or value in ("N", "ID") else repr(value)
+    return either(typed, f"{name.replace('-', '_')}={True if value is None else told}")
+
+
+def folding() -> str:
+    """The ways to show less of a graph."""
+    return f"{option('depth', 'N')}, {option('focus', 'GLOB')} or {option('path', 'LEAF')}"
 
 
 def short_op(op: str) -> str:

@@ -40,9 +40,9 @@ ROOMS = {
     "analyses/training": "model autograd recording",
     "analyses/doctor": "words errors escaping garbage model target autograd recording graphing "
     "derivatives ranks analyses/training",
-    "analyses/check": "errors model notation autograd recording graphing derivatives",
+    "analyses/check": "words errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",
-    "analyses/memory": "errors model autograd recording graphing",
+    "analyses/memory": "words errors model autograd recording graphing",
     "running": "words errors escaping garbage model target autograd recording graphing ranks "
     "analyses/doctor",
     # Right of it: from a report to words and pictures.
@@ -54,15 +54,16 @@ ROOMS = {
     "render/words": "words escaping filesystem model render/options",
     "render/drawing": "words errors escaping model notation simplify analyses/diff "
     "render/options render/words",
-    "render/formats": "errors escaping model simplify render/options render/words render/drawing",
+    "render/formats": "words errors escaping model simplify render/options render/words render/drawing",
     "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
     "render/options render/words render/drawing render/formats",
-    "render": "errors formats model analyses/diff render/options render/output render/drawing",
+    "render": "words errors formats model analyses/diff render/options render/output render/drawing",
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
     # The doors.
-    "api": "words errors escaping model target recording analyses/doctor running diagnose render "
-    "render/options render/notebook render/words",
+    "api": "words errors escaping formats model target recording graphing analyses/doctor "
+    "analyses/check analyses/explain analyses/memory running analyses/diff diagnose simplify "
+    "render/options render/words render/drawing render render/notebook",
     "ipython": "api errors",
     "cli": "*",
     "__init__": "api errors ipython version",

@@ -4,9 +4,26 @@ Safe at a breakpoint: buffers are kept, ``.grad`` and the random state stay as t
 command line stands on the same rooms.  torch is imported only by the functions that need it.
 """
 
-from gradscope.api.looking import backward, doctor, load, trace
-from gradscope.api.recording import Run, record
-from gradscope.api.report import Report
+from gradscope.api.difference import Difference, diff
+from gradscope.api.looking import backward, check, doctor, explain, load, memory, trace
+from gradscope.api.recording import RecordedBlock, Run, record
+from gradscope.api.report import LeafGradient, Report
 from gradscope.model.observations import Finding
 
-__all__ = ["Finding", "Report", "Run", "backward", "doctor", "load", "record", "trace"]
+__all__ = [
+    "Difference",
+    "Finding",
+    "LeafGradient",
+    "RecordedBlock",
+    "Report",
+    "Run",
+    "backward",
+    "check",
+    "diff",
+    "doctor",
+    "explain",
+    "load",
+    "memory",
+    "record",
+    "trace",
+]

@@ -1,4 +1,4 @@
-"""A look at one tensor, and a report from a file."""
+"""A look at one tensor of a running program, and reports from files."""
 
 from __future__ import annotations
 
@@ -9,30 +9,47 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gradscope.analyses.check.request import Check
+from gradscope.analyses.explain.request import Explain
+from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.report import Report
 from gradscope.diagnose import diagnose, find_rule
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
+from gradscope.words import in_python
 
 if TYPE_CHECKING:
     import torch
 
+    from gradscope.model.request import Study
+    from gradscope.recording.listener import Listener
+    from gradscope.recording.recorder import Recorder
 
-def trace(root: torch.Tensor) -> Report:
+
+@in_python()
+def trace(root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
     """The graph that ``root.backward()`` would walk.
 
     Args:
         root: any tensor that requires grad.
+        values: keep the values of all tensors, not only of small ones.
+        saved: keep what each node saved for backward.
 
     Raises:
         RootError: when ``root`` carries no gradient history.
     """
-    from gradscope.running.look import look
-
-    return Report.of(look(None, sys._getframe(1), root, None))
+    return look(None, root, values=values, saved=saved)
 
 
-def backward(root: torch.Tensor, gradient: Any = None) -> Report:
+@in_python()
+def backward(
+    root: torch.Tensor,
+    gradient: Any = None,
+    *,
+    values: bool = False,
+    saved: bool = False,
+    histograms: bool = False,
+) -> Report:
     """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
     ``root``.
 
@@ -40,17 +57,98 @@ def backward(root: torch.Tensor, gradient: Any = None) -> Report:
 
     Args:
         root: any tensor that requires grad.
-        gradient: a tensor or nested list of the root's shape, or text as for ``--gradient``; may be
-            left out for a root of one element, where it is 1.
+        gradient: a tensor or nested list of the root's shape, or text: ``"ones"``, ``"zeros"``,
+            ``"randn"``, ``"onehot:0,2"``, ``"@FILE.npy"``, or an expression of the caller's
+            variables; may be left out for a root of one element, where it is 1.
+        values: keep the values of all tensors, not only of small ones.
+        saved: keep what each node saved for backward.
+        histograms: count the elements of each gradient by size, for pages and tables.
 
     Raises:
         RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
+        CaptureError: when backward fails, or an earlier call has freed the graph.
     """
-    from gradscope.running.look import look
-
-    return Report.of(look(None, sys._getframe(1), root, (gradient,)))
+    return look(None, root, (gradient,), values=values, saved=saved, histograms=histograms)
 
 
+@in_python()
+def explain(
+    root: torch.Tensor,
+    leaf: str | None = None,
+    *,
+    gradient: Any = None,
+    node: int | None = None,
+    jacobian: bool = False,
+    all: bool = False,
+) -> Report:
+    """The chain rule in numbers, from the root to a leaf.
+
+    For every step the derivative of the operation, upstream times local, and every sum; for every
+    leaf the paths to it.  The report's ``explanation`` holds that, and :meth:`Report.show` tells
+    it.
+
+    Args:
+        root: any tensor that requires grad.
+        leaf: the name of a leaf to explain; by default all of a small graph, of a large one the
+            leaf with the longest way.
+        gradient: what is fed in at the root, as for :func:`backward`.
+        node: explain only what this node does, by its number.
+        jacobian: with the whole Jacobian of the root by the leaves.
+        all: every leaf, step and path; fold nothing.
+
+    Raises:
+        TypeError: when both ``leaf`` and ``node`` are given.
+        RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
+        CaptureError: when the graph has no such leaf or node (naming the nearest), when the
+            Jacobian is too large to be read, or when backward fails.
+    """
+    return look(None, root, (gradient,), explanation_of(leaf, node, jacobian, all))
+
+
+@in_python()
+def check(
+    root: torch.Tensor, *, gradient: Any = None, node: int | None = None, all: bool = False
+) -> Report:
+    """Every derivative compared with finite differences.
+
+    Makes the calls behind the graph again in float64, each alone, and compares what backward gives
+    with differences of forward; then the gradients of all leaves with differences of all calls
+    together.  That needs the calls, which a graph does not hold: they are recorded inside of
+    ``record(check=True)``.  The report's ``checks`` holds the verdicts.
+
+    Args:
+        root: a tensor that was made in such a block.
+        gradient: what is fed in at the root, as for :func:`backward`.
+        node: check only the call that made this node, by its number.
+        all: check every call, whatever its size, not only one at each line.
+
+    Raises:
+        RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or there
+            is no such node.
+        CaptureError: when the calls were not recorded, or backward fails.
+    """
+    return look(None, root, (gradient,), Check(node=node, everything=all))
+
+
+@in_python()
+def memory(root: torch.Tensor) -> Report:
+    """What autograd keeps alive for backward through this graph, by line, module, op and dtype.
+
+    Counts the memory of all saved tensors in bytes, each storage once; changes none of it.  The
+    report's ``memory`` holds the count.  The peak of a device during backward is measured by
+    ``gradscope memory`` only, which watches the program's own call.
+
+    Args:
+        root: any tensor that requires grad.
+
+    Raises:
+        RootError: when ``root`` carries no gradient history.
+        CaptureError: when an earlier backward call has freed the graph.
+    """
+    return look(None, root, None, MemoryStudy())
+
+
+@in_python()
 def doctor(root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
     """What is wrong with a graph that has been built, and with the gradient that flows through it.
 
@@ -68,6 +166,7 @@ def doctor(root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
     Raises:
         RootError: when ``root`` carries no gradient history, or has more than one element.
         CaptureError: when an earlier backward call has freed the graph.
+        TypeError: when ``ignore`` is no collection of texts.
         GradscopeError: when ``ignore`` names no rule.
     """
     from gradscope.running.built import examine
@@ -76,6 +175,7 @@ def doctor(root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
     return diagnosed(examine(None, sys._getframe(1), root), ignored)
 
 
+@in_python()
 def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
     """A report saved as .json or .json.gz.
 
@@ -87,6 +187,39 @@ def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
         ReportError: when the file is not a report that this version reads, or is larger.
     """
     return Report.of(storage.load(Path(path), max_size))
+
+
+# ---------------------------------------------------------------- what these share with a Run
+
+
+def look(
+    recorder: Recorder | None,
+    root: torch.Tensor,
+    gradient: tuple[Any, ...] | None = None,
+    study: Study | None = None,
+    listener: Listener | None = None,
+    **kept: bool,
+) -> Report:
+    """A look with what a recorder and a listener know; ``kept`` are fields of
+    :class:`gradscope.graphing.probe.Detail`."""
+    from gradscope.graphing.probe import Detail
+    from gradscope.running.look import Asked
+    from gradscope.running.look import look as look_at
+
+    asked = Asked(study, listener, Detail(**kept))
+    # Frames of ours are passed over in the search for the caller's variables.
+    return Report.of(look_at(recorder, sys._getframe(1), root, gradient, asked))
+
+
+def explanation_of(leaf: str | None, node: int | None, jacobian: bool, all: bool) -> Explain:
+    """The question of ``explain``.
+
+    Raises:
+        TypeError: when it asks for a leaf and for a node.
+    """
+    if leaf is not None and node is not None:
+        raise TypeError("explain() takes a leaf or a node, not both")
+    return Explain(leaf, node, jacobian, all)
 
 
 def codes(ignore: Collection[str]) -> tuple[str, ...]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Collection
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.api.looking import codes, diagnosed
+from gradscope.analyses.check.request import Check
+from gradscope.analyses.memory.request import MemoryStudy
+from gradscope.api.looking import codes, diagnosed, explanation_of, look
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.target import clean
+from gradscope.words import in_python
 
 if TYPE_CHECKING:
     import torch
 
     from gradscope.model.observations import Finding
+    from gradscope.recording.listener import Listener
     from gradscope.recording.recorder import Recorder
     from gradscope.running.block import WatchedBlock
 
@@ -27,25 +32,81 @@ class Run:
     Made by :func:`record`."""
 
     def __init__(
-        self, recorder: Recorder | None, block: WatchedBlock | None, ignored: Collection[str]
+        self,
+        recorder: Recorder | None,
+        tape: Listener | None,
+        block: WatchedBlock | None,
+        ignored: Collection[str],
     ) -> None:
         self._recorder = recorder
+        self._tape = tape
         self._block = block
         self._ignored = ignored
         self._report: Report | None = None
 
-    def trace(self, root: torch.Tensor) -> Report:
+    def __repr__(self) -> str:
+        asked = "" if self._block is None else "; .report(), .findings"
+        return f"<Run of gradscope.record(){asked}>"
+
+    @in_python()
+    def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
         """As :func:`trace`, for a tensor made in the block."""
-        from gradscope.running.look import look
+        return look(self._recorder, root, values=values, saved=saved)
 
-        return Report.of(look(self._recorder, sys._getframe(1), root, None))
-
-    def backward(self, root: torch.Tensor, gradient: Any = None) -> Report:
+    @in_python()
+    def backward(
+        self,
+        root: torch.Tensor,
+        gradient: Any = None,
+        *,
+        values: bool = False,
+        saved: bool = False,
+        histograms: bool = False,
+    ) -> Report:
         """As :func:`backward`, for a tensor made in the block."""
-        from gradscope.running.look import look
+        return look(
+            self._recorder,
+            root,
+            (gradient,),
+            values=values,
+            saved=saved,
+            histograms=histograms,
+        )
 
-        return Report.of(look(self._recorder, sys._getframe(1), root, (gradient,)))
+    @in_python()
+    def explain(
+        self,
+        root: torch.Tensor,
+        leaf: str | None = None,
+        *,
+        gradient: Any = None,
+        node: int | None = None,
+        jacobian: bool = False,
+        all: bool = False,
+    ) -> Report:
+        """As :func:`explain`, for a tensor made in the block."""
+        asked = explanation_of(leaf, node, jacobian, all)
+        return look(self._recorder, root, (gradient,), asked)
 
+    @in_python()
+    def check(
+        self,
+        root: torch.Tensor,
+        *,
+        gradient: Any = None,
+        node: int | None = None,
+        all: bool = False,
+    ) -> Report:
+        """As :func:`check`, for a tensor made in a block that was recorded with ``check=True``."""
+        asked = Check(node=node, everything=all)
+        return look(self._recorder, root, (gradient,), asked, self._tape)
+
+    @in_python()
+    def memory(self, root: torch.Tensor) -> Report:
+        """As :func:`memory`, for a tensor made in the block."""
+        return look(self._recorder, root, None, MemoryStudy())
+
+    @in_python()
     def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
         """As :func:`doctor`, for a tensor made in the block, whether or not it was recorded with
         ``doctor=True``; where it was, what was seen of the forward pass counts as well."""
@@ -55,6 +116,7 @@ class Run:
         seen = self._block.examiner.listener if self._block and self._block.examiner else None
         return diagnosed(examine(self._recorder, sys._getframe(1), root, seen), ignored)
 
+    @in_python()
     def report(self) -> Report:
         """What ``gradscope doctor`` would say of the block: one of its backward calls, that which
         matters most, with the findings on all of them.
@@ -80,34 +142,60 @@ class Run:
 
 
 class RecordedBlock:
-    """The block itself; ends with it, and lets exceptions through as they are."""
+    """The block itself; ends with it, and lets exceptions through as they are.
 
-    def __init__(self, doctor: bool, ignored: Collection[str]) -> None:
+    Args:
+        doctor: watch its backward calls.
+        thorough: look at all of them in full.
+        check: keep the calls, so that they can be made again.
+        ignored: codes of rules that stay silent.
+    """
+
+    def __init__(self, doctor: bool, thorough: bool, check: bool, ignored: Collection[str]) -> None:
         self._doctor = doctor
+        self._thorough = thorough
+        self._check = check
         self._ignored = ignored
         self._block: WatchedBlock | None = None
         self._own: Recorder | None = None
+        self._joined: tuple[Recorder, Listener] | None = None
 
     def __enter__(self) -> Run:
-        return self._examined(sys._getframe(1)) if self._doctor else self._recorded()
+        if self._own is not None or self._block is not None:
+            raise RuntimeError("one block at a time: call gradscope.record() for each")
+        recorder = self._examined(sys._getframe(1)) if self._doctor else self._recorded()
+        if self._check and recorder is not None:
+            self._keep_calls(recorder)
+        tape = self._joined[1] if self._joined else None
+        return Run(recorder, tape, self._block, self._ignored)
 
-    def _examined(self, frame: FrameType) -> Run:
+    def _examined(self, frame: FrameType) -> Recorder | None:
         from gradscope.analyses.doctor.request import Examination
         from gradscope.diagnose import is_graver, is_serious
         from gradscope.running.block import WatchedBlock
 
-        how = Examination(keep_going=True, serious=is_serious, graver=is_graver)
+        how = Examination(
+            keep_going=True, thorough=self._thorough, serious=is_serious, graver=is_graver
+        )
         self._block = WatchedBlock(how, frame)
         self._block.begin()
-        return Run(self._block.recorder, self._block, self._ignored)
+        return self._block.recorder
 
-    def _recorded(self) -> Run:
+    def _recorded(self) -> Recorder | None:
         from gradscope.recording.recorder import Recorder
 
         # Under the command line, or in an outer block, everything is recorded already.
         if Recorder.active is None:
             self._own = Recorder().start()
-        return Run(Recorder.active, None, self._ignored)
+        return Recorder.active
+
+    def _keep_calls(self, recorder: Recorder) -> None:
+        from gradscope.running.look import listener_of
+
+        if recorder.thread == threading.get_ident():
+            listener = listener_of(Check)(recorder)
+            recorder.join(listener)
+            self._joined = recorder, listener
 
     def __exit__(
         self,
@@ -115,27 +203,43 @@ class RecordedBlock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._own is not None:
-            self._own.stop()
-        if error is not None:
-            clean(error)
-        if self._block is not None:
-            self._block.end(error)
+        with in_python():
+            if self._joined is not None:
+                self._joined[0].leave(self._joined[1])
+            if self._own is not None:
+                self._own.stop()
+            if error is not None:
+                clean(error)
+            if self._block is not None:
+                self._block.end(error)
 
 
-def record(*, doctor: bool = False, ignore: Collection[str] = ()) -> RecordedBlock:
+@in_python()
+def record(
+    *,
+    doctor: bool = False,
+    thorough: bool = False,
+    check: bool = False,
+    ignore: Collection[str] = (),
+) -> RecordedBlock:
     """Record what the ``with`` block runs, so that its graphs are labelled with expressions and
     lines.
 
     Blocks may be nested, also when the program itself runs under the command line.  Whatever the
-    block does, it does as without us: exceptions leave it as they are.
+    block does, it does as without us: exceptions leave it as they are.  One thread at a time is
+    recorded, the one that began.
 
     Args:
         doctor: watch every backward call of the block as ``gradscope doctor`` does; the block is
             never stopped, and :meth:`Run.report` tells of all of it when it has ended.
-        ignore: rules that stay silent in that report, by code or name.
+        thorough: with ``doctor``: look at every backward call in full.  By default only the first
+            ones are, then ever fewer, and those where something turned up.
+        check: keep the calls with their operands (2 GiB at most), so that :func:`check` can make
+            them again, inside of the block or with :meth:`Run.check` after it.
+        ignore: rules that stay silent in the doctor's report, by code or name.
 
     Raises:
+        TypeError: when ``ignore`` is no collection of texts.
         GradscopeError: when ``ignore`` names no rule.
     """
-    return RecordedBlock(doctor, codes(ignore))
+    return RecordedBlock(doctor, thorough, check, codes(ignore))

@@ -4,27 +4,70 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import msgspec
 
 from gradscope import render
+from gradscope.api.keywords import drawing, spelled_out
+from gradscope.errors import ToolMissing
 from gradscope.escaping import visible
+from gradscope.formats import TEXTS
 from gradscope.model import report as plain
-from gradscope.render.options import Options, ToPrint, ToSave, options_of
+from gradscope.model.gradients import GradientInfo
+from gradscope.model.plain import Number
+from gradscope.render.drawing.parameters import Parameter, parameters
+from gradscope.render.drawing.scene import Scene
+from gradscope.render.options import Options, ToPrint, ToSave
 from gradscope.render.words.numbers import number
-from gradscope.words import count, one_line
+from gradscope.simplify import leaf_called
+from gradscope.words import count, in_python, one_line
+
+if TYPE_CHECKING:
+    import pandas
 
 LONGEST_LABEL = 60
 """Characters of the root's name in a short text."""
 
 
+class LeafGradient(plain.Leaf, frozen=True):
+    """A leaf of a report, with what backward brought to it.
+
+    ``names`` are all by which the program knows it, ``tensor`` its shape and dtype, ``norm`` the
+    2-norm of its values; ``gradient`` is the one that the first pass brought, None where the report
+    holds none.
+    """
+
+    gradient: GradientInfo | None = None
+
+    @classmethod
+    def of(cls, leaf: plain.Leaf, gradient: GradientInfo | None) -> LeafGradient:
+        """A leaf with its gradient."""
+        return cls(leaf.node, leaf.names, leaf.tensor, leaf.origin, leaf.norm, gradient)
+
+    def __repr__(self) -> str:
+        name = visible(one_line(self.names[0])) if self.names else f"#{self.node}"
+        shape = list(self.tensor.shape)
+        if self.gradient is None:
+            told = "no gradient in this report"
+        elif self.gradient.norm is None:
+            told = f"gradient {self.gradient.state}"
+        else:
+            told = f"‖g‖ {number(self.gradient.norm)}"
+        return f"<Leaf {name[:LONGEST_LABEL]}: {self.tensor.dtype} {shape}, {told}>"
+
+
 class Report(plain.Report, frozen=True):
     """What was found about one graph: plain data (see :mod:`gradscope.model.report`) that can show
-    itself."""
+    itself.
+
+    ``graph`` holds nodes, edges and leaves, ``passes`` the gradients, ``notes`` whole sentences for
+    the reader, and ``findings`` what a doctor found.  ``explanation``, ``checks`` and ``memory``
+    are there where they were asked for.
+    """
 
     @classmethod
     def of(cls, found: plain.Report) -> Report:
@@ -53,16 +96,27 @@ class Report(plain.Report, frozen=True):
         norms = (passed.gradients[one.new].norm for one in passed.accumulations)
         return math.hypot(*(float(norm) for norm in norms if norm is not None))
 
-    def show(self, **options: Unpack[ToPrint]) -> None:
-        """Print the tree to standard output.
+    # ------------------------------------------------------------------ as text and pictures
+
+    @spelled_out(ToPrint)
+    @in_python()
+    def show(
+        self, format: Literal["tree", "lanes", "table"] | None = None, **options: Unpack[ToPrint]
+    ) -> None:
+        """Print the report to standard output.
 
         Args:
+            format: ``"tree"`` and ``"lanes"`` draw the graph, ``"table"`` lists its leaves.  By
+                default what was asked for: the explanation, check or memory, else the tree.
             depth: open modules down to this depth of calls.
             all: show every node; fold nothing.
             path: show only the ways from the root to the leaf of this name.
             focus: open the modules, functions, variables or expressions that match this pattern,
                 with ``*`` and ``?``, and close the rest.
-            top: list so many nodes with the largest gradients; with the smallest if negative.
+            top: list so many nodes with the largest gradients; with the smallest if negative.  Of a
+                table: so many leaves.
+            sort: the column of a table by which its rows are ordered.
+            by: of memory, only this table.
             width: columns of the text; the terminal's own by default.
             lines: how many lines of it folding aims at.
             values: show the values of tensors of every size that the report holds.
@@ -73,19 +127,29 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
+            ValueError: for another format.
             GradscopeError: when ``path``, ``focus`` or ``call`` names nothing in the report.
         """
         options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
-        drawing = _options(Report.show, ToPrint, options)
-        render.output.write(render.output.STDOUT, str(render.render(self, "tree", drawing)))
+        chosen = drawing("show", ToPrint, options)
+        if format is not None and format not in TEXTS:
+            raise ValueError(
+                f"show() draws {', '.join(TEXTS)}, not {format}; save() writes pictures and pages"
+            )
+        text = render.render(self, format or render.answer_format(self, "text"), chosen)
+        render.output.write(render.output.STDOUT, str(text))
 
-    def save(self, file: str | Path, /, **options: Unpack[ToSave]) -> None:
+    @spelled_out(ToSave)
+    @in_python()
+    def save(
+        self, file: str | Path, /, *, format: str | None = None, **options: Unpack[ToSave]
+    ) -> None:
         """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
 
         Args:
             file: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv or .txt.
+            format: the format, where the suffix does not say it.
             options: as in :meth:`show`, and
-            sort: the column of a .csv by which its rows are ordered.
             direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.
 
         Raises:
@@ -94,8 +158,35 @@ class Report(plain.Report, frozen=True):
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
-        drawing = _options(Report.save, ToSave, options)
-        render.save(self, str(file), render.format_for(file), drawing)
+        chosen = drawing("save", ToSave, options)
+        of_text = str(file).lower().endswith(".txt")
+        name = format or ("text" if of_text else render.format_for(file))
+        render.save(self, str(file), render.answer_format(self, name), chosen)
+
+    @spelled_out(ToSave)
+    @in_python()
+    def to_html(self, **options: Unpack[ToSave]) -> str:
+        """The text of the page that ``save("graph.html")`` writes.
+
+        Raises:
+            TypeError: for an unknown keyword, or a value of another type.
+        """
+        return self._text("html", drawing("to_html", ToSave, options))
+
+    @spelled_out(ToSave)
+    @in_python()
+    def to_dot(self, **options: Unpack[ToSave]) -> str:
+        """The picture as text for Graphviz.
+
+        Raises:
+            TypeError: for an unknown keyword, or a value of another type.
+            GradscopeError: when it would be too large for a picture.
+        """
+        return self._text("dot", drawing("to_dot", ToSave, options))
+
+    def _text(self, format: str, options: Options) -> str:
+        text = render.render(self, render.answer_format(self, format), options)
+        return text.decode("utf-8") if isinstance(text, bytes) else text
 
     def page(self, height: int = 520) -> Page:
         """The interactive page, for a notebook: what a cell ends with is shown in it.
@@ -112,10 +203,91 @@ class Report(plain.Report, frozen=True):
             raise TypeError(f"page() takes a height in pixels, not {height!r}")
         return Page(self, height)
 
+    @in_python()
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         from gradscope.render import notebook
 
         return notebook.mime_bundle(self, repr(self))
+
+    # ------------------------------------------------------------------ as data
+
+    @in_python()
+    def leaf(self, name: str) -> LeafGradient:
+        """The leaf of this name, such as ``"fc1.weight"``.
+
+        Raises:
+            GradscopeError: when no leaf is called so; names the nearest.
+        """
+        found = leaf_called(self.graph, name)
+        gradient = None
+        if self.passes:
+            position = self.graph.leaves.index(found)
+            passed = self.passes[0]
+            gradient = passed.gradients[passed.accumulations[position].new]
+        return LeafGradient.of(found, gradient)
+
+    @in_python()
+    def top(self, count: int = 10) -> list[LeafGradient]:
+        """So many leaves with the largest gradients, largest first; with the smallest if negative.
+
+        Those that are not finite come first either way; those that got no gradient are left out.
+
+        Raises:
+            GradscopeError: when the report holds no gradients.
+        """
+        if not self.passes:
+            # In the words of the table, which cannot be sorted by them either.
+            parameters(Scene(self, Options(top=count or 1)))
+        passed = self.passes[0]
+        found = [
+            LeafGradient.of(leaf, passed.gradients[one.new])
+            for leaf, one in zip(self.graph.leaves, passed.accumulations, strict=True)
+        ]
+        sign = 1 if count < 0 else -1
+        sized = [one for one in found if _norm(one) is not None]
+        sized.sort(key=lambda one: (_is_finite(one), sign * _size(one)))
+        return sized[: abs(count)]
+
+    @in_python()
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The leaves as a pandas DataFrame, a row each, in the order of backward.
+
+        The columns are those of ``save("graph.csv")``: name, shape, dtype, state of the gradient,
+        2-norms of the values (weight) and of the gradient, their ratio, and how many elements of
+        the gradient are 0 or not finite.  Numbers that are not known are missing.
+
+        Raises:
+            ToolMissing: when pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ToolMissing(
+                "a DataFrame needs pandas, which is not installed",
+                "pip install 'gradscope-torch[pandas]'; without it report.save('leaves.csv')",
+            ) from None
+        rows = parameters(Scene(self, Options()))
+        return pandas.DataFrame([_plain(row) for row in rows], columns=list(Parameter._fields))
+
+
+def _norm(leaf: LeafGradient) -> Number | None:
+    return leaf.gradient.norm if leaf.gradient else None
+
+
+def _is_finite(leaf: LeafGradient) -> bool:
+    return leaf.gradient is not None and leaf.gradient.state != "non-finite"
+
+
+def _size(leaf: LeafGradient) -> float:
+    size = float(_norm(leaf) or 0)
+    return size if math.isfinite(size) else 0.0
+
+
+def _plain(row: Parameter) -> Sequence[Any]:
+    """A row in which numbers are numbers: what JSON cannot hold is a word in a report."""
+    sizes = (row.weight, row.gradient, row.ratio)
+    weight, gradient, ratio = (None if one is None else float(one) for one in sizes)
+    return row._replace(weight=weight, gradient=gradient, ratio=ratio)
 
 
 @dataclass(frozen=True)
@@ -128,28 +300,8 @@ class Page:
     def __repr__(self) -> str:
         return f"<Page of {self.report!r}; in a notebook, or report.save('graph.html')>"
 
+    @in_python()
     def _repr_html_(self) -> str:
         from gradscope.render import notebook
 
         return notebook.frame(self.report, self.height)
-
-
-def _options(method: Callable[..., None], known: type, given: Mapping[str, object]) -> Options:
-    """What the keywords of a method come to; None is as good as left out.
-
-    Raises:
-        TypeError: naming the first that it does not know, and those that it does; or the first
-            whose value is of another type.
-    """
-    names = known.__annotations__
-    for name in given:
-        if name not in names:
-            raise TypeError(
-                f"{method.__qualname__}() got an unexpected keyword argument {name!r}; "
-                f"it takes {', '.join(names)}"
-            )
-    chosen = {name: value for name, value in given.items() if value is not None}
-    try:
-        return options_of(**msgspec.convert(chosen, known))
-    except msgspec.ValidationError as error:
-        raise TypeError(f"{method.__qualname__}(): {error}") from None

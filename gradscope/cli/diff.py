@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 import gradscope
-from gradscope import render
-from gradscope.analyses.diff import Comparison, Tolerance, compare, union
+from gradscope.analyses.diff import Tolerance, compare
+from gradscope.api.difference import in_one
 from gradscope.cli import last_target as memory
 from gradscope.cli import ranks
 from gradscope.cli.options import DiffOptions
@@ -27,7 +27,6 @@ from gradscope.filesystem import is_file
 from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
-from gradscope.render.drawing.overlay import overlay
 
 
 class Named(NamedTuple):
@@ -78,27 +77,10 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     if output.format not in FORMATS:
         output.write(comparison)
     else:
-        both, drawing = _drawn(a, b, comparison, output)
+        both, drawing = in_one(a, b, comparison, output.drawing)
         replace(output, drawing=drawing).write(both)
     different = comparison.verdict in ("different", "unrelated")
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
-
-
-def _drawn(
-    a: Report, b: Report, comparison: Comparison, output: Output
-) -> tuple[Report, render.Options]:
-    """Both graphs in one, with what differs marked.
-
-    Raises:
-        GradscopeError: when the two have too little in common to be drawn as one.
-    """
-    if not comparison.related:
-        raise CaptureError(
-            "A and B are different programs: there is no picture of both",
-            "draw each alone: gradscope backward TARGET -o FILE.svg",
-        )
-    both = union(a, b, comparison)
-    return both.report, replace(output.drawing, overlay=overlay(comparison, both))
 
 
 def _report(side: Named, options: DiffOptions) -> Report:

@@ -107,7 +107,7 @@ FORWARD: dict[str, Advice] = {
 WRITTEN = Advice(
     "If it was finite at first, an earlier update wrote this: a step with a NaN gradient, or a "
     "learning rate under which it diverged.",
-    "Watch the earlier steps (`--steps all`), and check how it is initialised.",
+    "Watch the earlier steps as well, and check how it is initialised.",
 )
 """Of a parameter that holds NaN or infinity."""
 

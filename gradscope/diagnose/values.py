@@ -20,7 +20,7 @@ from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_evidence import aftermath, counts, way_lines
 from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
 from gradscope.model.observations import Intake, Saved
-from gradscope.words import count, listed
+from gradscope.words import count, listed, option
 
 _DIRECT = 6
 """Nodes between a guarded operation and the `where` that is meant to guard it."""
@@ -235,7 +235,7 @@ def _unseen_finding(facts: Facts, spoilt: list[str]) -> FindingDraft:
         evidence=(f"{many} with such a gradient: {listed(spoilt)}",),
         why="This call was looked at only briefly, and none of the operations that usually do it "
         "is to blame: a gradient grew too large for its dtype.",
-        remedy="Run it again with `--thorough`, which looks at every operation.",
+        remedy=f"Run it again with `{option('thorough')}`, which looks at every operation.",
     )
 
 

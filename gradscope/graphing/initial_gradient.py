@@ -18,6 +18,7 @@ import torch
 from gradscope.autograd.summary import shown_shape
 from gradscope.errors import RootError, described
 from gradscope.graphing.literal import clip, evaluate, to_tensor
+from gradscope.words import either, option
 
 
 def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -63,7 +64,8 @@ def _refuse_nested(root: torch.Tensor) -> None:
         raise RootError(
             f"the root is a nested tensor of shape {shown_shape(root)}, "
             "which can be given no gradient",
-            "start from something that is made of it, such as its sum: --root EXPR",
+            "start from something that is made of it, such as its sum"
+            + either(": --root EXPR", ""),
         )
 
 
@@ -178,9 +180,12 @@ def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:
 
 def _fitting(shape: torch.Size) -> str:
     """Options that give a gradient of this shape."""
+    ones = option("gradient", "ones")
     if shape.numel() <= 16:
-        return f'--gradient ones, or --gradient "{_text(torch.ones(shape).tolist())}"'
-    return "--gradient ones, or --gradient @FILE.npy"
+        literal = _text(torch.ones(shape).tolist())
+        other = either(f'--gradient "{literal}"', f"gradient={literal}")
+        return f"{ones}, or {other}"
+    return f"{ones}, or {option('gradient', '@FILE.npy')}"
 
 
 def _text(value: Any) -> str:

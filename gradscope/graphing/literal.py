@@ -16,6 +16,7 @@ import torch
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.isolation import functions_on
 from gradscope.errors import RootError, described
+from gradscope.words import option
 
 MAX_TEXT = 200_000
 """Characters of a value given on the command line; more belongs in a file."""
@@ -31,7 +32,8 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
     """
     if len(text) > MAX_TEXT:
         raise RootError(
-            f"{what} is {len(text):,} characters long", "put it into a file: --gradient @FILE.npy"
+            f"{what} is {len(text):,} characters long",
+            f"put it into a file: {option('gradient', '@FILE.npy')}",
         )
     try:
         # Parsed before it is evaluated: 1e999 is infinite by the time there is a value.
@@ -45,7 +47,7 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         raise RootError(*_explain_syntax(text, error, what)) from None
     except (RecursionError, MemoryError):
         raise RootError(
-            f"{what} is nested too deeply", "put it into a file: --gradient @FILE.npy"
+            f"{what} is nested too deeply", f"put it into a file: {option('gradient', '@FILE.npy')}"
         ) from None
     except NameError as error:
         name = error.name or text

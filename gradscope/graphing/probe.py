@@ -34,6 +34,7 @@ from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.version import VERSION
+from gradscope.words import either
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -182,9 +183,10 @@ class Probe:
         for node in self.walked.nodes:
             reason = released.refusal(node)
             if reason:
+                own = either("leave out --root and --gradient", "record(doctor=True) does")
                 raise CaptureError(
                     f"no gradient can be sent through the graph: {reason}",
-                    "look at the program's own backward call: leave out --root and --gradient",
+                    f"look at the program's own backward call: {own}",
                 )
 
     def _explained(self, error: Exception) -> CaptureError:

@@ -20,7 +20,7 @@ from gradscope.graphing.literal import evaluate
 from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
 from gradscope.recording.recorder import Recorder
-from gradscope.words import listed, nearest
+from gradscope.words import either, listed, nearest
 
 
 class Unusable(RootError):
@@ -195,7 +195,10 @@ def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
     raise CaptureError(
         f"the program leaves {len(found)} results that nothing else was made from:",
         *(f"  {line}" for line in lines),
-        f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
+        either(
+            f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
+            "call backward on one of them in the block, or examine one: run.doctor(loss)",
+        ),
     )
 
 
@@ -215,8 +218,11 @@ def no_graph(recorder: Recorder) -> NoGraph:
         )
     return NoGraph(
         "no autograd graph: the program kept no result that requires grad",
-        "name one that exists at a backward call with --root, or point at a function that "
-        "returns it: FILE.py::FUNCTION",
+        either(
+            "name one that exists at a backward call with --root, or point at a function that "
+            "returns it: FILE.py::FUNCTION",
+            "keep the result in a variable",
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from gradscope.escaping import as_json
 from gradscope.model.invariants import check
 from gradscope.model.plain import to_json
 from gradscope.model.report import FORMAT, Report
+from gradscope.words import either
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -29,7 +30,6 @@ takes 200 to 400 MB with its gradients; in memory a report is about seven times 
 _CHUNK = 2**20
 
 _AGAIN = "make it again: run the command that wrote it once more, with -o FILE.json"
-_LARGE = "if you know who made it, allow more: --max-size 4GiB"
 
 
 class _Head(msgspec.Struct):
@@ -87,10 +87,13 @@ def load(path: str | Path, max_size: int | None = MAX_SIZE) -> Report:
         raise ReportError(f"{path}: {error.what}", *error.hints) from None
     # What --max-size allows may still be more than there is.
     except MemoryError:
-        raise ReportError(f"{path}: there is not enough memory to read it", _LARGE) from None
+        raise ReportError(f"{path}: there is not enough memory to read it", _allow_more()) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ReportError(f"cannot read {path}: {reason}", "name a file saved with -o") from None
+        raise ReportError(
+            f"cannot read {path}: {reason}",
+            either("name a file saved with -o", "name a file that report.save() wrote"),
+        ) from None
 
 
 def _decoded(text: bytearray) -> Report:
@@ -131,7 +134,7 @@ def _unpacked(file: BinaryIO, packed: bool, max_size: int | None, keep: bool = T
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
             if max_size is not None and size > max_size:
-                raise ReportError(f"holds more than {max_size:,} bytes of JSON", _LARGE)
+                raise ReportError(f"holds more than {max_size:,} bytes of JSON", _allow_more())
             if keep:
                 kept += chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -168,3 +171,8 @@ def _explain(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "not a gradscope report: nested too deeply"
     return f"not JSON: {message}"
+
+
+def _allow_more() -> str:
+    way = either("--max-size 4GiB", "max_size=4 * 2**30")
+    return f"if you know who made it, allow more: {way}"

@@ -75,16 +75,23 @@ class Recorder(Recording, TorchFunctionMode):
         """Let somebody hear of every call from now on."""
         self._listeners.add(listener)
 
-    def join(self, listener: Listener, on_backward: BackwardHandler) -> None:
-        """The same in the middle of a run: the backward calls come to ``on_backward`` as well."""
-        self._handlers.add(on_backward)
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """All who hear of the calls."""
+        return self._listeners.all
+
+    def join(self, listener: Listener, on_backward: BackwardHandler | None = None) -> None:
+        """The same in the middle of a run, and the backward calls come to ``on_backward`` first."""
+        if on_backward is not None:
+            self._handlers.add(on_backward)
         self._listeners.add(listener)
         listener.start()
 
-    def leave(self, listener: Listener, on_backward: BackwardHandler) -> None:
+    def leave(self, listener: Listener, on_backward: BackwardHandler | None = None) -> None:
         """The end of it; where the recorder itself has stopped, nothing is left to be done."""
         if Recorder.active is self:
-            self._handlers.remove(on_backward)
+            if on_backward is not None:
+                self._handlers.remove(on_backward)
             self._listeners.remove(listener)
 
     # ------------------------------------------------------------------ on and off

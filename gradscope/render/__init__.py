@@ -16,11 +16,12 @@ from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options
+from gradscope.words import option
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
 
-__all__ = ["Options", "format_for", "render", "save"]
+__all__ = ["Options", "answer_format", "format_for", "render", "save"]
 
 
 class Renderer(Protocol):
@@ -68,7 +69,15 @@ def format_for(path: str | Path) -> str:
             return format
     known = " ".join(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
     what = f"{path}: its suffix names no format"
-    raise OutputError(what, f"known suffixes: {known}; or say it with --format")
+    raise OutputError(what, f"known suffixes: {known}; or say it with {option('format', 'FORMAT')}")
+
+
+def answer_format(report: Report, name: str) -> str:
+    """The format for what was asked of a report: an explanation, a check or a count of memory has
+    one of its own for ``text`` and others of :data:`ANSWERS`."""
+    asked = {"explain": report.explanation, "check": report.checks, "memory": report.memory}
+    command = next((word for word, answer in asked.items() if answer is not None), "graph")
+    return ANSWERS[command].get(name, name)
 
 
 def save(

@@ -11,13 +11,15 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.formats import ANSWERS
 from gradscope.model.report import Report
-from gradscope.render import render
+from gradscope.render import answer_format, render
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words.page import fragment
 
 MOST_DRAWN = 60
 """Boxes of a picture that can still be read in a cell's output."""
+
+_TREE = ANSWERS["graph"]["text"]
 
 WIDTH = 120
 """Columns of the tree; a notebook scrolls what is wider than it is itself."""
@@ -34,21 +36,21 @@ def mime_bundle(report: Report, short: str) -> dict[str, str]:
     :data:`MOST_DRAWN` boxes, or the coloured tree where it has more or there is no Graphviz."""
     shown = {"text/plain": short}
     options = Options(width=WIDTH)
-    scene = Scene(report, options)
-    if len(scene.view.items) + len(scene.view.roots) <= MOST_DRAWN:
+    # An explanation, a check or a count of memory has its answer in a text of its own.
+    if answer_format(report, "text") == _TREE and _boxes(report, options) <= MOST_DRAWN:
         try:
             shown["image/svg+xml"] = _text(render(report, "svg", options))
             return shown
         except GradscopeError:  # the tree tells the same without Graphviz
             pass
-    shown["text/html"] = tree(report)
+    answer = render(report, answer_format(report, "text"), Options(width=WIDTH, color=True))
+    shown["text/html"] = fragment(_text(answer))
     return shown
 
 
-def tree(report: Report, options: Options | None = None) -> str:
-    """The tree as HTML, coloured as on a terminal."""
-    options = options or Options(width=WIDTH, color=True)
-    return fragment(_text(render(report, ANSWERS["graph"]["text"], options)))
+def _boxes(report: Report, options: Options) -> int:
+    view = Scene(report, options).view
+    return len(view.items) + len(view.roots)
 
 
 def frame(report: Report, height: int) -> str:

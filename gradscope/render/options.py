@@ -60,13 +60,15 @@ class Options:
 
 
 class ToPrint(TypedDict, total=False):
-    """What a caller of python may choose about a tree, by the names of the command line."""
+    """What a caller of python may choose about a text, by the names of the command line."""
 
     depth: int | None
     all: bool
     path: str | None
     focus: str | None
     top: int | None
+    sort: Column | None
+    by: Literal["line", "module", "op", "dtype"] | None
     width: int | None
     lines: int
     values: bool
@@ -79,8 +81,16 @@ class ToPrint(TypedDict, total=False):
 class ToSave(ToPrint, total=False):
     """The same about a file."""
 
-    sort: Column | None
     direction: Literal["backward", "forward"]
+
+
+class ToCompare(TypedDict, total=False):
+    """What a caller of python may choose about a comparison of two reports."""
+
+    top: int | None
+    width: int | None
+    color: bool
+    unicode: bool
 
 
 def options_of(**chosen: Any) -> Options:

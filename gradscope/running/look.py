@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 import torch
 
 from gradscope.autograd.isolation import unseen
+from gradscope.errors import CaptureError
 from gradscope.graphing.initial_gradient import fit, implicit_gradient, parse_gradient
 from gradscope.graphing.literal import to_tensor
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import usable_root
+from gradscope.graphing.study import LiveGraph, studied
 from gradscope.model.report import Report
+from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a graph besides its gradients: a study of it, with who has heard of the
+    calls behind it where the recorder does not know; and how much to keep."""
+
+    study: Study | None = None
+    listener: Any = None
+    detail: Detail = field(default_factory=Detail)
+
+
 def look(
-    recorder: Recorder | None, frame: FrameType, root: Any, gradient: Sequence[Any] | None
+    recorder: Recorder | None,
+    frame: FrameType,
+    root: Any,
+    gradient: Sequence[Any] | None,
+    asked: Asked | None = None,
 ) -> Report:
     """Walk from ``root`` and, when a gradient is given (``(None,)`` for the implicit 1), send it
     through.
@@ -28,20 +47,28 @@ def look(
     Args:
         recorder: what is known of the program; else the active recorder; else only names are known.
         frame: the caller, whose variables give names.
+        root: a tensor that requires grad.
+        gradient: what is fed in at the root.
+        asked: what else is asked of the graph, and how much of it to keep.
 
     Raises:
         RootError: when the root or the gradient does not fit.
+        CaptureError: when the study needs calls that nobody has recorded.
     """
     # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
+    asked = asked or Asked()
+    listener = asked.listener or _listener(recorder, asked.study)
     with unseen():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
-        probe = Probe([root], recorder, scopes, Detail())
-        if gradient is None:
-            return probe.report()
-        return probe.report([probe.own_pass(_seed(gradient[0], root, scopes))])
+        probe = Probe([root], recorder, scopes, asked.detail)
+        seed = None if gradient is None else _seed(gradient[0], root, scopes)
+        live = LiveGraph(probe, [root], [seed], recorder, listener, scopes)
+        answer = studied(asked.study, live)
+        passes = [] if seed is None else [probe.own_pass(seed)]
+        return probe.report(passes, studied=answer)
 
 
 def _seed(gradient: Any, root: torch.Tensor, scopes: Scopes) -> torch.Tensor:
@@ -50,3 +77,22 @@ def _seed(gradient: Any, root: torch.Tensor, scopes: Scopes) -> torch.Tensor:
     if isinstance(gradient, str):
         return parse_gradient(gradient, root, scopes.merged())
     return fit(to_tensor(gradient, "the gradient"), root)
+
+
+def _listener(recorder: Recorder, study: Study | None) -> Any:
+    """Who has heard of the calls that a study needs; None where it needs none."""
+    if study is None or not study.listener:
+        return None
+    kind = listener_of(study)
+    found = next((one for one in recorder.listeners if isinstance(one, kind)), None)
+    if found is None:
+        raise CaptureError(
+            f"{study.command} makes the calls behind a graph again, and nobody has recorded them",
+            f"make the graph inside of gradscope.record({study.command}=True)",
+        )
+    return found
+
+
+def listener_of(study: type[Study] | Study) -> Any:
+    """The class that hears of the calls which a study needs."""
+    return importlib.import_module(f"gradscope.{study.listener}").LISTENER

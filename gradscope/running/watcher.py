@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -37,6 +36,7 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.running.create_graph import derivative
+from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
 from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
 from gradscope.target import Stopper
@@ -302,5 +302,8 @@ class Watcher:
 
 def _listening(request: Request, recorder: Recorder) -> Any:
     """Who hears more than the recorder remembers, where the question needs that."""
-    room = request.study.listener if request.study else ""
-    return importlib.import_module(f"gradscope.{room}").LISTENER(recorder) if room else None
+    if request.study is None or not request.study.listener:
+        return None
+    listener = listener_of(request.study)(recorder)
+    recorder.listen(listener)
+    return listener

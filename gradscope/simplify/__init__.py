@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradscope.model.report import Graph
-from gradscope.simplify.focus import UnknownFocus, UnknownLeaf, find, restrict
+from gradscope.simplify.focus import UnknownFocus, UnknownLeaf, find, leaf_called, restrict
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.opening import (
@@ -34,6 +34,7 @@ __all__ = [
     "UnknownLeaf",
     "View",
     "hierarchy_of",
+    "leaf_called",
     "meant",
     "simplify",
 ]

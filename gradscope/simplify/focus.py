@@ -12,7 +12,7 @@ from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf, Node
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.partition import Partition
-from gradscope.words import listed, nearest, one_line
+from gradscope.words import listed, nearest, one_line, option
 
 MOST_NAMES = 8
 """Names listed in one message."""
@@ -104,7 +104,7 @@ def _names(graph: Graph, node: Node) -> tuple[str, ...]:
 def _unknown(glob: str, names: list[str]) -> UnknownFocus:
     shown = ", ".join(map(one_line, nearest(glob, names)[:MOST_NAMES]))
     hint = f"nearest: {shown}" if shown else "this graph has neither modules nor names"
-    what = f"--focus {glob} matches no module, function, variable, expression or operation"
+    what = f"{option('focus', glob)} matches no module, function, variable, expression or operation"
     return UnknownFocus(what, hint)
 
 
@@ -115,7 +115,7 @@ def restrict(part: Partition, name: str) -> int:
         UnknownLeaf: naming the leaves there are, nearest first.
     """
     graph = part.graph
-    leaf = _find(graph, name)
+    leaf = leaf_called(graph, name)
     leads = [False] * len(graph.nodes)
     leads[leaf.node] = True
     # From the highest source down, what a target leads to is known before it is asked for.
@@ -126,7 +126,12 @@ def restrict(part: Partition, name: str) -> int:
     return leaf.node
 
 
-def _find(graph: Graph, name: str) -> Leaf:
+def leaf_called(graph: Graph, name: str) -> Leaf:
+    """The leaf that has this name.
+
+    Raises:
+        UnknownLeaf: naming the leaves there are, nearest first.
+    """
     for leaf in graph.leaves:
         if name in leaf.names:
             return leaf

@@ -16,6 +16,7 @@ from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.model.checks import CallCheck
+from gradscope.words import option
 
 LARGE = 10_000_000
 """Elements of all operands up to which a built-in call is checked unasked."""
@@ -61,7 +62,7 @@ class Selection:
     def limit(self, call: Call) -> Limit:
         """Beyond which size checking a call would take too long unasked."""
         asked = self._asked.everything or self._asked.node is not None
-        return UNLIMITED if asked or call.custom is not None else Limit(LARGE, "--all")
+        return UNLIMITED if asked or call.custom is not None else Limit(LARGE, option("all"))
 
 
 class CallChecks:

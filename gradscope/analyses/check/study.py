@@ -24,6 +24,7 @@ from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.checks import CallCheck, Checks, LeafCheck
 from gradscope.model.report import Node
+from gradscope.words import either, option
 
 FORGOTTEN = "the tape was full, and its older half was forgotten"
 UNSEEN = "no call of the program was seen to make it"
@@ -48,12 +49,14 @@ def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
     if not 0 <= node < len(nodes):
         raise RootError(
             f"there is no node {node}: the graph has {len(nodes)}",
-            f"give --node 0 to {len(nodes) - 1}; they are the numbers behind # in the table",
+            f"give {option('node', 0)} to {len(nodes) - 1}; "
+            "they are the numbers behind # in the table",
         )
     if nodes[node].kind == "leaf":
+        node_option = either("--node", "node")
         raise RootError(
             f"node {node} is a leaf, which has no backward of its own",
-            "the whole program checks the gradient of every leaf: leave --node out",
+            f"the whole program checks the gradient of every leaf: leave {node_option} out",
         )
 
 

@@ -120,7 +120,6 @@ class Tape(Listener):
         self._slots = Slots()
         self._bytes = 0
         self._is_closed = False
-        recorder.listen(self)
 
     def slot_of(self, tensor: Any) -> TapeSlot | None:
         """The slot of a tensor of the program, if it is on the tape as it is now."""

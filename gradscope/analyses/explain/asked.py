@@ -13,7 +13,7 @@ from gradscope.errors import CaptureError
 from gradscope.graphing.roots import named_tensor, without_history
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Graph
-from gradscope.words import listed, nearest, one_line
+from gradscope.words import either, listed, nearest, one_line, option
 
 SMALL_GRAPH = 40
 """Nodes up to which all leaves are explained unasked."""
@@ -61,8 +61,9 @@ def check_node(graph: Graph, node: int) -> None:
     """
     if not 0 <= node < len(graph.nodes):
         raise NoSuchLeaf(
-            f"--node {node}: the graph has no such node",
-            f"ids go from 0 to {len(graph.nodes) - 1}; gradscope explain shows them",
+            f"{option('node', node)}: the graph has no such node",
+            f"ids go from 0 to {len(graph.nodes) - 1}; "
+            f"{either('gradscope explain', 'gradscope.explain(root)')} shows them",
         )
 
 
@@ -87,7 +88,9 @@ def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
     graph = live.probe.graph
     tensor = named_tensor(name, live.scopes)
     if tensor is None:
-        return NoSuchLeaf(f"--leaf {name}: the graph has no such leaf", _nearest(live, name))
+        return NoSuchLeaf(
+            f"{option('leaf', name)}: the graph has no such leaf", _nearest(live, name)
+        )
     if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
@@ -97,14 +100,15 @@ def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
     if position is not None:
         return NoSuchLeaf(
             f"{name} is not a leaf: node {position} made it",
-            f"explain that node: --node {position}; leaves: {_listed(graph)}",
+            f"explain that node: {option('node', position)}; leaves: {_listed(graph)}",
         )
     root = next((root.label for root in graph.roots if root.label), "the root")
     cut = _cut_off(live, name)
     line = f"history is cut off at {cut}; " if cut else ""
     return NoSuchLeaf(
         f"{name} gets no gradient: backward from {root} does not come to it",
-        f"{line}if {root} should depend on it, gradscope doctor tells why it does not; "
+        f"{line}if {root} should depend on it, "
+        f"{either('gradscope doctor', 'record(doctor=True)')} tells why it does not; "
         f"leaves that get one: {_listed(graph)}",
     )
 

@@ -17,6 +17,7 @@ from gradscope.autograd.decimals import SMALL, shortest
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import Amount, Term, Weights
 from gradscope.model.report import Graph
+from gradscope.words import option
 
 MOST_TERMS = 16
 """A root with more elements is shown by those with the largest weights."""
@@ -128,6 +129,6 @@ def _refuse_large(graph: Graph, rows: int, leaves: Sequence[int]) -> None:
             raise TooLarge(
                 f"the Jacobian by {name} is {rows:,} × {columns:,}; "
                 f"at most {LARGEST_SIDE} rows and columns are printed",
-                "one row of it: --gradient onehot:0 without --jacobian, for a smaller leaf "
-                "add --leaf NAME",
+                f"one row of it: {option('gradient', 'onehot:0')} without "
+                f"{option('jacobian')}, for a smaller leaf add {option('leaf', 'NAME')}",
             )

@@ -33,6 +33,7 @@ from gradscope.graphing.blame import where
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.memory import Hidden, Holding, KeptStorage, Memory, Peak, Twin
 from gradscope.recording.names import ModuleNames
+from gradscope.words import either
 
 
 def owners(live: LiveGraph) -> dict[int, tuple[Holding, str]]:
@@ -192,7 +193,10 @@ def _freed(live: LiveGraph, number: int) -> CaptureError:
     by = where(site, live.recorder) if site else "an earlier backward call"
     return CaptureError(
         f"nothing is kept any more: {by} has freed this graph",
-        "look at that call instead (--call N), or pass retain_graph=True to it",
+        either(
+            "look at that call instead (--call N), or pass retain_graph=True to it",
+            "look before that call, or pass retain_graph=True to it",
+        ),
     )
 
 

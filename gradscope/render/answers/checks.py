@@ -19,7 +19,7 @@ from gradscope.render.words.places import short_files
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
-from gradscope.words import count, one_line
+from gradscope.words import count, one_line, option
 
 INKS: dict[Verdict, str] = {
     "wrong": "bold #d0327a",
@@ -84,7 +84,7 @@ class _CheckWriter(Writer):
     def lines(self) -> Iterator[str]:
         """Everything."""
         target = visible(self.report.meta.target)
-        yield from self.wrapped(" · ".join([target, *self._counted()]), "bold")
+        yield from self.wrapped(" · ".join(filter(None, [target, *self._counted()])), "bold")
         for note in self.report.notes:
             yield from self.wrapped(visible(note), "dim")
         if self.checks.calls:
@@ -111,7 +111,7 @@ class _CheckWriter(Writer):
                 yield from self._details(call)
         left = len(rows) - len(shown)
         if left:
-            yield self.line(f"… {left:,} more: --all")
+            yield self.line(f"… {left:,} more: {option('all')}")
 
     def _rows(self, call: CallCheck) -> Iterator[list[Cell]]:
         """A row for every input that is wrong; else one for the call."""
@@ -188,7 +188,7 @@ class _CheckWriter(Writer):
             ]
             yield from self.table(LEAVES, rows)
             if len(ordered) > most:
-                yield self.line(f"… {len(ordered) - most:,} more leaves: --all")
+                yield self.line(f"… {len(ordered) - most:,} more leaves: {option('all')}")
             for one in ordered[:most]:
                 if one.reason:
                     yield from self.wrapped(
@@ -225,7 +225,7 @@ class _CheckWriter(Writer):
             remarks.append("twice: double backward, beside differences of backward")
         if checks.repeats:
             many = count(checks.repeats, "more call")
-            remarks.append(f"{many} at lines that were checked once: --all")
+            remarks.append(f"{many} at lines that were checked once: {option('all')}")
         if checks.covered:
             many = count(checks.covered, "node")
             remarks.append(f"{many} made by a backward pass: only the whole program covers them")

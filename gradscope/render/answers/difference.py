@@ -17,7 +17,7 @@ from gradscope.render.words.places import short_files
 from gradscope.render.words.table import Column, Part
 from gradscope.render.words.text import shorten
 from gradscope.render.words.writer import Writer
-from gradscope.words import count, listed, one_line
+from gradscope.words import count, either, listed, one_line, option
 
 ROWS = 10
 """Rows of a table, unless ``--top`` says otherwise."""
@@ -71,8 +71,9 @@ class _DifferenceWriter(Writer):
         found = self.found
         by_norm = found.compared - found.exact
         if by_norm:
+            every = either("--values", "values=True in both looks")
             by_norm_alone = f"{count(by_norm, 'gradient')} compared by norm alone"
-            yield from self.wrapped(f"{by_norm_alone}; --values compares every number", "dim")
+            yield from self.wrapped(f"{by_norm_alone}; {every} compares every number", "dim")
         if found.a.torch != found.b.torch:
             yield from self.wrapped(f"A ran with torch {found.a.torch}, B with {found.b.torch}")
 
@@ -166,13 +167,13 @@ class _DifferenceWriter(Writer):
         cells = ([(Part(text),) for text in row] for row in rows[: self.most])
         yield from self.table(columns, cells)
         if len(rows) > self.most:
-            yield self.line(f"… {len(rows) - self.most:,} more: --top {len(rows)}", "dim")
+            yield self.line(f"… {len(rows) - self.most:,} more: {option('top', len(rows))}", "dim")
 
 
 def _side(side: Side) -> str:
     words = [visible(side.target), count(side.nodes, "node"), count(side.leaves, "leaf")]
     words += [] if side.has_gradients else ["no gradients"]
-    return " · ".join(words)
+    return " · ".join(filter(None, words))
 
 
 def _numbers(distance: Distance | None) -> list[str]:

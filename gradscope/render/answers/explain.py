@@ -19,7 +19,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify.gradients import combine
-from gradscope.words import count, joined
+from gradscope.words import count, joined, option
 
 MOST_STEPS = 16
 """More steps than these are told by one line each."""
@@ -85,7 +85,8 @@ def _steps(explained: Explained) -> Iterator[str]:
         yield explained.fitted(f"Step by step along the path that brings most to {name}", "bold")
         writer = ChainWriter(explained, path)
         yield from writer.lines()
-        yield explained.fitted("every step with its numbers: --all, one of them: --node ID", "dim")
+        ways = f"{option('all')}, one of them: {option('node', 'ID')}"
+        yield explained.fitted(f"every step with its numbers: {ways}", "dim")
         yield ""
         yield from writer.rules()
         yield ""
@@ -124,7 +125,8 @@ def _others(explained: Explained) -> str:
         if index not in known and leaf.names
     ]
     listed = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
-    return f"Of all leaves this one has the longest way. Any other: --leaf NAME ({listed})"
+    other = option("leaf", "NAME")
+    return f"Of all leaves this one has the longest way. Any other: {other} ({listed})"
 
 
 def _subject(explained: Explained) -> str:
@@ -244,7 +246,7 @@ class ChainWriter:
             name = f"{glyphs.module} {visible(call.path)} {visible(call.type)}"
             return name, count(len(stretch.edges), "step"), ""
         if len(stretch.edges) > 1:
-            return glyphs.ellipsis, f"{len(stretch.edges):,} more steps: --all", ""
+            return glyphs.ellipsis, f"{len(stretch.edges):,} more steps: {option('all')}", ""
         node = self.graph.nodes[self.graph.edges[stretch.edges[0]].source]
         sign = glyphs.root if node.id in {root.node for root in self.graph.roots} else glyphs.op
         name = f"{sign} #{node.id} {explained.title(node)}"

@@ -21,7 +21,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.text import cells, wrapped
 from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
-from gradscope.words import one_line
+from gradscope.words import either, one_line
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -48,7 +48,10 @@ class Explained(Writer):
 
     def __init__(self, report: Report, options: Options) -> None:
         if report.explanation is None:
-            raise ReportError("the report holds no explanation", "make it with gradscope explain")
+            raise ReportError(
+                "the report holds no explanation",
+                f"make it with {either('gradscope explain', 'gradscope.explain(root)')}",
+            )
         super().__init__(options)
         self.report = report
         self.answer: Explanation = report.explanation

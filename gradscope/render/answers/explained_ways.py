@@ -11,7 +11,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained, agree, total
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
 from gradscope.render.words.text import cells, wrapped
-from gradscope.words import count, joined
+from gradscope.words import count, joined, option
 
 MOST_PATHS = 6
 """Paths listed unless everything is asked for."""
@@ -66,7 +66,7 @@ class LeafWriter:
         rest = self._rest(len(shown))
         noun = "path" if left == 1 else "paths"
         brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
-        more = ": --all" if len(shown) < len(self.ways.paths) else ""
+        more = f": {option('all')}" if len(shown) < len(self.ways.paths) else ""
         yield from explained.entry("rest", f"the other {_count(digits(left))} {noun}{brings}{more}")
 
     def _rest(self, shown: int) -> str:

@@ -17,7 +17,7 @@ from gradscope.render.options import Options
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import shorten
 from gradscope.render.words.writer import Writer
-from gradscope.words import count, listed
+from gradscope.words import count, either, listed
 
 TABLES = ("line", "module", "op", "dtype")
 ROWS = 8
@@ -39,7 +39,10 @@ def render(report: Report, options: Options) -> str:
         ReportError: when nobody counted.
     """
     if report.memory is None:
-        raise ReportError("the report holds no memory", "make one: gradscope memory TARGET")
+        raise ReportError(
+            "the report holds no memory",
+            f"make one: {either('gradscope memory TARGET', 'gradscope.memory(root)')}",
+        )
     return "\n".join(_MemoryWriter(report, report.memory, options).lines()) + "\n"
 
 
@@ -163,7 +166,8 @@ class _MemoryWriter(Writer):
         rest = groups[len(shown) :]
         if rest:
             amount = sum(group.bytes for group in rest)
-            words = f"… {len(rest):,} more with {size(amount)}: --by {name} --top {len(groups)}"
+            ways = either(f"--by {name} --top {len(groups)}", f"by={name!r}, top={len(groups)}")
+            words = f"… {len(rest):,} more with {size(amount)}: {ways}"
             yield self.line(words, "dim")
 
 

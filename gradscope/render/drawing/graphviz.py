@@ -13,6 +13,7 @@ import sys
 from typing import Literal
 
 from gradscope.errors import GradscopeError, ToolMissing
+from gradscope.words import either, folding
 
 Picture = Literal["svg", "png", "pdf", "plain"]
 
@@ -31,7 +32,7 @@ sys.stdout.buffer.write(picture)
 
 _HINTS = (
     "install Graphviz: pip install 'gradscope-torch[dot]'  or  apt/brew install graphviz",
-    "without it: -o FILE.dot for the drawing as text, -o FILE.json for the report",
+    "without it: a .dot file for the drawing as text, a .json file for the report",
 )
 
 
@@ -86,7 +87,7 @@ def _run(command: list[str], source: str) -> bytes:
         )
     except subprocess.TimeoutExpired:
         what = f"Graphviz had no layout after {TIMEOUT} seconds"
-        hint = "draw less: --depth N, --focus GLOB or --path LEAF; or -o FILE.html"
+        hint = f"draw less: {folding()}; or {either('-o FILE.html', 'a .html file')}"
         raise GradscopeError(what, hint) from None
     except OSError as error:
         raise ToolMissing(f"cannot run {command[0]}: {error.strerror or error}", *_HINTS) from None
@@ -95,6 +96,7 @@ def _run(command: list[str], source: str) -> bytes:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = said[-1] if said else f"status {done.returncode}"
         raise GradscopeError(
-            f"Graphviz failed: {reason}", "save the report and try again: -o FILE.json"
+            f"Graphviz failed: {reason}",
+            f"save the report and try again: {either('-o FILE.json', 'a .json file')}",
         )
     return done.stdout

@@ -13,7 +13,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import exceptions, extremes
 from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.writer import Writer
-from gradscope.words import count
+from gradscope.words import count, either, option
 
 MOST_FINDINGS = 5
 
@@ -36,7 +36,9 @@ class Head(Writer):
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])
         more = len(scene.report.findings) - MOST_FINDINGS
         if more > 0:
-            yield glyphs.text(f"… {more:,} more findings: gradscope doctor FILE.json")
+            yield glyphs.text(
+                f"… {more:,} more findings: {either('gradscope doctor FILE.json', '.findings')}"
+            )
         if scene.passes():
             yield from self.wrapped(scene.passes(), "dim")
         for note in scene.report.notes:
@@ -61,5 +63,7 @@ class Head(Writer):
 
     def more(self, nodes: int) -> str:
         """How much is missing at the end, and how to see it."""
-        ways = "--depth N, --all" if self.scene.graph.calls else "--all"
+        ways = option("all")
+        if self.scene.graph.calls:
+            ways = f"{option('depth', 'N')}, {ways}"
         return self.glyphs.text(f"… {count(nodes, 'more node')}: {ways}")

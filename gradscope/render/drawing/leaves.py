@@ -14,7 +14,7 @@ from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify import meant
 from gradscope.simplify.gradients import ViewGradients
-from gradscope.words import count
+from gradscope.words import count, option
 
 MOST_TERMS = 4
 """Longer sums are shown by their result alone."""
@@ -73,7 +73,7 @@ class LeafTable:
         lines = list(table.lines([self._cells(position) for position in shown]))
         left = len(self.positions) - len(shown)
         if left:
-            more = f"… {count(left, 'more leaf')}: --all"
+            more = f"… {count(left, 'more leaf')}: {option('all')}"
             lines.append(self.glyphs.text(more))
         return lines
 

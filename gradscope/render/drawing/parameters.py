@@ -14,6 +14,7 @@ from gradscope.model.report import GradientInfo, Leaf, State
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import elements
 from gradscope.simplify import meant
+from gradscope.words import either
 
 
 class Parameter(NamedTuple):
@@ -89,7 +90,8 @@ def _sorted(rows: list[Parameter], column: str, smallest_first: bool) -> list[Pa
     keys = {row: size for row in rows if (size := _size(row, column)) is not None}
     if rows and not keys:
         raise GradscopeError(
-            f"this report holds no {column} to sort by", "look with gradients: gradscope backward"
+            f"this report holds no {column} to sort by",
+            f"look with gradients: {either('gradscope backward', 'gradscope.backward(root)')}",
         )
     sign = 1 if smallest_first else -1
 

@@ -17,6 +17,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify import Folding, Item, meant
+from gradscope.words import either, option
 
 NODE = Column("", right=True)
 MODULE = Column("module", drop=2, narrowest=8, comfort=12)
@@ -47,7 +48,8 @@ def _ranked(scene: Scene, wanted: set[int], top: int) -> list[tuple[Item, Gradie
     """What is not finite first, then by size; what no gradient reached is in no list."""
     if scene.gradients is None:
         raise GradscopeError(
-            "no gradients to compare: --top needs them", "look with gradients: gradscope backward"
+            f"no gradients to compare: {option('top', 'N')} needs them",
+            f"look with gradients: {either('gradscope backward', 'gradscope.backward(root)')}",
         )
     infos = ((item, scene.gradients.entering(item)) for item in scene.view.items)
     found = [(i, info) for i, info in infos if i.members[0] in wanted and info.norm is not None]

@@ -23,7 +23,7 @@ from gradscope.render.words.places import short_files, source_url
 from gradscope.simplify import Item, Link, View, simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
-from gradscope.words import count, one_line
+from gradscope.words import count, either, one_line, option
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -239,11 +239,11 @@ class Scene:
         repeats = kinds.count("repeat")
         counted = ((modules, "module call"), (functions, "function"))
         parts = [f"{count(many, what)} closed" for many, what in counted if many]
-        ways = ["--depth N"] if parts else []
+        ways = [option("depth", "N")] if parts else []
         if repeats:
             parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
-            ways.append("--all")
+            ways.append(option("all"))
         if self.view.left_out:
             parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
         return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
@@ -262,7 +262,7 @@ class Scene:
         if self.backward is None or len(held) < 2:
             return ""
         which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
-        return f"{which}: gradscope show FILE.json --call N"
+        return f"{which}: {either('gradscope show FILE.json --call N', 'call=N')}"
 
 
 NOT_THERE = "its memory is not there"

@@ -31,6 +31,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
 from gradscope.simplify import Item, Link
+from gradscope.words import either, folding
 
 MOST_ITEMS = 2_000
 """Layouts of more take minutes and cannot be read."""
@@ -68,7 +69,7 @@ def render(report: Report, options: Options) -> str:
     if boxes > MOST_ITEMS or arrows > MOST_LINKS:
         many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
         what = f"{many} are too many for a picture"
-        hint = "fold more: --depth N, --focus GLOB, --path LEAF; or all of it: -o FILE.html"
+        hint = f"fold more: {folding()}; or all of it: {either('-o FILE.html', 'a .html file')}"
         raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
     return _Drawing(scene).source()
 

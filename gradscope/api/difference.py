@@ -1,0 +1,166 @@
+"""Two reports side by side."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from gradscope import render
+from gradscope.analyses.diff import Comparison, Tolerance, compare, union
+from gradscope.analyses.diff.comparison import (
+    EdgeDifference,
+    GraphDifference,
+    LeafDifference,
+    Verdict,
+)
+from gradscope.api.keywords import drawing, spelled_out
+from gradscope.errors import CaptureError
+from gradscope.formats import ANSWERS, FORMATS
+from gradscope.model import storage
+from gradscope.model.report import Report as PlainReport
+from gradscope.render.drawing.overlay import overlay
+from gradscope.render.options import Options, ToCompare
+from gradscope.words import count, either, in_python
+
+
+class Difference:
+    """What differs between two reports; made by :func:`diff`."""
+
+    def __init__(self, a: PlainReport, b: PlainReport, found: Comparison) -> None:
+        self._a = a
+        self._b = b
+        self.comparison = found
+
+    @property
+    def verdict(self) -> Verdict:
+        """``"identical"``; ``"equal"`` within the tolerance; ``"different"``; or ``"unrelated"``,
+        when hardly a node is shared."""
+        return self.comparison.verdict
+
+    @property
+    def changes(self) -> tuple[GraphDifference, ...]:
+        """How the graphs differ, in the order of the backward pass of ``a``."""
+        return self.comparison.changes
+
+    @property
+    def edges(self) -> list[EdgeDifference]:
+        """The edges whose gradients differ by more than the tolerance."""
+        return self.comparison.differing_edges()
+
+    @property
+    def leaves(self) -> list[LeafDifference]:
+        """The leaves whose values or gradients differ by more than the tolerance."""
+        return self.comparison.differing_leaves()
+
+    def __repr__(self) -> str:
+        differing = [
+            count(len(self.changes), "change"),
+            count(len(self.edges), "edge"),
+            count(len(self.leaves), "leaf"),
+        ]
+        more = f": {', '.join(differing)}" if self.verdict == "different" else ""
+        return f"<Difference {self.verdict}{more}; .show()>"
+
+    @spelled_out(ToCompare)
+    @in_python()
+    def show(self, **options: Unpack[ToCompare]) -> None:
+        """Print what differs to standard output.
+
+        Args:
+            top: rows of a table.
+            width: columns of the text; the terminal's own by default.
+            color: colour the text.
+            unicode: draw with box characters rather than ASCII.
+
+        Raises:
+            TypeError: for any other keyword, or a value of another type.
+        """
+        options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
+        chosen = drawing("show", ToCompare, options)
+        text = render.render(self.comparison, ANSWERS["diff"]["text"], chosen)
+        render.output.write(render.output.STDOUT, str(text))
+
+    @spelled_out(ToCompare)
+    @in_python()
+    def save(self, file: str | Path, /, **options: Unpack[ToCompare]) -> None:
+        """Write a file: .txt, .html or .json of what differs, or a picture of both graphs.
+
+        Args:
+            file: its suffix chooses the format.
+            options: as in :meth:`show`.
+
+        Raises:
+            TypeError: for any other keyword, or a value of another type.
+            CaptureError: for a picture of two reports that have too little in common.
+            OutputError: when the suffix is unknown or the file cannot be written; a file that was
+                there before is kept.
+        """
+        chosen = drawing("save", ToCompare, options)
+        of_text = str(file).lower().endswith(".txt")
+        name = "text" if of_text else render.format_for(file)
+        name = ANSWERS["diff"].get(name, name)
+        if name not in FORMATS:
+            render.save(self.comparison, str(file), name, chosen)
+        else:
+            both, chosen = in_one(self._a, self._b, self.comparison, chosen)
+            render.save(both, str(file), name, chosen)
+
+    @in_python()
+    def _repr_html_(self) -> str:
+        page = ANSWERS["diff"]["html"]
+        return str(render.render(self.comparison, page, Options(width=120)))
+
+
+@in_python()
+def diff(
+    a: PlainReport | str | Path,
+    b: PlainReport | str | Path,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+) -> Difference:
+    """What differs between two reports: their graphs, leaves and gradients.
+
+    Nodes correspond by module, expression and their place in the graph.  Two tensors are equal when
+    the 2-norm of their difference is at most ``atol + rtol * (the larger norm)``; where a report
+    does not hold all values, their norms are compared.
+
+    Args:
+        a: a report, or the file of one.
+        b: the other.
+        rtol: allow a difference of this part of the larger norm.
+        atol: and of this much in any case.
+
+    Raises:
+        TypeError: when one of them is neither a report nor the name of a file.
+        ReportError: when a file holds no report that this version reads.
+    """
+    sides = _report("a", a), _report("b", b)
+    return Difference(*sides, compare(*sides, Tolerance(rtol, atol)))
+
+
+def _report(name: str, given: PlainReport | str | Path) -> PlainReport:
+    if isinstance(given, PlainReport):
+        return given
+    if isinstance(given, (str, Path)):
+        return storage.load(Path(given))
+    raise TypeError(f"diff() compares reports; {name} is of type {type(given).__name__}")
+
+
+def in_one(
+    a: PlainReport, b: PlainReport, found: Comparison, options: Options
+) -> tuple[PlainReport, Options]:
+    """Both graphs in one, with what differs marked: for a picture.
+
+    Raises:
+        CaptureError: when the two have too little in common to be drawn as one.
+    """
+    if not found.related:
+        raise CaptureError(
+            "A and B are different programs: there is no picture of both",
+            either("draw each alone: gradscope backward TARGET -o FILE.svg", "save each alone"),
+        )
+    both = union(a, b, found)
+    return both.report, replace(options, overlay=overlay(found, both))

@@ -1,0 +1,58 @@
+"""Keywords that several methods share: spelled out in their signatures, checked when given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import msgspec
+
+from gradscope.render.options import Options, options_of
+from gradscope.simplify import Folding
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULTS = {one.name: one.default for one in (*fields(Folding), *fields(Options))}
+_DEFAULTS["width"] = None  # as wide as the terminal
+
+
+def spelled_out(known: type) -> Callable[[F], F]:
+    """Show the keywords of a TypedDict in the signature of a method, where ``help`` and editors
+    look for them."""
+
+    def decorate(method: F) -> F:
+        signature = inspect.signature(method)
+        kept = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        named = [
+            inspect.Parameter(name, kind, default=_DEFAULTS[name], annotation=_told(annotation))
+            for name, annotation in known.__annotations__.items()
+        ]
+        method.__signature__ = signature.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
+def _told(annotation: Any) -> Any:
+    return getattr(annotation, "__forward_arg__", annotation)
+
+
+def drawing(method: str, known: type, given: Mapping[str, object]) -> Options:
+    """What the keywords of a method come to; None is as good as left out.
+
+    Raises:
+        TypeError: naming the first that it does not know, and those that it does; or the first
+            whose value is of another type.
+    """
+    names = known.__annotations__
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{method}() has no option {name}; it has {', '.join(names)}")
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return options_of(**msgspec.convert(chosen, known))
+    except msgspec.ValidationError as error:
+        raise TypeError(f"{method}(): {error}") from None
