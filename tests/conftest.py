@@ -17,11 +17,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import forkserver, goldens
 from tests.looking import Done, Session
 
 ROOT = Path(__file__).parent.parent
+
+# Nothing is timed: a busy machine fails no test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 LONGEST = (

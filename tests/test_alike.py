@@ -48,6 +48,15 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     "fit(lambda: b(a(images).tanh()) - maps, a.weight, b.weight)": [
         ("a.weight", "nn.init.constant_(layer.weight, 0.2)")
     ],
+    # How a processor adds up: equal units part in the last digits, others are apart.
+    NETWORK + "flat(a); flat(b)\n"
+    "a.weight.data.mul_(1 + 9e-6 * torch.rand(8, 4))\n"
+    "fit(lambda: b(a(x).tanh()) - y[:, :1], a.weight, b.weight)": [
+        ("a.weight", "a.weight.data.mul_(1 + 9e-6 * torch.rand(8, 4))")
+    ],
+    NETWORK + "flat(a); flat(b)\n"
+    "a.weight.data.mul_(1 + 1e-3 * torch.rand(8, 4))\n"
+    "fit(lambda: b(a(x).tanh()) - y[:, :1], a.weight, b.weight)": [],
     # The weights of what follows tell the units apart.
     NETWORK + "flat(a); fit(lambda: b(a(x).tanh()) - y[:, :1], a.weight, b.weight)": [],
     # Constant, but not learned, or only once.

@@ -54,10 +54,12 @@ ROOMS = {
     "render/words": "words escaping filesystem model render/options",
     "render/drawing": "words errors escaping model notation simplify analyses/diff "
     "render/options render/words",
-    "render/formats": "words errors escaping model simplify render/options render/words render/drawing",
+    "render/formats": "words errors escaping model simplify render/options render/words "
+    "render/drawing",
     "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
     "render/options render/words render/drawing render/formats",
-    "render": "words errors formats model analyses/diff render/options render/output render/drawing",
+    "render": "words errors formats model analyses/diff render/options render/output "
+    "render/drawing",
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
     # The doors.

@@ -26,7 +26,8 @@ MAX_ALIKE = 64
 """Weights that are remembered."""
 
 SAME = 1e-5
-"""Rounding apart, gradients that differ by no more of their largest element are equal."""
+"""Rounding apart, weights that differ by no more of their largest element are equal, and gradients
+too: how a processor adds up makes equal units part in the last digits."""
 
 
 @dataclass(eq=False)
@@ -119,6 +120,7 @@ def _weights(made: FullCapture) -> Iterator[tuple[torch.Tensor, Units]]:
         if units is None or weight is None or weight.dim() < 2 or weight.grad is None:
             continue
         fits = readable(weight) and readable(weight.grad) and weight.is_floating_point()
+        fits = fits and weight.numel() > 0
         if fits and weight.grad.shape == weight.shape and units(weight).size(0) > 1:
             yield weight, units
 
@@ -143,7 +145,7 @@ def _equal_ends(
     asked: dict[torch.device, list[tuple[torch.Tensor, Units, torch.Tensor]]] = {}
     for weight, units in weights:
         values = units(weight.detach())
-        is_equal = (values[0] == values[-1]).all()
+        is_equal = _are_same(values[-1], values[0])
         asked.setdefault(weight.device, []).append((weight, units, is_equal))
     for found in asked.values():
         flags = torch.stack([is_equal for _, _, is_equal in found]).tolist()
@@ -153,8 +155,12 @@ def _equal_ends(
 def _is_alike(units: Units, weight: torch.Tensor) -> bool:
     """Whether all units of a weight are equal, and so are their gradients, which are not zero."""
     values = units(weight.detach())
-    if weight.grad is None or not bool((values == values[:1]).all()):
+    if weight.grad is None or not bool(_are_same(values, values[:1])):
         return False
     given = units(weight.grad.detach()).float()
-    largest = float(given.abs().max())
-    return largest > 0 and float((given - given[:1]).abs().max()) <= SAME * largest
+    return bool(given.any()) and bool(_are_same(given, given[:1]))
+
+
+def _are_same(values: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
+    """Whether all of these are equal but for rounding; still on their device."""
+    return (values - first).abs().max() <= SAME * values.abs().max()
