@@ -164,6 +164,17 @@ HALF_MENDED = """
     optimizer.step()
 """
 
+COPIES = """
+    found = []
+    for task in range(3):
+        optimizer.zero_grad()
+        loss_of(3 * step + task).backward()
+        found.append([one.grad.clone() for one in model.parameters()])
+    for one, *gradients in zip(model.parameters(), *found):
+        one.grad = torch.stack(gradients).mean(0)
+    optimizer.step()
+"""
+
 MOST = range(3, 12)
 
 
@@ -180,6 +191,8 @@ MOST = range(3, 12)
         (NEVER_STEPS, (4,)),
         (SCALER, (4,)),
         (HALF_MENDED, (4,)),
+        (COPIES, (6,)),
+        (COPIES, (34, 35)),
         (NORM, tuple(MOST)),
     ],
 )

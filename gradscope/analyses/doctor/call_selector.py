@@ -24,6 +24,7 @@ from gradscope.analyses.doctor.observed_graph import with_counts, with_zeros
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.saved_values import freed_slots
+from gradscope.analyses.training.bad_gradients import Fate
 from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable, requires_grad
@@ -133,6 +134,12 @@ class _LeftOut:
         self.times += 1
         self.places.add(known.place)
 
+    def merge(self, others: _LeftOut) -> None:
+        """More of them."""
+        self.first = self.first or others.first
+        self.times += others.times
+        self.places |= others.places
+
 
 MOST_TOGETHER = 8
 """Calls whose gradients are added up, at most, before a program looks whether they are finite."""
@@ -157,6 +164,7 @@ class CallSelector:
         self._is_serious = False
         self._waiting: _WaitingCase | None = None
         self._left_out = _LeftOut()
+        self._dropped = _LeftOut()
         self._bad = listener.learners.optimizers.order.bad
         self._failed: CapturedCall | None = None
         self._accumulates = False
@@ -233,14 +241,17 @@ class CallSelector:
     def settle(self) -> None:
         """Another call of ``backward`` is about to be made: has a step used gradients that were not
         finite?"""
-        if self._waiting is None:
-            return
         fate = self._bad.fate()
+        if self._waiting is None:
+            if fate == "used" or self._bad.stepped_since:
+                self._confirm(fate)
+            return
         # They may be looked at when the gradients of several batches are together.
         if fate == "kept" and self._backwards < self._waiting.number_of_backward + MOST_TOGETHER:
             return
         self._decide(fate == "gone")
-        if self._left_out.times >= HANDFUL:
+        times = self._left_out.times + self._dropped.times
+        if times >= HANDFUL and 2 * times >= self._backwards:
             self._take_left_out()
 
     def end(self, error: BaseException | None) -> None:
@@ -248,24 +259,41 @@ class CallSelector:
         if self._waiting is not None:
             fate, place = self._bad.fate(), self._waiting.place
             # It may end before it comes to the line that drops them.
-            known = fate == "kept" and place in self._left_out.places
+            known = fate == "kept" and place in self._left_out.places | self._dropped.places
             self._decide(error is None and (fate == "gone" or known))
+        self._confirm(self._bad.fate())
         self._take_left_out()
 
     def _decide(self, is_left_out: bool) -> None:
         waiting, self._waiting = self._waiting, None
-        self._bad.forget()
-        if waiting is None or not is_left_out:
+        if waiting is None:
             return
-        self._left_out.add(waiting)
+        if not is_left_out:
+            self._confirm("used")
+            return
+        self._dropped.add(waiting)
         self._is_serious = False
         self.case, self._accumulates = waiting.before, waiting.before_accumulates
         # The next call of this line is its first one that counts.
         self._places.discard(waiting.place)
         self._listener.learners.optimizers.spoiling.note_left_out()
 
+    def _confirm(self, fate: Fate) -> None:
+        """What has become of gradients that the program has dropped: it may have had copies, as
+        who puts those of several tasks together, and then the first such call is the case."""
+        dropped, self._dropped = self._dropped, _LeftOut()
+        self._bad.forget()
+        if dropped.first is None:
+            return
+        if fate == "used":
+            self.case, self._is_serious = dropped.first.case, True
+        else:
+            self._left_out.merge(dropped)
+
     def _take_left_out(self) -> None:
         """Where hardly any step is made, nothing is learned."""
+        if self._dropped.times:
+            self._confirm("gone")
         steps = self._listener.learners.optimizers.order.steps
         left_out = self._left_out
         if self._is_serious or left_out.first is None:

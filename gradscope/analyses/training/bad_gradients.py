@@ -24,17 +24,20 @@ class BadGradients:
     def __init__(self) -> None:
         self._parameters: list[torch.Tensor] = []
         self._used = False
+        self.stepped_since = False
+        """Whether an optimizer has stepped with any of the parameters."""
 
     def wait(self, parameters: Iterable[torch.Tensor]) -> bool:
         """A call has been made; returns whether any of these holds such a gradient by now."""
         self._parameters = [one for one in parameters if _is_bad(one.grad)]
-        self._used = False
+        self._used = self.stepped_since = False
         return bool(self._parameters)
 
     def stepped(self, ids: Set[int]) -> None:
         """An optimizer has stepped with these, or a scaler has left its step out for them."""
         # Asked of the gradients themselves, for the program may have made them finite.
         asked = [one for one in self._parameters if id(one) in ids]
+        self.stepped_since |= bool(asked)
         self._used = self._used or any(_is_bad(one.grad) for one in asked)
 
     def fate(self) -> Fate:
