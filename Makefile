@@ -64,7 +64,7 @@ bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into 
 bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m benchmarks.doctor_table
 
-bench-injected: $(INSTALLED) ## count what the doctor finds of faults put into healthy programs, into docs/doctor.md
+bench-injected: $(VENV)/.bench ## count what the doctor finds of faults put into healthy programs, into docs/doctor.md
 	$(BIN)/python -m benchmarks.injected
 
 bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs/page.md

@@ -10,30 +10,22 @@ counted is told in the docs, above the table that this writes.
 
 from __future__ import annotations
 
-import json
-import re
-import runpy
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from benchmarks import tables, under_torchlens
+from benchmarks import tables
+from benchmarks.other_tools import Answer, Place, by_anomaly, by_torchlens, ran
 from gradscope.cli.entry import entry
 from gradscope.diagnose import RULES
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from tests.clinic.manifest import CASES, HEALTHY, Case, right_places
 from tests.fuzz import runs
-from tests.fuzz.process import forked
 from tests.test_clinic import is_right
-
-TIME_LIMIT = 120
-"""Seconds for one program under one tool."""
 
 AT_ONCE = 2
 
@@ -48,8 +40,6 @@ HEAD = (
     "speaks",
     "names the line",
 )
-
-Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -77,76 +67,11 @@ class Program:
         )
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a tool said of a program: something at all, and at which places; not ``ran``: nothing
-    can be said."""
-
-    spoke: bool = False
-    places: frozenset[Place] = frozenset()
-    ran: bool = True
-
-
-# ---------------------------------------------------------------------- the tools
-
-
 def by_doctor(program: Program, folder: Path) -> tuple[Finding, ...]:
     """The doctor's findings."""
     saved = folder / "report.json"
-    _ran(["gradscope", "doctor", str(program.script), "-q", "-o", str(saved)], entry, folder)
+    ran(["gradscope", "doctor", str(program.script), "-q", "-o", str(saved)], entry, folder)
     return storage.load(saved).findings if saved.exists() else ()
-
-
-def by_anomaly(program: Program, folder: Path) -> Answer:
-    """Where ``torch.autograd.set_detect_anomaly(True)`` shows a forward call as the cause."""
-    script = str(program.script)
-    said = _ran([script], lambda: _in_anomaly_mode(script), folder)
-    traces = re.findall(r"Traceback of forward call that caused.*?\n((?:  .*\n)+)", said)
-    frames = [re.findall(r'File "(.+?)", line (\d+)', trace) for trace in traces]
-    return Answer("Error detected in" in said, _innermost(program, frames))
-
-
-def by_torchlens(program: Program, folder: Path) -> Answer:
-    """The ops that TorchLens' own tools point at."""
-    answer, script = folder / "answer.json", str(program.script)
-    _ran([script], lambda: under_torchlens.main(script, answer), folder)
-    if not answer.exists():
-        return Answer(ran=False)
-    ops = json.loads(answer.read_text("utf-8"))
-    return Answer(bool(ops), _innermost(program, ops))
-
-
-def _innermost(program: Program, traces: Iterable[Sequence[Sequence[str]]]) -> frozenset[Place]:
-    """Of each traceback the innermost line of the program itself."""
-    found = set()
-    for frames in traces:
-        own = [(Path(file).name, int(line)) for file, line in frames]
-        own = [place for place in own if place[0] in program.files]
-        found.update(own[-1:])
-    return frozenset(found)
-
-
-def _ran(words: list[str], action: Callable[[], object], folder: Path) -> str:
-    """What a fork of this process prints to stderr; it finds itself in an empty folder.
-
-    Args:
-        words: its ``sys.argv``.
-        action: what it does.
-        folder: where it does that.
-    """
-
-    def run() -> None:
-        sys.argv[:] = words
-        if len(words) == 1:
-            sys.path.insert(0, str(Path(words[0]).parent))
-        action()
-
-    return forked(run, folder, TIME_LIMIT).err
-
-
-def _in_anomaly_mode(script: str) -> None:
-    torch.autograd.set_detect_anomaly(True)
-    runpy.run_path(script, run_name="__main__")
 
 
 # ---------------------------------------------------------------------- the counting
@@ -176,7 +101,7 @@ class Seen:
         return bool(self.others[tool].places & self.program.right)
 
 
-OTHERS: tuple[Callable[[Program, Path], Answer], ...] = (by_anomaly, by_torchlens)
+OTHERS = (by_anomaly, by_torchlens)
 
 
 def look(program: Program) -> Seen:
@@ -187,7 +112,9 @@ def look(program: Program) -> Seen:
         findings = by_doctor(program, folder)
         if program.case is None:
             return Seen(program, findings)
-        return Seen(program, findings, tuple(tool(program, folder) for tool in OTHERS))
+        return Seen(
+            program, findings, tuple(tool(program.script, program.files, folder) for tool in OTHERS)
+        )
 
 
 def table(sick: Collection[Seen], well: Collection[Seen]) -> str:

@@ -1,5 +1,5 @@
-"""What the doctor finds of faults that are put into healthy programs: the table of kinds in
-docs/doctor.md.
+"""What the doctor finds of faults that are put into healthy programs, beside anomaly detection and
+TorchLens: the table of kinds in docs/doctor.md.
 
     python -m benchmarks.injected                 all kinds, into the docs (make bench-injected)
     python -m benchmarks.injected KIND...         only these, onto the terminal, place by place
@@ -15,12 +15,11 @@ import contextlib
 import dataclasses
 import functools
 import random
-import re
 import runpy
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,20 +27,18 @@ import torch
 
 from benchmarks import effects, tables
 from benchmarks.faults import KINDS, Kind, inject, plain
+from benchmarks.other_tools import Answer, by_anomaly, by_torchlens, ran
 from benchmarks.tables import ROOT
 from gradscope.cli.entry import entry
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from tests.clinic.manifest import HEALTHY
 from tests.fuzz import runs
-from tests.fuzz.process import Done, forked
-from tests.test_clinic import ALARMED
 
 EACH = 6
 """Places of each kind, each in another program, if there are as many."""
 
-TIME_LIMIT = 90
-"""Seconds for one program under one tool."""
+OTHERS = (by_anomaly, by_torchlens)
 
 EXAMPLES = (
     "accumulate.py",
@@ -58,7 +55,6 @@ class Program:
     """A healthy program: its script, and all its files."""
 
     script: Path
-    arguments: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,6 +67,11 @@ class Program:
         """The files in which a fault may be."""
         alone = self.script.parent.name in ("examples", "healthy")
         return [self.script] if alone else sorted(self.script.parent.glob("*.py"))
+
+    @property
+    def names(self) -> set[str]:
+        """Their names, as tracebacks show them."""
+        return {path.name for path in self.files}
 
 
 def programs() -> list[Program]:
@@ -95,7 +96,7 @@ class Seen:
     place: Place
     findings: tuple[Finding, ...] = ()
     guilty: set[int] = field(default_factory=set)
-    anomaly: tuple[bool, bool] = (False, False)
+    others: tuple[Answer, ...] = ()
     status: int = 0
 
     @property
@@ -114,29 +115,12 @@ class Seen:
         """Whether a warning names a guilty line."""
         return any(map(self.on_line, self.warnings))
 
+    def is_named(self, tool: int) -> bool:
+        """Whether another tool names a guilty line."""
+        return any((self.place.file.name, line) in self.others[tool].places for line in self.guilty)
+
 
 # ---------------------------------------------------------------------- one program
-
-
-def _running(program: Program, before: Callable[[], object]) -> Callable[[], object]:
-    """Run a program as python does, in this process."""
-
-    def run() -> None:
-        sys.argv = [program.script.name, *program.arguments]
-        sys.path.insert(0, "")
-        before()
-        runpy.run_path(program.script.name, run_name="__main__")
-
-    return run
-
-
-def _doctor(program: Program) -> Callable[[], object]:
-    def run() -> None:
-        words = ["doctor", program.script.name, "-q", "-o", "report.json"]
-        sys.argv = ["gradscope", *words, "--", *program.arguments]
-        entry()
-
-    return run
 
 
 @contextlib.contextmanager
@@ -163,9 +147,19 @@ class _Copy:
     folder: Path
     guilty: set[int]
 
+    @property
+    def script(self) -> Path:
+        """The script in this folder."""
+        return self.folder / self.program.script.name
+
     def trace(self) -> effects.Trace:
         """What the steps of its optimizers do."""
-        done = forked(_running(self.program, effects.trace), self.folder, TIME_LIMIT)
+
+        def run() -> None:
+            effects.trace()
+            runpy.run_path(str(self.script), run_name="__main__")
+
+        done = ran([str(self.script)], run, self.folder)
         saved = self.folder / effects.FILE
         found = torch.load(saved, weights_only=False) if saved.exists() else effects.Trace()
         assert isinstance(found, effects.Trace)
@@ -173,28 +167,14 @@ class _Copy:
 
     def findings(self) -> tuple[tuple[Finding, ...], int]:
         """The doctor's, and its status."""
-        done = forked(_doctor(self.program), self.folder, TIME_LIMIT)
+        words = ["gradscope", "doctor", self.script.name, "-q", "-o", "report.json"]
+        done = ran(words, entry, self.folder)
         saved = self.folder / "report.json"
         return (storage.load(saved).findings if saved.exists() else ()), done.status
 
-    def anomaly(self, file: str) -> tuple[bool, bool]:
-        """Whether anomaly detection speaks, and whether it names a guilty line."""
-
-        def switch_on() -> None:
-            torch.autograd.set_detect_anomaly(True)
-
-        done = forked(_running(self.program, switch_on), self.folder, TIME_LIMIT)
-        return "Error detected in" in done.err, self._names(done, file)
-
-    def _names(self, done: Done, file: str) -> bool:
-        traces = re.findall(r"Traceback of forward call that caused.*?\n((?:  .*\n)+)", done.err)
-        own = {path.name for path in self.program.files}
-        for trace in traces:
-            frames = re.findall(r'File "(.+?)", line (\d+)', trace)
-            inner = [(Path(one).name, int(line)) for one, line in frames if Path(one).name in own]
-            if inner and inner[-1][0] == file and inner[-1][1] in self.guilty:
-                return True
-        return False
+    def others(self) -> tuple[Answer, ...]:
+        """What the other tools say."""
+        return tuple(tool(self.script, self.program.names, self.folder) for tool in OTHERS)
 
 
 # ---------------------------------------------------------------------- one kind
@@ -219,8 +199,7 @@ def seen_of(kind: Kind, healthy: Sequence[Program], wanted: int) -> Iterator[See
                 if not _is_fault(kind, place, copy):
                     continue
                 findings, status = copy.findings()
-                anomaly = copy.anomaly(place.file.name)
-                yield Seen(place, findings, copy.guilty, anomaly, status)
+                yield Seen(place, findings, copy.guilty, copy.others(), status)
             found += 1
             break
 
@@ -238,9 +217,9 @@ def _healthy(program: Program) -> effects.Trace:
 
 
 def _is_fault(kind: Kind, place: Place, copy: _Copy) -> bool:
-    """Whether the change has the effect of its kind, and the doctor is silent without it."""
+    """Whether the change has the effect of its kind."""
     right = _healthy(place.program)
-    if not right.is_well or place.program.name in ALARMED:
+    if not right.is_well:
         return False
     if kind.right is not None:
         with _copied(place.program, place, dataclasses.replace(kind, places=kind.right)) as other:
@@ -258,17 +237,20 @@ HEAD = (
     "on the right line",
     "anomaly mode speaks",
     "names the line",
+    "TorchLens runs",
+    "speaks",
+    "names the line",
 )
 
 
 def _row(kind: Kind, seen: Sequence[Seen]) -> tuple[str, ...]:
-    counts = (
-        len(seen),
-        sum(bool(one.warnings) for one in seen),
-        sum(one.is_right for one in seen),
-        sum(one.anomaly[0] for one in seen),
-        sum(one.anomaly[1] for one in seen),
-    )
+    counts = [len(seen), sum(bool(one.warnings) for one in seen)]
+    counts.append(sum(one.is_right for one in seen))
+    for tool in range(len(OTHERS)):
+        if OTHERS[tool] is by_torchlens:
+            counts.append(sum(one.others[tool].ran for one in seen))
+        counts.append(sum(one.others[tool].spoke for one in seen))
+        counts.append(sum(one.is_named(tool) for one in seen))
     return (kind.name, kind.words, *map(str, counts))
 
 

@@ -171,11 +171,15 @@ class RecordedBlock:
 
     def _examined(self, frame: FrameType) -> Recorder | None:
         from gradscope.analyses.doctor.request import Examination
-        from gradscope.diagnose import is_graver, is_serious
+        from gradscope.diagnose import is_graver, is_serious, passing
         from gradscope.running.block import WatchedBlock
 
         how = Examination(
-            keep_going=True, thorough=self._thorough, serious=is_serious, graver=is_graver
+            keep_going=True,
+            thorough=self._thorough,
+            serious=is_serious,
+            graver=is_graver,
+            passing=passing,
         )
         self._block = WatchedBlock(how, frame)
         self._block.begin()

@@ -21,7 +21,7 @@ from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import remembered_target
-from gradscope.diagnose import at_least, diagnose, is_graver, is_serious
+from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
 from gradscope.model.observations import Step
@@ -165,6 +165,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         check_all=options.check,
         thorough=options.thorough,
         serious=is_serious,
+        passing=passing,
         graver=is_graver,
     )
     return _examined(target, examination, verdict, member)

@@ -17,7 +17,17 @@ from gradscope.diagnose.rules import RULES, Rule, find_rule
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 
-__all__ = ["ORDER", "RULES", "Rule", "at_least", "diagnose", "find_rule", "is_graver", "is_serious"]
+__all__ = [
+    "ORDER",
+    "RULES",
+    "Rule",
+    "at_least",
+    "diagnose",
+    "find_rule",
+    "is_graver",
+    "is_serious",
+    "passing",
+]
 
 ORDER: tuple[Severity, ...] = ("information", "warning", "error")
 """Severities, mildest first."""
@@ -52,6 +62,21 @@ def at_least(findings: Collection[Finding], severity: Severity) -> bool:
 def is_serious(report: Report) -> bool:
     """Whether there is something that makes it useless to watch the program any further."""
     return at_least(diagnose(report), "error")
+
+
+NOT_FINITE = frozenset({"GS101", "GS102", "GS103", "GS105"})
+"""Rules about numbers of one step that are not finite: no later step has to suffer from them."""
+
+
+def passing(report: Report) -> str | None:
+    """What is serious about a report, where that is only that this step's numbers are not finite;
+    None where it is something else."""
+    errors = [finding for finding in diagnose(report) if finding.severity == "error"]
+    if not errors or any(finding.rule not in NOT_FINITE for finding in errors):
+        return None
+    at = errors[0].location
+    place = "" if at is None else f" ({at.file}:{at.line})"
+    return f"{errors[0].message.rstrip('.')}{place}"
 
 
 def is_graver(report: Report, kept: Report) -> bool:

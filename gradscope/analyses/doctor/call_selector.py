@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -21,8 +22,9 @@ from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_graph import with_counts, with_zeros
 from gradscope.analyses.doctor.report_builder import ReportBuilder
-from gradscope.analyses.doctor.request import Examination
+from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.saved_values import freed_slots
+from gradscope.analyses.training.bad_gradients import Fate
 from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable, requires_grad
@@ -39,9 +41,10 @@ from gradscope.graphing.roots import (
 )
 from gradscope.model.checks import CallCheck
 from gradscope.model.observations import Activity
-from gradscope.model.report import BackwardPass, Graph
+from gradscope.model.report import BackwardPass, Graph, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
+from gradscope.words import count
 
 
 @dataclass
@@ -101,21 +104,71 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     )
 
 
+@dataclass(frozen=True)
+class _WaitingCase:
+    """A call of which the gradients are not finite: its case, what is wrong in words, the place of
+    the call, its number, also among those of ``backward``; and the case before it, with whether
+    that was one of them."""
+
+    case: CapturedCall
+    words: str
+    place: int
+    number: int
+    number_of_backward: int
+    before: CapturedCall | None
+    before_accumulates: bool
+
+
+@dataclass
+class _LeftOut:
+    """Calls whose gradients were not finite, and that no step has used: the first, how many, and
+    all their places."""
+
+    first: _WaitingCase | None = None
+    times: int = 0
+    places: set[int] = field(default_factory=set)
+
+    def add(self, known: _WaitingCase) -> None:
+        """Another one."""
+        self.first = self.first or replace(known, before=None)
+        self.times += 1
+        self.places.add(known.place)
+
+    def merge(self, others: _LeftOut) -> None:
+        """More of them."""
+        self.first = self.first or others.first
+        self.times += others.times
+        self.places |= others.places
+
+
+MOST_TOGETHER = 8
+"""Calls whose gradients are added up, at most, before a program looks whether they are finite."""
+
 MOST_PLACES = 8
 """Lines that call backward of which the first call is considered."""
 
 
 class CallSelector:
     """The case so far: the first call, one that tells of more, or, and then it is ``final``, the
-    first in which something serious turned up."""
+    first in which something serious turned up.
+
+    Where that is only that gradients are not finite, it is final when a step has used them, or they
+    stay in ``.grad``.  Who leaves such a step out has mended it: that call is no case, unless there
+    is hardly any other.
+    """
 
     def __init__(
         self, listener: DoctorListener, builder: ReportBuilder, examination: Examination
     ) -> None:
         self.case: CapturedCall | None = None
-        self.is_final = False
+        self._is_serious = False
+        self._waiting: _WaitingCase | None = None
+        self._left_out = _LeftOut()
+        self._dropped = _LeftOut()
+        self._bad = listener.learners.optimizers.order.bad
         self._failed: CapturedCall | None = None
         self._accumulates = False
+        self._backwards = 0
         self._places: set[int] = set()
         self._listener = listener
         self._builder = builder
@@ -136,19 +189,127 @@ class CallSelector:
             Whether it is no use to go on.
         """
         self._failed = None
+        self._backwards += made.call.accumulates
         # A call of `backward` tells more than one of `grad`, which mostly is a part of a step.
         first = self.case is None or (made.call.accumulates and not self._accumulates)
         # Asked in any case, so that the line counts as known from now on.
         elsewhere = self._is_new(made)
-        if self.is_final or not (first or trouble or (before is not None and (odd or elsewhere))):
+        if self._is_serious or not (
+            first or trouble or (before is not None and (odd or elsewhere))
+        ):
             return False
         watch = made.in_full() if isinstance(made, BriefCapture) else made
         case = watched_case(self._listener, watch, before or Before())
-        self.is_final = trouble and self._is_serious(case)
+        # Not asked for where nothing is wrong yet: it costs as much as the look.
+        report = self._builder.report(case) if trouble or not first else None
+        if trouble and report is not None:
+            judge = self._examination.serious
+            self._is_serious = judge is None or judge(report)
+            self._waiting = self._waiting_for(made, case, report)
         self._failed = case if made.failure is not None else None
-        if first or self._is_graver(case):
+        if first or report is None or self._is_graver(report):
             self.case, self._accumulates = case, made.call.accumulates
         return self.is_final and not self._examination.keep_going
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the case is the one to be reported, whatever comes."""
+        return self._is_serious and self._waiting is None
+
+    # ------------------------------------------------------------------ steps that are left out
+
+    def _waiting_for(
+        self, made: FullCapture | BriefCapture, case: CapturedCall, report: Report
+    ) -> _WaitingCase | None:
+        """What the case is, if the program may still leave out the step that would be spoilt."""
+        listener, judge = self._listener, self._examination.passing
+        optimizers = listener.learners.optimizers
+        # Other ranks would have to wait as well; and a step that has called backward uses what it
+        # brings.
+        if not self._is_serious or listener.is_shared or optimizers.in_closure or judge is None:
+            return None
+        if made.failure is not None or not made.call.accumulates:
+            return None
+        words = judge(report)
+        if words is None or not self._bad.wait(filter(optimizers.is_held, made.leaves)):
+            return None
+        place = listener.recorder.places.number(made.call.frame)
+        return _WaitingCase(
+            case, words, place, made.number, self._backwards, self.case, self._accumulates
+        )
+
+    def settle(self) -> None:
+        """Another call of ``backward`` is about to be made: has a step used gradients that were not
+        finite?"""
+        fate = self._bad.fate()
+        if self._waiting is None:
+            if fate == "used" or self._bad.stepped_since:
+                self._confirm(fate)
+            return
+        # They may be looked at when the gradients of several batches are together.
+        if fate == "kept" and self._backwards < self._waiting.number_of_backward + MOST_TOGETHER:
+            return
+        self._decide(fate == "gone")
+        times = self._left_out.times + self._dropped.times
+        if times >= HANDFUL and 2 * times >= self._backwards:
+            self._take_left_out()
+
+    def end(self, error: BaseException | None) -> None:
+        """The program has ended, by an exception or not: what was waited for is decided."""
+        if self._waiting is not None:
+            fate, place = self._bad.fate(), self._waiting.place
+            # It may end before it comes to the line that drops them.
+            known = fate == "kept" and place in self._left_out.places | self._dropped.places
+            self._decide(error is None and (fate == "gone" or known))
+        self._confirm(self._bad.fate())
+        self._take_left_out()
+
+    def _decide(self, is_left_out: bool) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        if not is_left_out:
+            self._confirm("used")
+            return
+        self._dropped.add(waiting)
+        self._is_serious = False
+        self.case, self._accumulates = waiting.before, waiting.before_accumulates
+        # The next call of this line is its first one that counts.
+        self._places.discard(waiting.place)
+        self._listener.learners.optimizers.spoiling.note_left_out()
+
+    def _confirm(self, fate: Fate) -> None:
+        """What has become of gradients that the program has dropped: it may have had copies, as
+        who puts those of several tasks together, and then the first such call is the case."""
+        dropped, self._dropped = self._dropped, _LeftOut()
+        self._bad.forget()
+        if dropped.first is None:
+            return
+        if fate == "used":
+            self.case, self._is_serious = dropped.first.case, True
+        else:
+            self._left_out.merge(dropped)
+
+    def _take_left_out(self) -> None:
+        """Where hardly any step is made, nothing is learned."""
+        if self._dropped.times:
+            self._confirm("gone")
+        steps = self._listener.learners.optimizers.order.steps
+        left_out = self._left_out
+        if self._is_serious or left_out.first is None:
+            return
+        if 2 * left_out.times >= self._backwards or not steps:
+            self.case, self._is_serious = left_out.first.case, True
+
+    def notes(self) -> Iterator[str]:
+        """What is said of such steps."""
+        first = self._left_out.first
+        if first is not None:
+            calls = f"{self._left_out.times:,} of {count(self._backwards, 'backward call')}"
+            yield (
+                f"{calls} brought NaN or infinity that no step has used; "
+                f"first in call {first.number:,}: {first.words}"
+            )
 
     def chosen(self, error: BaseException | None) -> CapturedCall | None:
         """The case of a program that has ended, by an exception or not: where it ended by its last
@@ -167,16 +328,12 @@ class CallSelector:
         self._places.add(place)
         return True
 
-    def _is_serious(self, case: CapturedCall) -> bool:
-        judge = self._examination.serious
-        return judge is None or judge(self._builder.report(case))
-
-    def _is_graver(self, case: CapturedCall) -> bool:
+    def _is_graver(self, report: Report) -> bool:
         """Whether a later call tells more than the one that is kept."""
         judge = self._examination.graver
         if judge is None or self.case is None:
-            return self.is_final
-        return judge(self._builder.report(case), self._builder.report(self.case))
+            return self._is_serious
+        return judge(report, self._builder.report(self.case))
 
 
 def final_case(

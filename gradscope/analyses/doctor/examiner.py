@@ -146,6 +146,8 @@ class Examiner:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
         self._member.meet()
+        if call.accumulates:
+            self._settle()
         why = self._enough()
         if why is not None:
             self._stop(why)
@@ -162,6 +164,13 @@ class Examiner:
         if serious and made.failure is None:
             self._stop(Stopped("finding"))
         return made.conclude()
+
+    def _settle(self) -> None:
+        try:
+            with DeferredInterrupts(), unseen():
+                self._selector.settle()
+        except Exception as error:
+            self._builder.note_unseen(error)
 
     def _stop(self, why: Stopped) -> None:
         """End the program; where other ranks work with it, ask them to end together."""
@@ -312,6 +321,7 @@ class Examiner:
                 self._tracker.finish()
                 if error is None and not self._stopper.has_stopped:
                     listener.never_stepped = self._tracker.has_never_stepped()
+                self._selector.end(error)
                 case = self._selector.chosen(error)
                 if case is None:
                     if error is not None:
@@ -319,6 +329,7 @@ class Examiner:
                     else:
                         scopes = Scopes.of_namespaces([{**namespace, "_": value}])
                     case = self._last_case(scopes, value, error)
+                case.notes.extend(self._selector.notes())
                 self.report = self._builder.report(case, error)
         except GradscopeError as problem:
             self.error = problem

@@ -22,10 +22,12 @@ class Examination:
     ``steps`` backward calls are watched, or those of so many ``seconds`` from the first one on, but
     ``least`` of them; at the next one the program is stopped.  None is no limit, and where neither
     is one the program ends by itself.  It is also stopped where something serious turned up,
-    unless ``keep_going``.  ``thorough`` looks at every call in full, not only at the first ones and
-    where something turned up.  ``serious`` judges the report of a step in which gradients are not
-    finite; without it every such report is serious.  ``graver`` judges whether the report of a
-    later step tells of something worse than the one kept so far, and not of its consequence.
+    unless ``keep_going``; where that is only that numbers of one step are not finite, which
+    ``passing`` puts into words (None where there is more), only if the program uses them.
+    ``thorough`` looks at every call in full, not only at the first ones and where something turned
+    up.  ``serious`` judges the report of a step in which gradients are not finite; without it every
+    such report is serious.  ``graver`` judges whether the report of a later step tells of something
+    worse than the one kept so far, and not of its consequence.
     ``check_all`` compares custom Functions with finite differences whatever their size.
     ``on_step`` hears of each watched call.
     """
@@ -37,6 +39,7 @@ class Examination:
     check_all: bool = False
     thorough: bool = False
     serious: Callable[[Report], bool] | None = None
+    passing: Callable[[Report], str | None] | None = None
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.training.bad_gradients import BadGradients
 from gradscope.analyses.training.stale_casts import Cast
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
@@ -94,6 +95,7 @@ class LoopOrder:
     known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
     windows: dict[tuple[int, int], Window] = field(default_factory=dict)
     wasted: WasteTracker = field(default_factory=WasteTracker)
+    bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
     _steps: dict[int, _LastStep] = field(default_factory=dict)
@@ -220,6 +222,7 @@ class LoopOrder:
         ids = ids_of(parameters)
         used = bool(ids & self.fresh)
         self.wasted.stepped(optimizer, ids, place)
+        self.bad.stepped(ids)
         self._meanwhile |= ids
         self._drop(ids)
         for one, gradient in _asked(parameters):

@@ -90,6 +90,10 @@ class SpoilingSteps:
         self._is_finite &= is_finite
         self._unread.clear()
 
+    def note_left_out(self) -> None:
+        """No step has used the gradients of the last call."""
+        self._is_finite = True
+
     def begin(self, optimizer: Any, tensors: Sequence[torch.Tensor]) -> None:
         """A step is about to be made, and to be looked at closely."""
         if self._is_finite and len(self.known) < MAX_STEPS:
