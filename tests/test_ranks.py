@@ -70,12 +70,21 @@ def test_a_child_that_a_rank_forks_ends_as_ever(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["static", "destroy", "accumulate", "fsdp", "fsdp-accumulate", "tensor", "pipeline"]
+    "kind",
+    [
+        *("static", "destroy", "accumulate", "tensor", "pipeline"),
+        *("fsdp", "fsdp-accumulate", "fsdp1", "fsdp1-named"),
+    ],
 )
 def test_a_healthy_program_has_no_findings(folder: Path, kind: str) -> None:
     first, second = watched(folder, "doctor", kind)
     assert "no findings" in first.out, first.out
     assert second.out.count("\n") == (kind != "pipeline"), second.out  # the program's own line
+
+
+def test_models_of_different_groups_are_not_expected_to_be_the_same(folder: Path) -> None:
+    first, *_ = watched(folder, "doctor", "groups", size=4)
+    assert "no findings" in first.out, first.out
 
 
 # ---------------------------------------------------------------- one report
@@ -291,6 +300,11 @@ def test_ranks_that_are_interrupted_are_not_compared_in_the_middle_of_a_step(fol
     assert (first.status, second.status, second.out) == (-2, -2, "")
 
 
+def test_a_program_that_catches_everything_still_ends_by_the_signal(folder: Path) -> None:
+    for one in watched(folder, "doctor --steps all", "catching"):
+        assert one.status == -15
+
+
 @pytest.mark.parametrize("has_agent", [True, False])
 def test_where_rank_0_is_killed_another_tells(folder: Path, has_agent: bool) -> None:
     first, second = watched(folder, "doctor --wait 1 -o r.json", "kill 0", has_agent=has_agent)
@@ -307,6 +321,30 @@ def test_a_rank_that_sleeps_costs_no_more_than_the_wait(folder: Path, rank: int)
     told = watched(folder, "backward --wait 1 --call 2 -o r.json", f"sleep {rank}")
     assert [one.status for one in told] == [0, 0]
     assert {one.state for one in ranks_of(folder / "r.json").each} == {"told"}
+
+
+# ---------------------------------------------------------------- ranks that no launcher named
+
+
+def test_ranks_that_only_the_program_knows_are_told_in_one_report(folder: Path) -> None:
+    first, second = watched(folder, "doctor -o r.json", "nan", is_launched=False)
+    assert "GS105" in first.out
+    assert "rank 0 got it when the gradients were averaged" in first.out
+    assert (second.out, first.status, second.status) == ("", 1, 0)
+    assert storage.load(folder / "r.rank1.json").findings
+
+
+@pytest.mark.parametrize("unwatched", [0, 1])
+@pytest.mark.parametrize("words", ["backward --wait 1", "doctor --steps 2 --wait 1"])
+def test_a_rank_without_gradscope_is_not_stopped_and_named(
+    folder: Path, words: str, unwatched: int
+) -> None:
+    told = watched(folder, words, is_launched=False, unwatched=[unwatched])
+    assert [one.out.splitlines()[0].split()[:2] for one in told] == [["rank", "0"], ["rank", "1"]]
+    out = " ".join(told[1 - unwatched].out.split())
+    assert f"rank {unwatched} was started without gradscope and not watched" in out
+    assert told[unwatched].status == 0
+    assert "Traceback" not in told[unwatched].err
 
 
 # ---------------------------------------------------------------- what is refused
@@ -379,7 +417,9 @@ def test_no_findings_are_those_of_the_ranks_that_told(session: Session) -> None:
     each = (OneRank(0, calls=3), OneRank(1, "not told"))
     path = session.folder / "saved.json"
     path.write_bytes(storage.encode(with_ranks(plain(), each=each)))
-    assert "no findings on the 1 of 2 ranks that told" in session.cli("doctor", str(path)).out
+    told = session.cli("doctor", str(path))
+    assert "no findings on the 1 of 2 ranks that told" in told.out
+    assert told.status == 4
 
 
 def test_a_rank_whose_look_failed_says_so() -> None:

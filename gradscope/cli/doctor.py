@@ -26,7 +26,7 @@ from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
-from gradscope.ranks.member import ALONE, Member
+from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
 from gradscope.target import Program, Target
@@ -135,7 +135,7 @@ class Verdict:
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.
         is_blind = report.observations is not None and bool(report.observations.faults)
-        is_blind |= report.ranks is not None and bool(report.ranks.faults)
+        is_blind |= report.ranks is not None and bool(report.ranks.faults or report.ranks.silent)
         return ExitStatus.FAULT if is_blind else ExitStatus.OK
 
     def remark(self, text: str) -> None:
@@ -205,7 +205,7 @@ def _examined(target: Target, examination: Examination, verdict: Verdict, member
         outcome = examine(target, program, replace(examination, on_step=tell), member)
         outcome.ending.show()
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.
-    if outcome.report is not None and member is not ALONE:
+    if outcome.report is not None and member.is_grouped:
         outcome.report = verdict.diagnosed(outcome.report)
     told = ranks.combined(member, outcome)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)

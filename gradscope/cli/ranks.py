@@ -19,7 +19,7 @@ from gradscope.cli.output_options import OutputOptions
 from gradscope.errors import RanksError
 from gradscope.model.report import Report
 from gradscope.ranks.job import Job
-from gradscope.ranks.member import ALONE, Member
+from gradscope.ranks.member import Member
 from gradscope.render.output import STDOUT, settled
 
 if TYPE_CHECKING:
@@ -31,14 +31,13 @@ _SAVED = (".json", ".json.gz")
 
 
 def member(wait: float, path: str | None) -> Member:
-    """This process among the ranks of its job, if it has one.
+    """This process, as a launcher says; where none does, its program may yet say more.
 
     Args:
         wait: seconds in which every rank has to tell.
         path: the file that was asked for.
     """
-    job = Job.of()
-    return ALONE if job is None else Member(job, wait, _keeper(job, path))
+    return Member(Job.of(), wait, _keeper(path))
 
 
 def own_file(path: str, rank: int) -> str:
@@ -47,13 +46,13 @@ def own_file(path: str, rank: int) -> str:
     return f"{path.removesuffix(suffix)}.rank{rank}{suffix}"
 
 
-def _keeper(job: Job, path: str | None) -> Callable[[Report], None] | None:
+def _keeper(path: str | None) -> Callable[[Report, int], None] | None:
     if path is None or not path.endswith(_SAVED):
         return None
-    own = settled(own_file(path, job.rank))
+    base = settled(path)
 
-    def keep(report: Report) -> None:
-        render.save(report, own, "json", render.Options())
+    def keep(report: Report, rank: int) -> None:
+        render.save(report, own_file(base, rank), "json", render.Options())
 
     return keep
 
@@ -85,14 +84,14 @@ def only_alone(what: str) -> None:
 
 def combined(one: Member, outcome: Outcome) -> Outcome | None:
     """What this rank has to tell of all of them; None where another one tells."""
-    if one is ALONE:
-        return outcome
     if not one.is_grouped:
+        if not one.is_launched:
+            return outcome
         _noted(outcome, f"{one.job}: its own look, for the program made no process group")
         is_kept = bool(one.job.rank) and one.keep_own(outcome.report)
         return None if is_kept else outcome
     one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
-    if not one.collects(not outcome.ending.status and not one.is_terminated):
+    if not one.collects(not outcome.ending.status and not one.termination.has_come):
         return None
     if outcome.report is not None:
         outcome.report = one.collected(outcome.report)
@@ -104,9 +103,9 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
 
 def end(one: Member) -> None:
     """End this process by the signal that ended its program, if one did."""
-    if one.is_terminated:
+    if one.termination.has_come:
         terminal.flush()
-        one.end()
+        one.termination.end()
 
 
 def _noted(outcome: Outcome, note: str) -> Outcome:

@@ -73,7 +73,9 @@ def parameters_drift(facts: Facts) -> Iterable[FindingDraft]:
         return
     sizes = {one.name: [float(size) for _, size in one.weights] for one in ranks.parameters}
     found = [
-        one for one in ranks.parameters if one.whole is None and _spread(sizes[one.name]) > DRIFT
+        one
+        for one in ranks.parameters
+        if one.whole is None and not one.in_groups and _spread(sizes[one.name]) > DRIFT
     ]
     if not found:
         return

@@ -12,8 +12,8 @@ from gradscope.model.gradients import GradientInfo
 from gradscope.model.observations import Finding
 from gradscope.model.plain import Number, Struct
 
-RankState = Literal["told", "not told"]
-"""Whether a rank's look arrived in time."""
+RankState = Literal["told", "not told", "not watched"]
+"""Whether a rank's look arrived in time; or the program started that rank without gradscope."""
 
 
 FEW = 4
@@ -102,7 +102,9 @@ class AcrossRanks(Struct, frozen=True):
     few, else the smallest, the largest and the odd ones, by rank.  ``after`` are those of ``.grad``
     that differ; one, where they agree.  ``whole`` is the 2-norm of a ``.grad`` that is spread over
     the ranks, of which ``after`` are some parts, else None.  ``weights`` are the norms of the
-    values that differ, by rank; empty where they agree.  ``missing`` are the ranks that know no
+    values that differ, by rank; empty where they agree.  ``in_groups``: they agree among the ranks
+    that share a ``.grad``, of which each has others, so there are several groups with a model each.
+    ``missing`` are the ranks that know no
     such parameter.
     """
 
@@ -112,6 +114,7 @@ class AcrossRanks(Struct, frozen=True):
     after: tuple[AtRank, ...] = ()
     whole: Number | None = None
     weights: tuple[tuple[int, Number], ...] = ()
+    in_groups: bool = False
     missing: tuple[int, ...] = ()
 
 
@@ -136,6 +139,10 @@ class Ranks(Struct, frozen=True):
         """The ranks that told in time."""
         return [one for one in self.each if one.state == "told"]
 
+    def in_state(self, state: RankState) -> list[int]:
+        """The ranks of which this is so."""
+        return [one.rank for one in self.each if one.state == state]
+
     @property
     def faults(self) -> list[str]:
         """What went wrong with gradscope itself, and on which rank."""
@@ -143,5 +150,5 @@ class Ranks(Struct, frozen=True):
 
     @property
     def silent(self) -> list[int]:
-        """The ranks that did not tell in time."""
-        return [one.rank for one in self.each if one.state == "not told"]
+        """The ranks of which nothing is known."""
+        return [one.rank for one in self.each if one.state != "told"]

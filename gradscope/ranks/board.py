@@ -17,6 +17,8 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from gradscope.ranks.job import Job
+
 PIECE = 4 * 2**20
 """Bytes of one value at most; torch's store takes 8 MiB in one message."""
 
@@ -30,6 +32,9 @@ MISSED = 5
 """Signs of life that do not come, after which a process counts as dead."""
 
 _PREFIX = "gradscope/"
+
+ARRIVED = "arrived"
+"""Counts the ranks that run under gradscope."""
 
 
 class NoAnswer(Exception):
@@ -56,15 +61,17 @@ class Board:
         threading.Thread(target=self._serve, name="gradscope-ranks", daemon=True).start()
 
     @classmethod
-    def of_program(cls) -> Board | None:
-        """The store of the process group that the program has initialised, if it has."""
+    def of_program(cls) -> tuple[Board, Job] | None:
+        """The store of the process group that the program has initialised, and which of its ranks
+        this is; None where there is none, or it has one rank."""
         # Not imported here: a program that trains in many processes has.
         distributed = sys.modules.get("torch.distributed.distributed_c10d")
         if distributed is None or not distributed.is_initialized():
             return None
         try:
             # Private, and the only way to it; where it is gone, there is no board.
-            return cls(distributed._get_default_store())
+            job = Job(distributed.get_rank(), distributed.get_world_size())
+            return (cls(distributed._get_default_store()), job) if job.size > 1 else None
         except Exception:
             return None
 
@@ -106,6 +113,15 @@ class Board:
     def number(self, key: str) -> int:
         """What :meth:`count` has come to."""
         return int(self._ask("add", _PREFIX + key, 0))
+
+    def arrive(self, rank: int) -> None:
+        """Say that this rank runs under gradscope."""
+        self.count(f"{ARRIVED}/{rank}")
+        self.count(ARRIVED)
+
+    def has_arrived(self, rank: int) -> bool:
+        """Whether a rank has said so."""
+        return self.number(f"{ARRIVED}/{rank}") > 0
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         if self._lost is not None:

@@ -49,6 +49,8 @@ class _ParameterRow:
         self.local: dict[int, GradientInfo] = {}
         self.after: dict[int, GradientInfo] = {}
         self.weights: dict[int, Number] = {}
+        # By the first rank of each .grad: how many have it, and their values where these agree.
+        self._sharing: dict[int, tuple[int, Number | None]] = {}
         self.missing: list[int] = []
         self.squares: float | None = None
         self.parts = 0
@@ -75,6 +77,21 @@ class _ParameterRow:
             _keep(self.after, rank, one.after)
         if one.weights is not None and one.weights not in self.weights.values():
             _keep(self.weights, rank, one.weights)
+        self._note_sharing(one)
+
+    def _note_sharing(self, one: RankParameter) -> None:
+        first = next((at for at, info in self.after.items() if info == one.after), None)
+        # Of more groups than are kept some ranks would seem to be alone: none is told then.
+        count, before = self._sharing.get(-1 if first is None else first, (0, one.weights))
+        agreed = before if before == one.weights else None
+        self._sharing[-1 if first is None else first] = (count + 1, agreed)
+
+    @property
+    def _is_in_groups(self) -> bool:
+        groups = self._sharing.values()
+        return -1 not in self._sharing and all(
+            count > 1 and weights is not None for count, weights in groups
+        )
 
     def across(self, size: int) -> AcrossRanks:
         """``size`` is the number of ranks, of which each holds a part of what is spread."""
@@ -86,6 +103,7 @@ class _ParameterRow:
             tuple(AtRank(rank, self.after[rank]) for rank in sorted(self.after)),
             None if squares is None else number(math.sqrt(squares)),
             tuple(sorted(self.weights.items())) if len(self.weights) > 1 else (),
+            len(self.weights) > 1 and self._is_in_groups,
             tuple(self.missing),
         )
 
@@ -117,6 +135,7 @@ class Collected:
         """``size`` is the number of ranks."""
         self._shown = shown
         self._own = own
+        self._compared = own
         self._size = size
         self._each: dict[int, OneRank] = {}
         self._rows: dict[str, _ParameterRow] = {}
@@ -146,10 +165,12 @@ class Collected:
             self._take_findings(look)
         if not look.nodes:
             return
-        if look.call != self._own.call:
+        if not self._compared.nodes:  # the rank that collects has seen nothing itself
+            self._compared = look
+        if look.call != self._compared.call:
             self._other_calls.append(rank)
             return
-        if look.graph != self._own.graph:
+        if look.graph != self._compared.graph:
             self._others.append(rank)
         known = set()
         for one in look.parameters:
@@ -163,6 +184,10 @@ class Collected:
             if len(self._rows[name].missing) < MOST_ABSENT:
                 self._rows[name].missing.append(rank)
         self._heard.append(rank)
+
+    def leave_out(self, rank: int) -> None:
+        """Note a rank that runs without us, and tells nothing."""
+        self._each[rank] = OneRank(rank, "not watched")
 
     @property
     def _is_few(self) -> bool:
@@ -197,9 +222,18 @@ class Collected:
 
 def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
     """What a reader has to know of where all this comes from."""
-    yield f"{ranks.size} ranks; the graph is that of rank {ranks.shown}"
-    if ranks.silent:
-        yield f"{_ranks(ranks.silent)} did not tell what it saw within {duration(wait)}"
+    if ranks.each[ranks.shown].nodes:
+        yield f"{ranks.size} ranks; the graph is that of rank {ranks.shown}"
+    else:
+        yield f"{ranks.size} ranks; rank {ranks.shown} has no graph of its own"
+    late, unwatched = ranks.in_state("not told"), ranks.in_state("not watched")
+    if late:
+        yield f"{_ranks(late)} did not tell what it saw within {duration(wait)}"
+    if unwatched:
+        yield (
+            f"{_ranks(unwatched)} was started without gradscope and not watched: "
+            f"torchrun --nproc-per-node {ranks.size} -m gradscope starts each with it"
+        )
     for one in ranks.each:
         for words in (one.error, one.fault):
             if words and one.rank != ranks.shown:

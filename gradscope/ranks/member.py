@@ -7,11 +7,9 @@ costs the others ``wait`` seconds.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
-import threading
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -19,16 +17,19 @@ from gradscope.errors import Fault, GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks.board import Board, NoAnswer, wait_for
+from gradscope.ranks.board import ARRIVED, Board, NoAnswer, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
 from gradscope.ranks.looks import decoded, encoded, look_of
-from gradscope.target import StopProgram
+from gradscope.ranks.termination import Termination
 
 AHEAD = 2
 """Calls by which a rank may be further than another that wants to stop; doubled with each try."""
 
 _BEAT = "rank 0 lives"
+
+LATE = 1.0
+"""Seconds in which a rank that no launcher started with us has to be here, at the end."""
 
 TRIES = 5
 """Attempts to stop together, after which all run to their end."""
@@ -38,25 +39,26 @@ class Member:
     """One rank among others.
 
     Before the program has a process group, and where its store does not answer, it stands alone:
-    it may stop as it likes, and tells its own look.  So does one without a job.
+    it may stop as it likes, and tells its own look.
     """
 
     def __init__(
         self,
         job: Job | None,
         wait: float = WAIT,
-        keep: Callable[[Report], None] | None = None,
+        keep: Callable[[Report, int], None] | None = None,
     ) -> None:
-        """``wait``: seconds after which a rank that has not told is left out.  ``keep`` gets this
-        rank's own report when it is told; what it raises is said by the one that collects.
+        """``job`` is the one of the launcher that started this command in every rank; None where
+        only the program knows of its ranks, of which some may run without us.  ``wait``: seconds
+        after which a rank that has not told is left out.  ``keep`` gets this rank's own report and
+        its number when it is told; what it raises is said by the one that collects.
         """
         self.job = job or Job(0, 1)
+        self.is_launched = job is not None
         self._process = os.getpid()
         self._keep = keep
-        self._is_running = True
-        self._is_alone = job is None
         self.wait = wait
-        self.is_terminated = False
+        self.termination = Termination()
         self.is_unanswered = False
         self._board: Board | None = None
         self._has_told = False
@@ -71,12 +73,18 @@ class Member:
 
     def meet(self) -> None:
         """Find the others, once the program has made a process group; to be called often."""
-        if self._board is None and not self._is_alone:
-            self._board = Board.of_program()
-            if self._board is not None:
-                self._take_over_sigterm()
-                if not self.job.rank:
-                    self._board.beat(_BEAT)
+        # A child that was forked has inherited us, and its parent tells.
+        if self._board is not None or self is ALONE or os.getpid() != self._process:
+            return
+        found = Board.of_program()
+        if found is None:
+            return
+        self._board, self.job = found
+        self.termination.take_over()
+        if not self.job.rank:
+            self._board.beat(_BEAT)
+        with self._losing():
+            self._board.arrive(self.job.rank)
 
     def check(self, request: Request) -> None:
         """Refuse what would make calls that the other ranks do not make.
@@ -120,6 +128,8 @@ class Member:
 
             together = wait_for(decided, self.wait) and self._everybody(arrived)
             verdict = self._settled(f"{arrived}/all", "stop" if together else "go on")
+            if not self._everybody(ARRIVED):
+                self._wish = TRIES  # one that runs without us never comes
             self._board.count(f"{arrived}/heard")
             self._last_stop = arrived
             return verdict == "stop"
@@ -131,12 +141,9 @@ class Member:
 
     def wishes_to_stop(self, call: int) -> None:
         """Ask all ranks to stop soon; ``call`` is the backward call about to be made."""
-        if self._board is None or self._wish >= TRIES:
-            return
-        try:
-            self._settled(f"wish/{self._wish}", str(call + AHEAD * 2**self._wish))
-        except NoAnswer:
-            self._lost()
+        if self._board is not None and self._wish < TRIES:
+            with self._losing():
+                self._settled(f"wish/{self._wish}", str(call + AHEAD * 2**self._wish))
 
     def is_time_to_stop(self, call: int) -> bool:
         """Whether some rank has asked for it, and all stop before this call."""
@@ -170,6 +177,13 @@ class Member:
     def _lost(self) -> None:
         self.is_unanswered = True
 
+    @contextlib.contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
+        except NoAnswer:
+            self._lost()
+
     # ------------------------------------------------------------------ telling
 
     def keep_own(self, report: Report | None) -> bool:
@@ -180,7 +194,7 @@ class Member:
         """
         if self._keep is None or report is None:
             return False
-        self._keep(report)
+        self._keep(report, self.job.rank)
         return True
 
     def tell(
@@ -201,14 +215,15 @@ class Member:
             words = words or described(problem)
         try:
             look = look_of(report, self.job, words, calls, isinstance(error, Fault))
-            is_cut_short = is_interrupted or self.is_terminated
+            is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(self._key(self.job.rank), encoded(self._look))
         except NoAnswer:
             self._lost()
 
     def collects(self, is_sound: bool) -> bool:
-        """Whether this rank is the one that tells the user: rank 0, or where that is gone, another.
+        """Whether this rank is the one that tells the user: rank 0, or where that is gone or runs
+        without us, another.
 
         Args:
             is_sound: this rank's program went well.  Else rank 0 may have died, and been the cause.
@@ -216,7 +231,7 @@ class Member:
         if self._board is None:
             return True
         try:
-            if self.job.rank and (is_sound or self._board.is_beating(_BEAT)):
+            if self.job.rank and self._is_here(0) and (is_sound or self._board.is_beating(_BEAT)):
                 return False
             return self._settled("teller", str(self.job.rank)) == str(self.job.rank)
         except NoAnswer:
@@ -231,6 +246,9 @@ class Member:
         every = Collected(report, own, self.job.size)
         waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
         try:
+            for rank in self._absent(waiting):
+                every.leave_out(rank)
+                waiting.remove(rank)
             # Where this process keeps the store, the others have to hear that all stop first.
             heard_of_it = f"{self._last_stop}/heard"
             if self._last_stop:
@@ -247,6 +265,16 @@ class Member:
                 return report
         return every.report(self.wait)
 
+    def _absent(self, ranks: list[int]) -> list[int]:
+        """Those of these ranks that run without us."""
+        if self.is_launched or wait_for(lambda: self._everybody(ARRIVED), LATE):
+            return []
+        return [rank for rank in ranks if not self._is_here(rank)]
+
+    def _is_here(self, rank: int) -> bool:
+        # A launcher has started us in all of them, also in those that have not come so far yet.
+        return self.is_launched or (self._board is not None and self._board.has_arrived(rank))
+
     def _hear(self, rank: int, every: Collected) -> bool:
         assert self._board is not None
         data = self._board.get(self._key(rank))
@@ -260,34 +288,11 @@ class Member:
     def _key(rank: int) -> str:
         return f"look/{rank}"
 
-    # ------------------------------------------------------------------ SIGTERM
-
-    def _take_over_sigterm(self) -> None:
-        """A launcher ends the ranks that live when one has died; these still have to tell."""
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._terminated)
-
-    def _terminated(self, _: int, __: FrameType | None) -> None:
-        # A second one ends the process at once, as ever.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if os.getpid() != self._process:  # a child that was forked, and is no rank
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        self.is_terminated = True
-        if self._is_running:
-            raise StopProgram
-
     def program_has_ended(self) -> None:
-        """What comes from now on is ours, and no signal cuts it short but a second one."""
-        self._is_running = False
+        """The program has come to its end, of itself or not."""
+        self.termination.program_has_ended()
         # The first time, where the program has made no backward call: it may have failed before.
         self.meet()
-
-    def end(self) -> None:
-        """End by the signal that ended the program, if one did."""
-        if self.is_terminated:
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 ALONE = Member(None)

@@ -106,12 +106,32 @@ def shards(modules: Iterable[nn.Module | None]) -> dict[int, torch.Tensor]:
 
 def copies(tensor: torch.Tensor | None) -> int:
     """How many ranks hold each part of a tensor that is spread over ranks; 0 where it is not."""
+    if getattr(tensor, "_is_flat_param", False):
+        return _copies_of_flat(tensor)
     placements = getattr(tensor, "placements", None)
     mesh = getattr(tensor, "device_mesh", None)
     if mesh is None or not placements or all(one.is_replicate() for one in placements):
         return 0
     sizes = zip(mesh.shape, placements, strict=True)
     return math.prod(size for size, placement in sizes if placement.is_replicate())
+
+
+def _copies_of_flat(flat: Any) -> int:
+    # FSDP1 puts the parameters of a module in a row, of which each rank keeps a stretch.
+    parts = math.ceil(flat._unpadded_unsharded_size.numel() / flat._sharded_size.numel())
+    if parts == 1:
+        return 0
+    distributed = torch.distributed
+    # The group may be gone when the program has ended; then nothing is added up any more.
+    return distributed.get_world_size() // parts if distributed.is_initialized() else 1
+
+
+def in_flat_shards(modules: Iterable[nn.Module]) -> set[int]:
+    """The ``id`` of each parameter of FSDP1 of which this rank keeps a stretch, or nothing."""
+    every = (part for module in modules for part in nn.Module.modules(module))
+    handles: Iterable[Any] = (vars(part).get("_handle") for part in every)
+    flat = [one.flat_param for one in handles if getattr(one, "uses_sharded_strategy", False)]
+    return {id(one) for each in flat for one in (each, *(each._params or ()))}
 
 
 def local(gradient: torch.Tensor | None) -> torch.Tensor | None:

@@ -13,6 +13,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 KIND = sys.argv[1] if len(sys.argv) > 1 else ""
+for name, of_slurm in (("RANK", "SLURM_PROCID"), ("WORLD_SIZE", "SLURM_NTASKS")):
+    os.environ.setdefault(name, os.environ.get(of_slurm, ""))
 RANK = int(os.environ["RANK"])
 
 
@@ -64,6 +66,34 @@ def stages():
         optimizer.zero_grad()
 
 
+def catching_everything():
+    layer, calls = nn.Linear(4, 1), 0
+    while True:
+        try:
+            layer(torch.randn(3, 4)).sum().backward()
+            calls += 1
+            time.sleep(0.001)
+            if calls == 20:
+                os.kill(os.getpid(), signal.SIGTERM)
+        except:  # noqa: E722
+            print("caught")
+
+
+def of_two_groups():
+    """Two models, each with half of the ranks."""
+    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    torch.manual_seed(RANK // 2)
+    return DistributedDataParallel(Net(), process_group=halves[RANK // 2])
+
+
+def flattened(net):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(
+        net, use_orig_params=KIND == "fsdp1-named", device_id=torch.device("cpu")
+    )
+
+
 def ended_child():
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
     child.start()
@@ -79,6 +109,10 @@ def made():
         return net
     if KIND == "tensor":
         return spread(net)
+    if KIND == "groups":
+        return of_two_groups()
+    if KIND.startswith("fsdp1"):
+        return flattened(net)
     if KIND == "hsdp":
         from torch.distributed.fsdp import fully_shard
 
@@ -155,6 +189,8 @@ def main():
         dist.init_process_group("gloo")
     if KIND == "pipeline":
         return stages()
+    if KIND == "catching":
+        return catching_everything()
     torch.manual_seed(0)
     model = made()
     torch.manual_seed(0 if KIND == "tensor" else RANK)  # there all work on one batch

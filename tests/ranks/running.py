@@ -33,6 +33,8 @@ def run(
     size: int = 2,
     command: Sequence[str] = (),
     has_agent: bool = True,
+    is_launched: bool = True,
+    unwatched: Sequence[int] = (),
 ) -> list[Rank]:
     """Run ``gradscope`` with these arguments in each rank.
 
@@ -41,6 +43,8 @@ def run(
         size: how many ranks.
         command: what to run instead of gradscope.
         has_agent: the store is kept by a process of its own, as torchrun does, not by rank 0.
+        is_launched: RANK and WORLD_SIZE say who is who; else Slurm's own names do.
+        unwatched: ranks that run ``train.py`` without gradscope.
     """
     from torch._C._distributed_c10d import TCPStore
 
@@ -48,11 +52,15 @@ def run(
     if has_agent:
         store = TCPStore("127.0.0.1", 0, None, True, timedelta(seconds=60), False)
         port = store.port
+    watched = [*(command or [forkserver.gradscope()]), *arguments]
     started = [
         subprocess.Popen(
-            [*(command or [forkserver.gradscope()]), *arguments],
+            _plainly() if rank in unwatched else watched,
             cwd=folder,
-            env=_environment(folder, rank, size, port, has_agent),
+            env={
+                **_environment(folder, port, has_agent),
+                **dict(zip(_NAMES[is_launched], map(str, (rank, rank, size)), strict=True)),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -68,18 +76,25 @@ def run(
     return [Rank(one.returncode, *texts) for one, texts in zip(started, told, strict=True)]
 
 
-def _environment(folder: Path, rank: int, size: int, port: int, has_agent: bool) -> dict[str, str]:
+def _environment(folder: Path, port: int, has_agent: bool) -> dict[str, str]:
     return {
         **os.environ,
         "XDG_CACHE_HOME": str(folder / ".cache"),
         "OMP_NUM_THREADS": "1",
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": str(has_agent),
     }
+
+
+_NAMES = {
+    True: ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    False: ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+}
+
+
+def _plainly() -> list[str]:
+    return [forkserver.python(), "-c", "exec(open('train.py').read())"]
 
 
 def _free_port() -> int:

@@ -19,24 +19,27 @@ from gradscope.model.observations import (
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
-from gradscope.recording.wrappers import copies
+from gradscope.recording.wrappers import copies, in_flat_shards
 
 
 def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
     """The parameters of the run; with their sizes now, where other ranks have them as well."""
-    return _sized(_seen_parameters(listener, case), listener.is_shared)
+    seen = _seen_parameters(listener, case)
+    return _sized(seen, listener) if listener.is_shared else (one for one, _ in seen)
 
 
 def _sized(
-    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], is_shared: bool
+    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], listener: DoctorListener
 ) -> Iterator[TrackedParameter]:
-    """The parameters; with their sizes now, where other ranks have them as well."""
     every = list(learners)
     # Together, so that a device is waited for once.
     table = GradientTable(limit=0)
     # Of a tensor that is spread over ranks each holds another part.
+    roots = (root.module() for root in listener.recorder.modules.roots)
+    spread = in_flat_shards(root for root in roots if root is not None)
     entries = [
-        table.add_held(tensor) if is_shared and not copies(tensor) else 0 for _, tensor in every
+        0 if copies(tensor) or id(tensor) in spread else table.add_held(tensor)
+        for _, tensor in every
     ]
     measured = table.finish()
     for (learner, _), entry in zip(every, entries, strict=True):
