@@ -87,7 +87,7 @@ def test_rules_are_listed_and_unknown_ones_refused(session: Session) -> None:
     assert session.cli("rule").out.splitlines() == [f"{c}  {RULES[c].name}" for c in CODES]
     done = session.cli("rule", "GS999")
     assert done.status == 2
-    assert "GS999 is no rule" in done.err
+    assert "unknown rule GS999" in done.err
 
 
 def test_an_ignored_rule_stays_silent(session: Session) -> None:

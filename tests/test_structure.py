@@ -67,6 +67,7 @@ ROOMS = {
     "analyses/check analyses/explain analyses/memory running analyses/diff diagnose simplify "
     "render/options render/words render/drawing render render/notebook",
     "ipython": "api errors",
+    "testing": "words errors diagnose running api",
     "cli": "*",
     "__init__": "api errors ipython version",
     "__main__": "cli",
@@ -103,7 +104,7 @@ WITH_TORCH = (
 )
 
 OUTSIDERS = {
-    "torch": (*WITH_TORCH, "api/"),  # api: for annotations only
+    "torch": (*WITH_TORCH, "api/", "testing/"),  # these two: for annotations only
     "click": ("cli/",),
     "rich": ("render/", "cli/"),
     "graphviz": ("render/",),

@@ -63,6 +63,13 @@ class Difference:
         more = f": {', '.join(differing)}" if self.verdict == "different" else ""
         return f"<Difference {self.verdict}{more}; .show()>"
 
+    def __str__(self) -> str:
+        """What :meth:`show` prints, in 100 columns."""
+        return self._text(Options(width=100))
+
+    def _text(self, options: Options) -> str:
+        return str(render.render(self.comparison, ANSWERS["diff"]["text"], options))
+
     @spelled_out(ToCompare)
     @in_python()
     def show(self, **options: Unpack[ToCompare]) -> None:
@@ -79,8 +86,7 @@ class Difference:
         """
         options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
         chosen = drawing("show", ToCompare, options)
-        text = render.render(self.comparison, ANSWERS["diff"]["text"], chosen)
-        render.output.write(render.output.STDOUT, str(text))
+        render.output.write(render.output.STDOUT, self._text(chosen))
 
     @spelled_out(ToCompare)
     @in_python()

@@ -185,4 +185,4 @@ def find_rule(word: str, more: str = "") -> Rule:
     near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
     meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
     more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
-    raise TargetError(f"{word} is no rule", f"{meant}{more}")
+    raise TargetError(f"unknown rule {word}", f"{meant}{more}")

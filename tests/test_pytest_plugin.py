@@ -1,0 +1,211 @@
+"""The plugin for pytest, in a pytest of its own: what passes, what fails, and with which words."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+TESTS = """
+import pytest, torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, cut=False):
+        super().__init__()
+        self.a, self.b, self.cut = nn.Linear(3, 4), nn.Linear(4, 2), cut
+    def forward(self, x):
+        h = self.a(x).tanh()
+        return self.b(h.detach() if self.cut else h)
+
+def loss(cut=False):
+    torch.manual_seed(0)
+    return Net(cut)(torch.ones(5, 3)).pow(2).mean()
+
+def spoiled():
+    w = torch.zeros(3, requires_grad=True)
+    w.sqrt().mul(0).sum().backward()
+    return w
+
+def test_healthy(gradscope):
+    gradscope.assert_healthy(loss())
+def test_cut(gradscope):
+    gradscope.assert_healthy(loss(True))
+def test_cut_is_ignored(gradscope):
+    gradscope.assert_healthy(loss(True), ignore=["GS303"])
+def test_unknown_rule(gradscope):
+    gradscope.assert_healthy(loss(), ignore=["GS999"])
+def test_no_graph(gradscope):
+    gradscope.assert_healthy(torch.ones(3).sum())
+def test_reaches(gradscope):
+    net = Net()
+    gradscope.assert_reaches(net(torch.ones(5, 3)), net)
+    assert net.a.weight.grad is None
+def test_does_not_reach(gradscope):
+    net = Net(True)
+    gradscope.assert_reaches(net(torch.ones(5, 3)).mean(), net)
+def test_need_not_reach(gradscope):
+    net = Net(True)
+    gradscope.assert_reaches(net(torch.ones(5, 3)).mean(), net, except_=["a.*"])
+def test_unknown_parameter(gradscope):
+    net = Net()
+    gradscope.assert_reaches(net(torch.ones(5, 3)).mean(), net, except_=["a.weigth"])
+def test_same(gradscope):
+    gradscope.assert_same(loss(), "saved.json")
+def test_not_the_same(gradscope):
+    gradscope.assert_same(loss() * 2, "saved.json")
+def test_missing(gradscope):
+    gradscope.assert_same(loss(), "missing.json")
+def test_broken(gradscope):
+    gradscope.assert_same(loss(), "broken.json")
+def test_spoiled():
+    spoiled()
+def test_spoiled_by_its_name_ignored():
+    spoiled()
+@pytest.mark.gradscope(ignore=["GS102"])
+def test_spoiled_is_ignored():
+    spoiled()
+def test_fails_by_itself():
+    assert spoiled().grad.isfinite().all(), "mine"
+def test_in_a_step_of_its_own(gradscope):
+    assert loss().backward() is None
+def test_random_state():
+    torch.manual_seed(3)
+    w = torch.ones(3, requires_grad=True)
+    (w * torch.rand(3)).sum().backward()
+    torch.manual_seed(3)
+    assert torch.equal(w.grad, torch.rand(3))
+def test_without_torch():
+    assert True
+"""
+
+FAILED = {
+    "test_cut": "GS303 history-cut · warning",
+    "test_unknown_rule": "unknown rule GS999; rules go by codes",
+    "test_no_graph": "carries no gradient history",
+    "test_does_not_reach": "backward from the loss does not reach 2 parameters of Net: "
+    "a.weight, a.bias",
+    "test_unknown_parameter": "except_ names no parameter that requires grad: 'a.weigth'; did you "
+    "mean 'a.weight'?",
+    "test_not_the_same": "A is saved.json, B this test",
+    "test_missing": "write it: pytest --gradscope-update",
+    "test_broken": "broken.json",
+    "test_fails_by_itself": "AssertionError: mine",
+}
+"""The tests that fail without an option, and words of their failure."""
+
+SPOILED = {
+    "test_spoiled": "GS102 nonfinite-backward · error",
+    "test_spoiled_by_its_name_ignored": "GS102 nonfinite-backward · error",
+}
+"""Those that --gradscope lets fail as well."""
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("plugin")
+    (folder / "test_net.py").write_text(TESTS)
+    (folder / "broken.json").write_text("{")
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "gradscope.testing.plugin", *arguments],
+            cwd=folder,
+            # Also where gradscope is not installed but only importable.
+            env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.stdout + done.stderr
+
+    run("-k", "test_same", "--gradscope-update")
+    return run
+
+
+def failures(printed: str) -> dict[str, str]:
+    """What pytest shows of each test that failed."""
+    parts = re.split(r"^_{3,} (\w+) _{3,}$", printed, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_assertions(run: Run) -> None:
+    failed = failures(run("--tb=short"))
+    assert failed.keys() == FAILED.keys()
+    for name, words in FAILED.items():
+        assert words in failed[name], name
+    # Cuts are told where they are known.
+    assert "GS303" in failed["test_does_not_reach"]
+
+
+def test_every_test_is_examined(run: Run) -> None:
+    printed = run("--tb=short", "--gradscope", "-rs")
+    failed = failures(printed.partition("= gradscope =")[0])
+    assert failed.keys() == FAILED.keys() | SPOILED.keys()
+    for name, words in (FAILED | SPOILED).items():
+        assert words in failed[name], name
+    # The test's own failure stays as it is; ours stands below it.
+    own = failed["test_fails_by_itself"]
+    assert own.index("AssertionError: mine") < own.index("GS102 nonfinite-backward")
+    summary = printed.partition("= gradscope =")[2]
+    assert "6 backward calls in 6 tests examined, 3 findings" in summary
+    assert summary.count("GS102 Backward of `w.sqrt()` turns a finite gradient") == 3
+
+
+def test_rules_are_left_out(run: Run) -> None:
+    printed = run(
+        *("--gradscope", "--gradscope-ignore", "nonfinite-backward"),
+        *("-o", "gradscope_ignore=GS303", "-k", "spoiled or test_cut"),
+    )
+    assert "5 passed" in printed and "0 findings" in printed
+    printed = run("--gradscope", "--gradscope-ignore", "GS999")
+    assert "ERROR: gradscope: unknown rule GS999" in printed
+
+
+def test_torch_that_comes_late_is_told(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "test_late.py").write_text("def test_late():\n    import torch\n")
+    printed = run("--gradscope", str(tmp_path))
+    assert "1 test not examined: torch was not imported when it began" in printed
+
+
+def test_the_plugin_costs_no_start(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    (tmp_path / "conftest.py").write_text(
+        "import sys\n"
+        "def pytest_sessionfinish():\n"
+        "    loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "    assert not loaded & {'torch', 'rich', 'graphviz', 'msgspec', 'click'}, loaded\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "gradscope.testing.plugin", str(tmp_path)],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_fixture_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('No module named torch')\n")
+    (tmp_path / "test_it.py").write_text("def test_it(gradscope): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "gradscope.testing.plugin", str(tmp_path)],
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert "the fixture gradscope needs torch: pip install torch" in done.stdout
+    assert "Traceback" not in done.stdout
