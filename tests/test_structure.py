@@ -54,14 +54,16 @@ ROOMS = {
     "render/words": "words escaping filesystem model render/options",
     "render/drawing": "words errors escaping model notation simplify analyses/diff "
     "render/options render/words",
-    "render/formats": "words errors escaping model simplify render/options render/words render/drawing",
+    "render/formats": "words errors escaping model simplify render/options render/words "
+    "render/drawing",
     "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
     "render/options render/words render/drawing render/formats",
-    "render": "words errors formats model analyses/diff render/options render/output render/drawing",
+    "render": "words errors formats model analyses/diff render/options render/output "
+    "render/drawing",
     # The doors.
-    "api": "words errors escaping formats model target recording graphing analyses/doctor "
-    "analyses/check analyses/explain analyses/memory running analyses/diff diagnose simplify "
-    "render/options render/words render/drawing render",
+    "api": "words errors escaping formats filesystem model target recording graphing "
+    "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
+    "diagnose simplify render/options render/words render/drawing render",
     "cli": "*",
     "__init__": "api errors version",
     "__main__": "cli",
