@@ -16,6 +16,7 @@ from gradscope.analyses.diff.comparison import (
     Verdict,
 )
 from gradscope.api.keywords import drawing, spelled_out
+from gradscope.api.report import as_block
 from gradscope.errors import CaptureError
 from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model import storage
@@ -109,8 +110,8 @@ class Difference:
 
     @in_python()
     def _repr_html_(self) -> str:
-        page = ANSWERS["diff"]["html"]
-        return str(render.render(self.comparison, page, Options(width=120)))
+        text = render.render(self.comparison, ANSWERS["diff"]["text"], Options(width=120))
+        return as_block(str(text))
 
 
 @in_python()

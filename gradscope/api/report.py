@@ -190,8 +190,7 @@ class Report(plain.Report, frozen=True):
 
     @in_python()
     def _repr_html_(self) -> str:
-        text = html.escape(self._text("text", Options(width=120)))
-        return f'<pre style="line-height: 1.2; overflow-x: auto">{text}</pre>'
+        return as_block(self._text("text", Options(width=120)))
 
     # ------------------------------------------------------------------ as data
 
@@ -252,6 +251,11 @@ class Report(plain.Report, frozen=True):
             ) from None
         rows = parameters(Scene(self, Options()))
         return pandas.DataFrame([_plain(row) for row in rows], columns=list(Parameter._fields))
+
+
+def as_block(text: str) -> str:
+    """A text as HTML that stays as it is."""
+    return f'<pre style="line-height: 1.2; overflow-x: auto">{html.escape(text)}</pre>'
 
 
 def _norm(leaf: LeafGradient) -> Number | None:
