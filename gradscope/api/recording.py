@@ -196,7 +196,7 @@ class RecordedBlock:
 
         if recorder.thread == threading.get_ident():
             listener = listener_of(Check)(recorder)
-            recorder.join(listener)
+            recorder.listeners.add(listener)
             self._joined = recorder, listener
 
     def __exit__(
@@ -207,7 +207,7 @@ class RecordedBlock:
     ) -> None:
         with in_python():
             if self._joined is not None:
-                self._joined[0].leave(self._joined[1])
+                self._joined[0].listeners.remove(self._joined[1])
             if self._own is not None:
                 self._own.stop()
             if error is not None:
