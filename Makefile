@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-ops test-models test-page fuzz page check format docs bench bench-doctor bench-injected bench-page clean
+.PHONY: help all demo test test-ops test-models test-page fuzz page check pyright format docs bench bench-doctor bench-injected bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ check: $(INSTALLED) ## format, lint and types, over code and tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+pyright: $(INSTALLED) ## types as pyright sees them, in a program of a user (needs Node.js)
+	npx --yes pyright@1.1.414 --pythonpath $(BIN)/python tests/api_user.py
+
 format: $(INSTALLED) ## rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -56,6 +59,7 @@ format: $(INSTALLED) ## rewrite the code in the project's format
 docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pictures
 	$(BIN)/gradscope backward examples/weights.py --gradient "[0.1, 1, 0.0001]" -q -o docs/img/weights.svg
 	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o docs/img/gpt.svg
+	$(BIN)/python -m tests.reference
 	$(BIN)/python -m tests.transcripts
 
 bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into docs/performance.md

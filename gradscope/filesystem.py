@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -19,3 +20,10 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
+
+
+def cache_folder() -> Path:
+    """Where things are kept that can be made again; it need not exist."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    # Not by Path, which raises where there is no home.
+    return Path(base or os.path.expanduser("~/.cache")) / "gradscope"  # noqa: PTH111

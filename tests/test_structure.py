@@ -63,9 +63,9 @@ ROOMS = {
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
     # The doors.
-    "api": "words errors escaping formats model target recording graphing analyses/doctor "
-    "analyses/check analyses/explain analyses/memory running analyses/diff diagnose simplify "
-    "render/options render/words render/drawing render render/notebook",
+    "api": "words errors escaping formats filesystem model target recording graphing "
+    "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
+    "diagnose simplify render/options render/words render/drawing render render/notebook",
     "ipython": "api errors",
     "testing": "words errors diagnose running api",
     "cli": "*",

@@ -115,8 +115,9 @@ class Difference:
 
     @in_python()
     def _repr_html_(self) -> str:
-        page = ANSWERS["diff"]["html"]
-        return str(render.render(self.comparison, page, Options(width=120)))
+        from gradscope.render.words.page import fragment
+
+        return fragment(self._text(Options(width=120, color=True)))
 
 
 @in_python()

@@ -14,6 +14,7 @@ from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.report import Report
 from gradscope.diagnose import diagnose, find_rule
+from gradscope.filesystem import cache_folder
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
 from gradscope.words import in_python
@@ -85,7 +86,8 @@ def explain(
 
     For every step the derivative of the operation, upstream times local, and every sum; for every
     leaf the paths to it.  The report's ``explanation`` holds that, and :meth:`Report.show` tells
-    it.
+    it.  The formulas of torch are read once, which takes seconds, and kept in the user's folder for
+    caches.
 
     Args:
         root: any tensor that requires grad.
@@ -219,7 +221,7 @@ def explanation_of(leaf: str | None, node: int | None, jacobian: bool, all: bool
     """
     if leaf is not None and node is not None:
         raise TypeError("explain() takes a leaf or a node, not both")
-    return Explain(leaf, node, jacobian, all)
+    return Explain(leaf, node, jacobian, all, str(cache_folder()))
 
 
 def codes(ignore: Collection[str]) -> tuple[str, ...]:

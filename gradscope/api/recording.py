@@ -163,9 +163,11 @@ class RecordedBlock:
     def __enter__(self) -> Run:
         if self._own is not None or self._block is not None:
             raise RuntimeError("one block at a time: call gradscope.record() for each")
-        recorder = self._examined(sys._getframe(1)) if self._doctor else self._recorded()
-        if self._check and recorder is not None:
-            self._keep_calls(recorder)
+        frame = sys._getframe(1)
+        with in_python():
+            recorder = self._examined(frame) if self._doctor else self._recorded()
+            if self._check and recorder is not None:
+                self._keep_calls(recorder)
         tape = self._joined[1] if self._joined else None
         return Run(recorder, tape, self._block, self._ignored)
 
@@ -198,7 +200,7 @@ class RecordedBlock:
 
         if recorder.thread == threading.get_ident():
             listener = listener_of(Check)(recorder)
-            recorder.join(listener)
+            recorder.listeners.add(listener)
             self._joined = recorder, listener
 
     def __exit__(
@@ -209,7 +211,7 @@ class RecordedBlock:
     ) -> None:
         with in_python():
             if self._joined is not None:
-                self._joined[0].leave(self._joined[1])
+                self._joined[0].listeners.remove(self._joined[1])
             if self._own is not None:
                 self._own.stop()
             if error is not None:

@@ -32,6 +32,7 @@ from gradscope.cli.result import Result
 from gradscope.cli.saved_options import max_size_option
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
+from gradscope.filesystem import cache_folder
 from gradscope.model.request import Request
 from gradscope.version import VERSION
 
@@ -131,7 +132,6 @@ def explain(
     every leaf the paths to it; and what the numbers of --gradient are the weights of.  TARGET
     may also be a saved explanation, FILE.json.
     """
-    from gradscope.cli.last_target import cache_folder
     from gradscope.cli.running import run_command
 
     if asked.leaf is not None and asked.node is not None:

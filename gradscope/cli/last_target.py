@@ -12,19 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import click
-
 from gradscope.errors import GradscopeError, OutputError, TargetError
-from gradscope.filesystem import here
+from gradscope.filesystem import cache_folder, here
 from gradscope.render.output import write
 from gradscope.target import Target
-
-
-def cache_folder() -> Path:
-    """Where things are kept that can be made again; it need not exist."""
-    # The cache folder is a convention of desktops and servers alike; click knows each system's own.
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(base) / "gradscope" if base else Path(click.get_app_dir("gradscope"))
 
 
 def remember(target: Target) -> None:

@@ -92,14 +92,18 @@ class Listeners:
         self.route: Callable[[Any, FrameType], Any] | None = None
         self.unopened: tuple[None, ...] = ()
         self._prepares = False
+        self._are_started = False
 
     def add(self, listener: Listener) -> None:
-        """One more, from now on."""
+        """One more, from now on; it may be in the middle of a run."""
         self._set((*self.all, listener))
+        if self._are_started:
+            listener.start()
 
     def remove(self, listener: Listener) -> None:
         """No longer that one, which leaves nothing behind."""
-        listener.stop()
+        if self._are_started and listener in self.all:
+            listener.stop()
         self._set(tuple(one for one in self.all if one is not listener))
 
     def _set(self, listeners: tuple[Listener, ...]) -> None:
@@ -115,11 +119,13 @@ class Listeners:
 
     def start(self) -> None:
         """The recorder has begun to watch."""
+        self._are_started = True
         for listener in self.all:
             listener.start()
 
     def stop(self) -> None:
         """The recorder is about to stop; who came last goes first."""
+        self._are_started = False
         for listener in reversed(self.all):
             listener.stop()
 

@@ -33,7 +33,7 @@ from gradscope.autograd.walk import nearest
 from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
-from gradscope.recording.listener import IGNORED, IN_FULL, Listener, Listeners
+from gradscope.recording.listener import IGNORED, IN_FULL, Listeners
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
@@ -49,6 +49,9 @@ class Recorder(Recording, TorchFunctionMode):
         sources: resolves places to expressions.
         on_backward: takes the program's own backward calls; by default they are just made.
         keep: forward values of tensors with at most this many elements are kept.
+
+    ``listeners`` hear of every call, ``handlers`` make the backward calls; both may be joined and
+    left in the middle of a run.
     """
 
     active: Recorder | None = None
@@ -63,36 +66,13 @@ class Recorder(Recording, TorchFunctionMode):
         super().__init__(sources, keep)
         self.functions: list[Any] = []
         """The custom Functions that are being applied, the innermost last."""
-        self._handlers = BackwardHandlers(on_backward or self.let_run)
-        self._listeners = Listeners()
+        self.handlers = BackwardHandlers(on_backward or self.let_run)
+        self.listeners = Listeners()
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
-
-    def listen(self, listener: Listener) -> None:
-        """Let somebody hear of every call from now on."""
-        self._listeners.add(listener)
-
-    @property
-    def listeners(self) -> tuple[Listener, ...]:
-        """All who hear of the calls."""
-        return self._listeners.all
-
-    def join(self, listener: Listener, on_backward: BackwardHandler | None = None) -> None:
-        """The same in the middle of a run, and the backward calls come to ``on_backward`` first."""
-        if on_backward is not None:
-            self._handlers.add(on_backward)
-        self._listeners.add(listener)
-        listener.start()
-
-    def leave(self, listener: Listener, on_backward: BackwardHandler | None = None) -> None:
-        """The end of it; where the recorder itself has stopped, nothing is left to be done."""
-        if Recorder.active is self:
-            if on_backward is not None:
-                self._handlers.remove(on_backward)
-            self._listeners.remove(listener)
 
     # ------------------------------------------------------------------ on and off
 
@@ -127,14 +107,14 @@ class Recorder(Recording, TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010
         torch.autograd.backward = backward
         push_mode(self)
-        self._listeners.start()
+        self.listeners.start()
         return self
 
     def stop(self) -> None:
         """Leave no hook, patch or mode behind; what was recorded stays readable."""
         if Recorder.active is not self:
             return
-        self._listeners.stop()
+        self.listeners.stop()
         Recorder.active = None
         # The program may have entered modes of its own since and not left them: they stay.
         take_out(self)
@@ -145,7 +125,7 @@ class Recorder(Recording, TorchFunctionMode):
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""
-        self._listeners.end()
+        self.listeners.end()
 
     # ------------------------------------------------------------------ the calls
 
@@ -163,13 +143,13 @@ class Recorder(Recording, TorchFunctionMode):
             return func(*args, **kwargs)
         frame = sys._getframe(1)
         func = self._originals_of.called(func, frame)
-        ask = self._listeners.route
+        ask = self.listeners.route
         route = IN_FULL if ask is None else ask(func, frame)
         if route is IGNORED or is_traced():
             return func(*args, **kwargs)
         if func in BACKWARD_FUNCTIONS:
             return self._backward(func, args, kwargs, frame)
-        opened = self._listeners.unopened
+        opened = self.listeners.unopened
         if opened and route is IN_FULL:
             opened = self._before(func, args, kwargs)
         before = sequence_number()
@@ -191,10 +171,10 @@ class Recorder(Recording, TorchFunctionMode):
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:
-            return self._listeners.before(func, args, kwargs)
+            return self.listeners.before(func, args, kwargs)
         except Exception as error:
             self.note_fault(error)
-            return self._listeners.unopened
+            return self.listeners.unopened
 
     def _is_noted_briefly(
         self, route: Any, made: tuple[int, int], out: Any, frame: FrameType
@@ -202,7 +182,7 @@ class Recorder(Recording, TorchFunctionMode):
         """The short way of nearly all calls, where a listener says that it will do."""
         self.failed_with = []
         try:
-            place = self._listeners.all[0].briefly(route, made, out, frame)
+            place = self.listeners.all[0].briefly(route, made, out, frame)
         except Exception as error:
             self.note_fault(error)
             return False
@@ -236,7 +216,7 @@ class Recorder(Recording, TorchFunctionMode):
         return self._backward(original, args, kwargs, sys._getframe(1))
 
     def _is_watching(self) -> bool:
-        self._listeners.woken()
+        self.listeners.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()
 
@@ -249,13 +229,13 @@ class Recorder(Recording, TorchFunctionMode):
             out = self._handled(func, args, kwargs, frame)
         except Exception as error:
             with self.aside():
-                self._listeners.refused(error, args, self.places.user_frame(frame) or frame)
+                self.listeners.refused(error, args, self.places.user_frame(frame) or frame)
             raise
-        if func is torch.autograd.grad and self._listeners.all:
+        if func is torch.autograd.grad and self.listeners.all:
             made = (before, sequence_number())
             call = TorchCall(func, args, kwargs, made, out, frame, self.places)
             with self.aside():
-                self._listeners.differentiated(call, opened)
+                self.listeners.differentiated(call, opened)
         return out
 
     def _handled(
@@ -271,7 +251,7 @@ class Recorder(Recording, TorchFunctionMode):
             return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             # What a custom Function does in its forward is a part of what it computes.
-            return self.let_run(call) if self.functions else self._handlers(call)
+            return self.let_run(call) if self.functions else self.handlers(call)
 
     def let_run(
         self,
@@ -289,7 +269,7 @@ class Recorder(Recording, TorchFunctionMode):
         # One that is handed on comes here again, when the last of those who want it makes it.
         if not (retain_graph or call.retain_graph or call.is_handed_on):
             with self.aside():
-                self._listeners.released(call, nodes)
+                self.listeners.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
             self.freed.note(self.places.site_of(call.frame), nodes)
@@ -305,7 +285,7 @@ class Recorder(Recording, TorchFunctionMode):
             with functions_off():
                 self.remember(call)
                 if opened:
-                    self._listeners.after(call, opened)
+                    self.listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
 

@@ -84,7 +84,7 @@ def _listener(recorder: Recorder, study: Study | None) -> Any:
     if study is None or not study.listener:
         return None
     kind = listener_of(study)
-    found = next((one for one in recorder.listeners if isinstance(one, kind)), None)
+    found = next((one for one in recorder.listeners.all if isinstance(one, kind)), None)
     if found is None:
         raise CaptureError(
             f"{study.command} makes the calls behind a graph again, and nobody has recorded them",

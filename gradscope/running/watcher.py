@@ -305,5 +305,5 @@ def _listening(request: Request, recorder: Recorder) -> Any:
     if request.study is None or not request.study.listener:
         return None
     listener = listener_of(request.study)(recorder)
-    recorder.listen(listener)
+    recorder.listeners.add(listener)
     return listener

@@ -34,11 +34,14 @@ from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
 from gradscope.model.checks import CallCheck
 from gradscope.recording.torch_call import TorchCall
-from gradscope.words import duration
+from gradscope.words import duration, either
 
-UNASKED = Limit(10_000_000, "--check", 10.0)
-"""How large Functions that are checked unasked may be, operands and results together, for some 100
-bytes an element are needed; and how many seconds each may take."""
+LARGEST = 10_000_000
+"""Elements of a Function that is checked unasked, operands and results together: some 100 bytes an
+element are needed."""
+
+LONGEST = 10.0
+"""Seconds that each may take."""
 
 ALL = Limit(math.inf, "gradscope check")
 """And where all are to be checked."""
@@ -64,7 +67,9 @@ class Derivatives:
     """
 
     def __init__(self, check_all: bool) -> None:
-        self._limit, self._left = (ALL, math.inf) if check_all else (UNASKED, MOST_SECONDS)
+        way = either("--check", "gradscope.check(root, all=True)")
+        unasked = Limit(LARGEST, way, LONGEST)
+        self._limit, self._left = (ALL, math.inf) if check_all else (unasked, MOST_SECONDS)
         self._met: dict[_Key, list[weakref.ref[Any]]] = {}
         self._waiting: list[tuple[_Key, Call]] = []
         self.checked: list[tuple[range, int, CallCheck]] = []
@@ -134,7 +139,9 @@ class Derivatives:
     ) -> Iterator[CallCheck]:
         began = time.monotonic()
         if self._left <= 0 and not call.problem:
-            call.problem = f"{duration(MOST_SECONDS)} were spent on others; --check takes it too"
+            call.problem = (
+                f"{duration(MOST_SECONDS)} were spent on others; {self._limit.option} takes it too"
+            )
         examined = CallExamination(call, _value_of, lambda _: "", own, self._limit)
         try:
             first = examined.check(nodes)

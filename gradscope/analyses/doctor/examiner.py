@@ -105,7 +105,7 @@ class Examiner:
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._joins = active is not None
         if not self._joins:
-            self.recorder.listen(self._listener)
+            self.recorder.listeners.add(self._listener)
         self._examination = examination
         self._log = StepLog()
         self._builder = ReportBuilder(self._listener, self._log)
@@ -129,14 +129,16 @@ class Examiner:
     def start(self) -> None:
         """Begin to watch this thread."""
         if self._joins:
-            self.recorder.join(self._listener, self._on_backward)
+            self.recorder.handlers.add(self._on_backward)
+            self.recorder.listeners.add(self._listener)
         else:
             self.recorder.start()
 
     def stop(self) -> None:
         """Leave nothing behind."""
         if self._joins:
-            self.recorder.leave(self._listener, self._on_backward)
+            self.recorder.handlers.remove(self._on_backward)
+            self.recorder.listeners.remove(self._listener)
         else:
             self.recorder.stop()
 
