@@ -359,7 +359,7 @@ def test_annotations_of_code_that_is_in_no_file_name_none(session: Session) -> N
         *("doctor", "-c", "sqrt(w).sum().backward()", "--let", "w=[0]", "--format", "github")
     )
     _, given, _ = _annotation(done.out.strip())
-    assert given == {"title": "GS102 nonfinite-backward"}
+    assert given == {"title": "GS102 nonfinite-backward · <string>:1"}
 
 
 def test_no_annotation_for_a_clean_program(session: Session) -> None:

@@ -10,7 +10,6 @@ import ast
 import contextlib
 import io
 import linecache
-import os
 import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from types import CodeType
 from gradscope.filesystem import here
 from gradscope.model.report import Origin
 from gradscope.recording.expressions import is_path, names_in
+from gradscope.recording.filenames import display_name
 
 TextSpan = tuple[int, int, int, int]
 """First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
@@ -174,10 +174,8 @@ class Sources:
         return line, len(raw) - len(raw.lstrip()), line, len(text)
 
     def display_name(self, filename: str) -> str:
-        """The file as a person in the working directory would type it."""
-        if self._directory and filename.startswith(self._directory.rstrip(os.sep) + os.sep):
-            return os.path.relpath(filename, self._directory)
-        return filename
+        """The file as a person would name it, or the number of a notebook's cell."""
+        return display_name(filename, self._directory)
 
     def _file(self, code: CodeType) -> _File:
         filename = code.co_filename
