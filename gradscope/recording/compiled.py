@@ -1,4 +1,5 @@
-"""What a person calls the file that code was compiled from: a path, or the number of a cell.
+"""Which text a code object was compiled from, and what a person calls it: a path, or the number of
+a cell.
 
 Notebooks and IPython compile each cell under a name that nobody reads, such as
 ``/tmp/ipykernel_7/1234.py``; the shell knows which cell that was.  IPython is asked only where the
@@ -7,9 +8,16 @@ program has imported it.
 
 from __future__ import annotations
 
+import contextlib
+import linecache
 import os
 import re
 import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType
+
+COMMAND = "<string>"
+"""The name of what follows ``python -c``, and of what ``exec`` is given."""
 
 _NUMBERED = re.compile(r"<ipython-input-(\d+)-[0-9a-f]+>")
 
@@ -32,3 +40,21 @@ def _cell(filename: str) -> str:
         return str(shell.compile.format_code_name(filename)[1])
     except Exception:  # no IPython, no shell, no cell, or a shell of another make
         return ""
+
+
+def command_line() -> tuple[str, list[CodeType]]:
+    """What follows ``python -c``, which python keeps from 3.13 on, and what it was compiled to; ""
+    where it is not known."""
+    text = "".join(linecache.getlines(COMMAND))
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return text, [compile(text, COMMAND, "exec", dont_inherit=True)]
+    return text, []
+
+
+def with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
+    """Code objects and those of all functions and classes inside them."""
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
