@@ -75,7 +75,7 @@ def test_a_program_finds_what_jupyter_gives_it(session: Session) -> None:
         "import sys, os, asyncio\nprint(__name__, sys.argv[1:], os.getcwd(), get_ipython())",
         "async def work():\n    return w * 3\ntask = asyncio.create_task(work())",
         "from beside import f\nloss = f(await task)\nloss",
-        "display(1)\n%cd -q ..\n(Out[4] * 2).backward()",
+        "%gui\ndisplay(1)\n%cd -q ..\n(Out[4] * 2).backward()",
     )
     here = Path.cwd()
     kept = {name: vars(builtins).get(name) for name in ("display", "__IPYTHON__")}

@@ -112,6 +112,9 @@ class _Shell(InteractiveShell):
         """What ``exit`` and ``quit`` in a cell do."""
         raise SystemExit
 
+    def enable_gui(self, gui: str | None = None) -> None:
+        """What ``%matplotlib`` does besides choosing how to draw: here no window waits."""
+
     def showtraceback(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         error: Any = (exc_tuple or sys.exc_info())[1]
         if was_stopped(error):
