@@ -100,7 +100,7 @@ OUTSIDERS = {
     "click": ("cli/",),
     "rich": ("render/", "cli/"),
     "graphviz": ("render/",),
-    "IPython": ("target/shell.py",),
+    "IPython": ("target/shell.py", "ipython.py"),
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
