@@ -15,7 +15,7 @@ are shown.
     ├── ReportError      a saved report cannot be read, or breaks an invariant
     ├── UnknownLeaf      --path names no leaf (defined in simplify/focus.py)
     ├── OutputError      the result cannot be written
-    ├── ToolMissing      a program or package that this format needs is not installed
+    ├── ToolMissing      a program or package that this needs is not installed
     └── Fault            gradscope itself went wrong, not what it was asked, nor the program
 """
 
@@ -107,7 +107,7 @@ class OutputError(GradscopeError):
 
 
 class ToolMissing(GradscopeError):
-    """A program or package needed for the chosen format is not installed."""
+    """A program or package needed for the chosen format, or to run a notebook, is not installed."""
 
     status = ExitStatus.TOOL_MISSING
 

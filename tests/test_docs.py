@@ -17,7 +17,7 @@ def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
     run = make_runner(tmp_path)
     for block in BLOCK.finditer(page.read_text("utf-8")):
         for line, shown in commands(block[2]):
-            printed = run(line)
+            printed = run(line, shown)
             assert same(shown, printed), f"$ {line}\n{printed}\n(the page shows)\n{shown}"
 
 

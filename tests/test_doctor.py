@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from fcntl import ioctl
 from pathlib import Path
-from termios import TIOCSWINSZ
 
 import pytest
 
@@ -26,6 +21,7 @@ from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.conftest import python_says
 from tests.looking import Session, hear_ctrl_c
+from tests.terminals import open_terminal, read
 
 LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
 SICK = LEAF + "loss = w.sqrt().sum()\nloss.backward()\n"
@@ -359,7 +355,7 @@ def test_annotations_of_code_that_is_in_no_file_name_none(session: Session) -> N
         *("doctor", "-c", "sqrt(w).sum().backward()", "--let", "w=[0]", "--format", "github")
     )
     _, given, _ = _annotation(done.out.strip())
-    assert given == {"title": "GS102 nonfinite-backward"}
+    assert given == {"title": "GS102 nonfinite-backward · <string>:1"}
 
 
 def test_no_annotation_for_a_clean_program(session: Session) -> None:
@@ -713,8 +709,7 @@ def test_findings_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:
 
 def _on_terminal(folder: Path, width: int, *options: str, **environment: str) -> str:
     """All that a doctor writes to a terminal of this width."""
-    leader, follower = pty.openpty()
-    ioctl(follower, TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    leader, follower = open_terminal(width)
     kept = {key: text for key, text in _environment(folder).items() if key not in _TERMINAL}
     with subprocess.Popen(
         [forkserver.gradscope(), "doctor", "program.py", *options],
@@ -725,21 +720,13 @@ def _on_terminal(folder: Path, width: int, *options: str, **environment: str) ->
         stderr=follower,
     ) as process:
         os.close(follower)
-        written = b"".join(iter(lambda: _read(leader), b""))
+        written = b"".join(iter(lambda: read(leader), b""))
         process.wait(timeout=120)
     os.close(leader)
     return written.decode()
 
 
 _TERMINAL = ("COLUMNS", "NO_COLOR", "TERM", "COLORTERM", "FORCE_COLOR")
-
-
-def _read(descriptor: int) -> bytes:
-    select.select([descriptor], [], [], 120)
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:  # Linux says so when the last writer has gone
-        return b""
 
 
 def _screen(raw: str, width: int) -> list[str]:

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -142,6 +143,32 @@ def test_all_of_a_long_output_arrives_also_unbuffered() -> None:
     code = "from gradscope.render.output import write\nwrite('-', 'x' * 1_000_000)"
     done = subprocess.run([sys.executable, "-u", "-c", code], capture_output=True, check=True)
     assert len(done.stdout) == 1_000_000
+
+
+class _Redirected:
+    """The stdout of VS Code's debugger: what is written to its buffer is not counted."""
+
+    encoding = "ascii"
+
+    def __init__(self) -> None:
+        self.printed: list[str] = []
+        self.taken: list[bytes] = []
+        self.buffer = SimpleNamespace(write=self.taken.append)
+
+    def write(self, text: str) -> None:
+        self.printed.append(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_what_stands_in_for_stdout_is_printed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = _Redirected()
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert write("-", "größe\n")
+    assert (stream.printed, stream.taken) == (["gr\\xf6\\xdfe\n"], [])
+    assert write("-", b"\x89PNG")
+    assert stream.taken == [b"\x89PNG"]
 
 
 def test_stdout_takes_bytes_and_what_its_encoding_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,8 +43,8 @@ ROOMS = {
     "analyses/check": "words errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",
     "analyses/memory": "words errors model autograd recording graphing",
-    "running": "words errors escaping garbage model target autograd recording graphing ranks "
-    "analyses/doctor",
+    "running": "words errors escaping filesystem garbage model target autograd recording graphing "
+    "ranks analyses/doctor",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "diagnose": "words errors escaping model",
@@ -108,6 +108,7 @@ OUTSIDERS = {
     "click": ("cli/",),
     "rich": ("render/", "cli/"),
     "graphviz": ("render/",),
+    "IPython": ("target/shell.py", "ipython.py"),
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -252,10 +253,10 @@ def _renders(path: Path) -> bool:
     ("code", "unloaded"),
     [
         ("import gradscope", ("torch", "click", "rich", "msgspec", "graphviz")),
-        ("import gradscope.cli", ("torch", "rich", "graphviz", "msgspec")),
+        ("import gradscope.cli", ("torch", "rich", "graphviz", "msgspec", "IPython")),
         ("import gradscope; gradscope.load", ("torch", "click")),
         ("import gradscope.render.formats.tree, gradscope.render.formats.dot", ("torch", "click")),
-        ("import gradscope.target", ("torch", "click", "msgspec")),
+        ("import gradscope.target", ("torch", "click", "msgspec", "IPython")),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(code: str, unloaded: tuple[str, ...]) -> None:
@@ -280,6 +281,7 @@ SPEAKERS = {
     "cli/messages.py": "errors and remarks, made visible",
     "cli/progress.py": "a line of numbers",
     "target/ending.py": "what python prints of the user's own exception",
+    "target/shell.py": "what IPython prints of it",
     "cli/terminal.py": "asks what stdout is, and flushes it",
     "cli/doctor.py": "asks whether stderr is a terminal",
     "render/words/page.py": "a console of rich that writes into a string",

@@ -1,8 +1,9 @@
 """The commands that the docs show: run them, compare what they print, or write it anew.
 
-A fenced ``console`` block holds commands after ``$ `` and below each what it prints.  ``make docs``
-(that is ``python -m tests.transcripts``) runs them all and rewrites the blocks; ``test_docs.py``
-runs them and compares.
+A fenced ``console`` block holds commands after ``$ `` and below each what it prints.  Where that
+has prompts, of a debugger or of python, what stands after them is typed into a terminal.
+``make docs`` (that is ``python -m tests.transcripts``) runs them all and rewrites the blocks;
+``test_docs.py`` runs them and compares.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.forkserver import client
+from tests.terminals import type_into, typed_in
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -42,8 +44,9 @@ def commands(block: str) -> list[tuple[str, str]]:
     return found
 
 
-def make_runner(folder: Path) -> Callable[[str], str]:
-    """A function that runs a command line as a newcomer's terminal would, 100 columns wide.
+def make_runner(folder: Path) -> Callable[..., str]:
+    """A function that runs a command line as a newcomer's terminal would, 100 columns wide; its
+    second argument is the session to be repeated, if the command is one.
 
     ``folder`` holds what a user's home would: the remembered targets, and a ``gradscope`` on PATH.
     """
@@ -64,7 +67,11 @@ def make_runner(folder: Path) -> Callable[[str], str]:
         "OMP_NUM_THREADS": "1",
     }
 
-    def run(line: str) -> str:
+    def run(line: str, shown: str = "") -> str:
+        if lines := typed_in(shown):
+            # A debugger names files in full.
+            said = type_into(["bash", "-c", line], lines, ROOT, environment)
+            return said.replace(f"{ROOT}{os.sep}", "").rstrip() + "\n"
         done = subprocess.run(
             ["bash", "-c", line],
             cwd=ROOT,
@@ -107,7 +114,7 @@ def rewrite(page: Path) -> None:
         run = make_runner(Path(folder))
 
         def fill(match: re.Match[str]) -> str:
-            body = "".join(f"$ {line}\n{run(line)}" for line, _ in commands(match[2]))
+            body = "".join(f"$ {line}\n{run(line, shown)}" for line, shown in commands(match[2]))
             return match[1] + body + match[3]
 
         text = page.read_text("utf-8")

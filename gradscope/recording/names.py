@@ -7,6 +7,7 @@ Looks into frames and containers without running any of the program's code: no p
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,9 @@ MAX_ITEMS = 20_000
 """How many values are looked at in all."""
 
 _MISSING = object()
+_UNNAMED = re.compile(r"__.*|_", re.DOTALL)
+_OF_IPYTHON = re.compile(r"__.*|_(\d*|oh|ih|dh|i+\d*)", re.DOTALL)
+"""What IPython calls its results and inputs, where ``Out[3]`` says more."""
 
 
 # ---------------------------------------------------------------- one path in one frame
@@ -163,10 +167,11 @@ class Scopes:
         scopes = cls([_variables(namespace) for namespace in namespaces])
         queue: deque[tuple[str, Any, int]] = deque()
         for namespace in scopes.namespaces:
+            unnamed = _OF_IPYTHON if "_oh" in namespace else _UNNAMED
             queue.extend(
                 (name, value, 0)
                 for name, value in list(namespace.items())
-                if not name.startswith("__") and name != "_"
+                if not unnamed.fullmatch(name)
             )
         scopes._search(queue)
         return scopes

@@ -10,7 +10,6 @@ import ast
 import contextlib
 import io
 import linecache
-import os
 import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from types import CodeType
 
 from gradscope.filesystem import here
 from gradscope.model.report import Origin
+from gradscope.recording.compiled import COMMAND, command_line, display_name, with_inner
 from gradscope.recording.expressions import is_path, names_in
 
 TextSpan = tuple[int, int, int, int]
@@ -69,8 +69,11 @@ class Sources:
         directory: str = "",
         codes: Iterable[CodeType] = (),
     ) -> None:
-        self._texts = texts or {}
-        self._own = set(_with_inner(codes))
+        self._texts = dict(texts or {})
+        if COMMAND not in self._texts:
+            self._texts[COMMAND], known = command_line()
+            codes = (*codes, *known)
+        self._own = set(with_inner(codes))
         self._directory = directory or here()
         self._files: dict[str, _File] = {}
         self._spans: dict[int, list[TextSpan | None]] = {}
@@ -174,10 +177,8 @@ class Sources:
         return line, len(raw) - len(raw.lstrip()), line, len(text)
 
     def display_name(self, filename: str) -> str:
-        """The file as a person in the working directory would type it."""
-        if self._directory and filename.startswith(self._directory.rstrip(os.sep) + os.sep):
-            return os.path.relpath(filename, self._directory)
-        return filename
+        """The file as a person would name it, or the number of a notebook's cell."""
+        return display_name(filename, self._directory)
 
     def _file(self, code: CodeType) -> _File:
         filename = code.co_filename
@@ -189,15 +190,6 @@ class Sources:
             lines = text.splitlines(True) if text is not None else linecache.getlines(filename)
             known = self._files[filename] = _indexed(tuple(lines))
         return known
-
-
-def _with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
-    """Code objects and those of all functions and classes inside them."""
-    waiting = list(codes)
-    while waiting:
-        code = waiting.pop()
-        yield code
-        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
 
 
 def _instruction_spans(code: CodeType) -> Iterator[TextSpan | None]:

@@ -6,6 +6,7 @@ Must not know what it writes.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import signal
@@ -13,6 +14,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from gradscope.errors import OutputError
 from gradscope.escaping import for_terminal
@@ -155,14 +157,16 @@ def _write_stdout(content: str | bytes) -> bool:
     if stream is None:
         raise _closed()
     try:
-        if hasattr(stream, "buffer"):
-            stream.flush()
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        data = _encoded(content, encoding)
+        is_text = isinstance(content, str)
+        # What stands in for stdout in a notebook, a debugger or a test is made to be printed to.
+        if hasattr(stream, "buffer") and (isinstance(stream, io.TextIOWrapper) or not is_text):
             # What the program printed before comes first, and it went through the text layer.
-            _write_all(_encoded(content, stream.encoding or "utf-8"))
-        else:  # a notebook's or a test's stream takes only text
-            stream.write(
-                content if isinstance(content, str) else content.decode("utf-8", "replace")
-            )
+            stream.flush()
+            _write_all(stream.buffer, data)
+        else:
+            stream.write(data.decode(encoding if is_text else "utf-8", "replace"))
         stream.flush()
     except BrokenPipeError:
         _silence_stdout()
@@ -177,11 +181,14 @@ def _encoded(content: str | bytes, encoding: str) -> bytes:
     return content.encode(encoding, "backslashreplace") if isinstance(content, str) else content
 
 
-def _write_all(data: bytes) -> None:
+def _write_all(buffer: Any, data: bytes) -> None:
     """Under ``python -u`` nothing is buffered, and one write may take only a part."""
+    if not isinstance(buffer, io.IOBase):
+        buffer.write(data)  # somebody's own, which need not say how much it took
+        return
     rest = memoryview(data)
     while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]
+        rest = rest[buffer.write(rest) :]
 
 
 def _silence_stdout() -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from gradscope.errors import GradscopeError, NoGraph
 from gradscope.escaping import message
+from gradscope.filesystem import here
 from gradscope.garbage import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -92,11 +93,12 @@ def _watched(
     """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
     seers: list[Seer] = []
+    folder = here()  # where the user is: the program may go elsewhere
     others = OtherProcesses()
 
     @collector_paused()
     def on_torch() -> None:
-        seers.append(make(_sources(target, program)))
+        seers.append(make(_sources(target, program, folder)))
         seers[0].recorder.start()
 
     try:
@@ -128,11 +130,11 @@ def _load(room: str) -> Any:
     return importlib.import_module(f"gradscope.{room}")
 
 
-def _sources(target: Target, program: Program) -> Any:
+def _sources(target: Target, program: Program, folder: str) -> Any:
     texts = {}
     if target.kind in ("code", "stdin"):
         texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
-    return _load("recording.source").Sources(texts, codes=program.codes)
+    return _load("recording.source").Sources(texts, folder, program.codes)
 
 
 def _finish(watcher: Watcher, ending: Ending) -> Outcome:

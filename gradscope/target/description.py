@@ -14,9 +14,15 @@ from typing import Literal, cast, get_args
 from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
 
-TargetKind = Literal["script", "module", "code", "function", "stdin"]
+TargetKind = Literal["script", "notebook", "module", "code", "function", "stdin"]
 
-_WAYS = "give script.py, script.py::function, -m MODULE, -c CODE, or - for a program on stdin"
+_WAYS = (
+    "give script.py, script.py::function, notebook.ipynb, -m MODULE, -c CODE, or - for a program "
+    "on stdin"
+)
+
+NOTEBOOK = ".ipynb"
+"""How the name of a notebook ends."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,11 @@ class Target:
             raise TargetError(
                 f"{self.text!r} does not name a function in a file",
                 "write script.py::function, or script.py::Class.method",
+            )
+        if path.endswith(NOTEBOOK):
+            raise TargetError(
+                f"{self.text!r} names a function of a notebook; only those of scripts are called",
+                "give the notebook itself, or put the function into a file of its own",
             )
 
     def describe(self) -> str:
@@ -128,6 +139,8 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
         kind = "stdin"
     elif "::" in text and not is_file(text):
         kind = "function"
+    elif text.endswith(NOTEBOOK):
+        kind = "notebook"
     return Target(kind, text, tuple(arguments))
 
 

@@ -53,6 +53,14 @@ class Stopper:
         raise StopProgram
 
 
+class Shown(BaseException):
+    """Carries an error whose traceback has been printed past what the program itself may raise."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 @dataclass
 class Ending:
     """How a program ended.
@@ -63,11 +71,13 @@ class Ending:
         value: the last expression of a ``code`` target, what a ``function`` target returned, or
             None.
         namespace: the globals it left.
+        is_shown: whether the traceback of ``exception`` has been printed.
     """
 
     exception: BaseException | None
     value: object
     namespace: dict[str, Any]
+    is_shown: bool = False
 
     @property
     def status(self) -> int:
@@ -96,7 +106,7 @@ class Ending:
         error = self.exception
         if isinstance(error, SystemExit):
             _show_exit(error)
-        elif error is not None:
+        elif error is not None and not self.is_shown:
             _remember_last(error)
             self._show_by_hook(error)
 

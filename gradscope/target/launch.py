@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 from typing import Any
 
-from gradscope.errors import TargetError
+from gradscope.errors import TargetError, ToolMissing
 from gradscope.filesystem import here
 from gradscope.target.compiling import (
     compile_interactive,
@@ -88,6 +88,25 @@ def _script(target: Target) -> Launch:
     code = compile_source(_read(path, target.text), path)
     main = _main_module(SourceFileLoader("__main__", path), file=path)
     return Launch(main, target.text, _directory_of(path), lambda: run_code(vars(main), code))
+
+
+def _notebook(target: Target) -> Launch:
+    # Here: what reads and runs notebooks takes long to import, and few programs are one.
+    from gradscope.target.notebook import read_cells
+
+    path = _absolute(target.text)
+    cells = read_cells(_content(path, target.text), target.text)
+    if importlib.util.find_spec("IPython") is None:
+        raise ToolMissing(
+            "to run a notebook takes IPython, which is not installed",
+            "install it: pip install 'gradscope-torch[notebook]'",
+        )
+    from gradscope.target.shell import run_cells
+
+    main = _main_module(BuiltinImporter)
+    call = partial(run_cells, cells, main, _directory_of(path))
+    # As in Jupyter: modules are found from the current directory, wherever a cell goes.
+    return Launch(main, target.text, "", call)
 
 
 def _folder(target: Target, path: str) -> Launch:
@@ -175,6 +194,7 @@ def _function(target: Target) -> Launch:
 
 _LAUNCHERS: dict[str, Callable[[Target], Launch]] = {
     "script": _script,
+    "notebook": _notebook,
     "module": _module,
     "code": _code,
     "function": _function,
@@ -215,14 +235,23 @@ def _read(path: str, text: str) -> bytes:
     """Read the source of a script.
 
     Raises:
-        TargetError: in the words of python, with a hint at what may have been meant.
+        TargetError: it cannot be read, or is no text.
     """
-    try:
-        source = Path(path).read_bytes()
-    except OSError as error:
-        what = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
-        raise TargetError(what, missing_file_hint(text, error)) from None
+    source = _content(path, text)
     # Python's words for this differ between versions, and none says what to do.
     if b"\0" in source:
         raise TargetError(f"{text} is not a Python script: it holds null bytes", "give its source")
     return source
+
+
+def _content(path: str, text: str) -> bytes:
+    """Read a file.
+
+    Raises:
+        TargetError: in the words of python, with a hint at what may have been meant.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        what = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
+        raise TargetError(what, missing_file_hint(text, error)) from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gradscope.errors import TargetError
+from gradscope.target.description import NOTEBOOK
 from gradscope.words import listed, nearest
 
 _SHOWN_NAMES = 8
@@ -25,11 +26,15 @@ def missing_file_hint(text: str, error: OSError) -> str:
     if isinstance(error, IsADirectoryError):
         return "give the script itself"
     # A name as typed, for the hint is to be pasted back.
-    beside = [other.name for other in path.parent.glob("*.py")]
+    beside = [
+        other.name for suffix in (".py", NOTEBOOK) for other in path.parent.glob(f"*{suffix}")
+    ]
     nearest = difflib.get_close_matches(path.name, beside, n=1)
     if nearest:
         return f"did you mean {path.with_name(nearest[0])}?"
-    if path.suffix != ".py" and all(part.isidentifier() for part in text.split(".")):
+    if path.suffix not in (".py", NOTEBOOK) and all(
+        part.isidentifier() for part in text.split(".")
+    ):
         return f"to run a module, write -m {text}"
     return "check the path; it is taken from the current directory"
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
-from gradscope.errors import TargetError
+from gradscope.errors import GradscopeError
 from gradscope.target.cleaning import clean, clean_printing
 from gradscope.target.description import Target
-from gradscope.target.ending import Ending, StopProgram, was_stopped
+from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
 from gradscope.target.launch import Launch, Refused, launch
 from gradscope.target.torch_import import TorchWatch
 
@@ -69,10 +69,11 @@ class Program:
 
         Raises:
             TargetError: the script is missing, unreadable, or not a script.
+            ToolMissing: what runs such a program is not installed.
         """
         try:
             return cls(target, launch(target))
-        except TargetError:
+        except GradscopeError:
             raise
         # Too deeply nested source raises RecursionError or MemoryError instead of SyntaxError.
         except Exception as error:
@@ -130,6 +131,8 @@ class Program:
             raise watch.failure
         if isinstance(exception, Refused):
             raise exception.error
+        if isinstance(exception, Shown):
+            return Ending(exception.error, None, self.namespace, is_shown=True)
         return Ending(exception, value, self.namespace)
 
     def _enter(self, ready: Launch) -> None:

@@ -26,6 +26,9 @@ from gradscope.words import count, duration, one_line
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
 
+_NO_FILE = re.compile(r"<|In\[\d+\]$")
+"""What code is said to be from that is in no file of a repository: ``<string>``, a cell."""
+
 _LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
 
 
@@ -128,16 +131,14 @@ def _plain(finding: Finding) -> dict[str, Any]:
 
 
 def _annotation(finding: Finding) -> str:
-    title = f"{finding.rule} {finding.name}"
+    title, place = f"{finding.rule} {finding.name}", finding.location
     parts = [finding.message, *finding.evidence, finding.why, finding.remedy]
     properties = {"title": title}
-    # Code that came from no file (``<string>``) has no place in a repository.
-    if finding.location is not None and not finding.location.file.startswith("<"):
-        properties = {
-            "file": visible(_in_repository(finding.location.file)),
-            "line": str(finding.location.line),
-            **properties,
-        }
+    if place is not None and not _NO_FILE.match(place.file):
+        file = visible(_in_repository(place.file))
+        properties = {"file": file, "line": str(place.line), **properties}
+    elif place is not None:
+        properties["title"] += f" · {visible(place.file)}:{place.line}"
     given = ",".join(f"{key}={_escaped(value, True)}" for key, value in properties.items())
     message = _escaped("\n".join(visible(one_line(part)) for part in parts if part), False)
     return f"::{_LEVELS[finding.severity]} {given}::{message}"

@@ -1,0 +1,60 @@
+"""Which text a code object was compiled from, and what a person calls it: a path, or the number of
+a cell.
+
+Notebooks and IPython compile each cell under a name that nobody reads, such as
+``/tmp/ipykernel_7/1234.py``; the shell knows which cell that was.  IPython is asked only where the
+program has imported it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType
+
+COMMAND = "<string>"
+"""The name of what follows ``python -c``, and of what ``exec`` is given."""
+
+_NUMBERED = re.compile(r"<ipython-input-(\d+)-[0-9a-f]+>")
+
+
+def display_name(filename: str, directory: str) -> str:
+    """``In[3]`` for a cell; else the file as a person in this directory would type it."""
+    cell = _cell(filename)
+    if not cell and directory and filename.startswith(directory.rstrip(os.sep) + os.sep):
+        return os.path.relpath(filename, directory)
+    return cell or filename
+
+
+def _cell(filename: str) -> str:
+    """A cell by the number of its execution, as IPython's own tracebacks name it; "" for others."""
+    numbered = _NUMBERED.fullmatch(filename)
+    if numbered:
+        return f"In[{numbered[1]}]"
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+        return str(shell.compile.format_code_name(filename)[1])
+    except Exception:  # no IPython, no shell, no cell, or a shell of another make
+        return ""
+
+
+def command_line() -> tuple[str, list[CodeType]]:
+    """What follows ``python -c``, which python keeps from 3.13 on, and what it was compiled to; ""
+    where it is not known."""
+    text = "".join(linecache.getlines(COMMAND))
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return text, [compile(text, COMMAND, "exec", dont_inherit=True)]
+    return text, []
+
+
+def with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
+    """Code objects and those of all functions and classes inside them."""
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]

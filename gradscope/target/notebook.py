@@ -1,0 +1,103 @@
+"""Reads notebooks: which cells run, in which order.
+
+Knows the file format (https://nbformat.readthedocs.io/en/latest/format_description.html), and
+nothing of running.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from gradscope.errors import TargetError
+from gradscope.words import first_line
+
+_SKIPPED, _MAY_RAISE = "skip-execution", "raises-exception"
+"""Tags of cells: https://nbclient.readthedocs.io/en/latest/client.html."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Code of one cell; the run goes on after an error where ``may_raise``."""
+
+    source: str
+    may_raise: bool
+
+
+class _Metadata(msgspec.Struct):
+    tags: list[str] = []
+
+
+class _Cell(msgspec.Struct):
+    cell_type: str
+    source: str | list[str]
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+    @property
+    def text(self) -> str:
+        return self.source if isinstance(self.source, str) else "".join(self.source)
+
+
+class _About(msgspec.Struct):
+    kernelspec: dict[str, object] = {}
+    language_info: dict[str, object] = {}
+
+
+class _Notebook(msgspec.Struct):
+    cells: list[_Cell]
+    metadata: _About = msgspec.field(default_factory=_About)
+
+
+def read_cells(content: bytes, name: str) -> list[Cell]:
+    """The cells of a notebook that run, in order.
+
+    Args:
+        content: of the file.
+        name: the file as the user typed it, for messages.
+
+    Raises:
+        TargetError: it is no notebook, one of another format or language, or has no code.
+    """
+    notebook = _decoded(content, name)
+    language = _language(notebook.metadata)
+    if language.lower() not in ("", "python", "ipython"):
+        what = f"{name} is a notebook of {language}, not of Python"
+        raise TargetError(what, "gradscope runs PyTorch programs; give a notebook of Python")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.text.strip()]
+    kept = [cell for cell in code if _SKIPPED not in cell.metadata.tags]
+    if not kept:
+        skipped = f": every one is tagged {_SKIPPED}" if code else ""
+        what = f"{name} has no cell of code to run{skipped}"
+        raise TargetError(what, "give a notebook that computes something")
+    return [Cell(cell.text, _MAY_RAISE in cell.metadata.tags) for cell in kept]
+
+
+def _decoded(content: bytes, name: str) -> _Notebook:
+    hint = "give a notebook as Jupyter saves it"
+    try:
+        # Not by msgspec: outputs may hold a NaN, which python writes, though it is no JSON.
+        raw = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        reason = (
+            "it is empty" if not content.strip() else f"it is no JSON: {first_line(str(error))}"
+        )
+        raise TargetError(f"{name} is no notebook: {reason}", hint) from None
+    version = raw.get("nbformat") if isinstance(raw, Mapping) else None
+    if not isinstance(version, int):
+        raise TargetError(f"{name} is no notebook: it does not say its nbformat", hint)
+    if version != 4:
+        what = f"{name} is a notebook of nbformat {version}; only nbformat 4 can be read"
+        convert = f"convert it: jupyter nbconvert --to notebook --inplace {name}"
+        raise TargetError(what, convert if version < 4 else "save it in that format")
+    try:
+        return msgspec.convert(raw, _Notebook)
+    except msgspec.ValidationError as error:
+        raise TargetError(f"{name} is no notebook: {error}", hint) from None
+
+
+def _language(about: _About) -> str:
+    """The language that the notebook says it is written in; "" if it does not say."""
+    return str(about.language_info.get("name") or about.kernelspec.get("language") or "")
