@@ -30,15 +30,31 @@ Shown = TypeVar("Shown", OutputOptions, DoctorOptions)
 _SAVED = (".json", ".json.gz")
 
 
-def member(wait: float, path: str | None) -> Member:
+def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
     """This process among the ranks of its job, if it has one.
 
     Args:
         wait: seconds in which every rank has to tell.
         path: the file that was asked for.
+        chosen: the rank that is drawn; None for the one that tells.
+
+    Raises:
+        RanksError: there is no such rank.
     """
     job = Job.of()
-    return ALONE if job is None else Member(job, wait, _keeper(job, path))
+    if chosen is not None and job is None:
+        raise RanksError(
+            f"--rank {chosen}: this is one process, and not several ranks",
+            "leave out --rank, or start the program with torchrun",
+        )
+    if job is None:
+        return ALONE
+    if chosen is not None and chosen >= job.size:
+        raise RanksError(
+            f"--rank {chosen}: there are {job.size} ranks, from 0",
+            f"--rank {job.size - 1} is the last",
+        )
+    return Member(job, wait, _keeper(job, path), chosen)
 
 
 def own_file(path: str, rank: int) -> str:
@@ -94,8 +110,7 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
     one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
     if not one.collects(not outcome.ending.status and not one.is_terminated):
         return None
-    if outcome.report is not None:
-        outcome.report = one.collected(outcome.report)
+    outcome.report = one.collected(outcome.report)
     if one.is_unanswered:
         what = f"{one.job}: the store of the process group did not answer, so this is its own look"
         return _noted(outcome, what)

@@ -24,6 +24,7 @@ from gradscope.model.ranks import (
     Ranks,
 )
 from gradscope.model.report import GradientInfo, Report
+from gradscope.ranks.kept_passes import KeptPasses
 from gradscope.words import duration, ranked
 
 ODD = 2
@@ -113,8 +114,8 @@ def _size(info: GradientInfo) -> float:
 class Collected:
     """All that was heard, as it comes in."""
 
-    def __init__(self, shown: Report, own: RankLook, size: int) -> None:
-        """``size`` is the number of ranks."""
+    def __init__(self, shown: Report, own: RankLook, size: int, chosen: int | None = None) -> None:
+        """``size`` is the number of ranks; ``chosen`` one whose gradients are kept in any case."""
         self._shown = shown
         self._own = own
         self._size = size
@@ -124,6 +125,7 @@ class Collected:
         self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
+        self.passes = KeptPasses(shown, own, chosen)
         self.add(own)
 
     def add(self, look: RankLook) -> None:
@@ -151,6 +153,7 @@ class Collected:
             return
         if look.graph != self._own.graph:
             self._others.append(rank)
+        self.passes.consider(look)
         known = set()
         for one in look.parameters:
             row = self._rows.get(one.name)
@@ -190,6 +193,7 @@ class Collected:
             other_graphs=tuple(sorted(self._others)),
             other_calls=tuple(sorted(self._other_calls)),
             findings=tuple(self._findings.values()),
+            passes=self.passes.kept(),
         )
         notes = (*_notes(ranks, wait), *self._shown.notes)
         return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)
