@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.gradients import GradientInfo
-from gradscope.model.observations import Finding
+from gradscope.model.observations import Finding, TrackedBuffer
 from gradscope.model.passes import BackwardPass
 from gradscope.model.plain import Number, Struct
 
@@ -65,6 +65,7 @@ class RankLook(Struct, frozen=True):
     reduced: bool = False
     averaged: int | None = None
     parameters: tuple[RankParameter, ...] = ()
+    buffers: tuple[TrackedBuffer, ...] = ()
     findings: tuple[Finding, ...] = ()
     faults: tuple[str, ...] = ()
     error: str = ""
@@ -120,6 +121,15 @@ class AcrossRanks(Struct, frozen=True):
     missing: tuple[int, ...] = ()
 
 
+class BufferAcrossRanks(Struct, frozen=True, array_like=True):
+    """A buffer that is not the same on all ranks: its norm on some, by rank, and whether torch
+    sends that of rank 0 to all."""
+
+    name: str
+    sizes: tuple[tuple[int, Number], ...]
+    sent: bool = False
+
+
 class RankPasses(Struct, frozen=True):
     """The gradients of another rank on the shown rank's graph, of the calls that the report has.
 
@@ -139,6 +149,7 @@ class Ranks(Struct, frozen=True):
     gradients are not compared; ``other_graphs`` those whose graph of this call is another one,
     ``findings`` those of the other ranks.  ``passes`` are the gradients of a few other ranks
     on the whole graph: of all where they are few, else the odd ones, the largest, the smallest.
+    ``buffers`` are those that differ.
     """
 
     shown: int
@@ -149,6 +160,7 @@ class Ranks(Struct, frozen=True):
     other_calls: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
     passes: tuple[RankPasses, ...] = ()
+    buffers: tuple[BufferAcrossRanks, ...] = ()
 
     @property
     def told(self) -> list[OneRank]:

@@ -24,6 +24,7 @@ from gradscope.model.ranks import (
     Ranks,
 )
 from gradscope.model.report import GradientInfo, Report
+from gradscope.ranks.kept_buffers import KeptBuffers
 from gradscope.ranks.kept_passes import KeptPasses
 from gradscope.words import duration, ranked
 
@@ -125,6 +126,7 @@ class Collected:
         self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._buffers = KeptBuffers()
         self.passes = KeptPasses(shown, own, chosen)
         self.add(own)
 
@@ -154,6 +156,7 @@ class Collected:
         if look.graph != self._own.graph:
             self._others.append(rank)
         self.passes.consider(look)
+        self._buffers.add(rank, look.buffers)
         known = set()
         for one in look.parameters:
             row = self._rows.get(one.name)
@@ -194,6 +197,7 @@ class Collected:
             other_calls=tuple(sorted(self._other_calls)),
             findings=tuple(self._findings.values()),
             passes=self.passes.kept(),
+            buffers=self._buffers.differing(),
         )
         notes = (*_notes(ranks, wait), *self._shown.notes)
         return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)

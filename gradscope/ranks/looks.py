@@ -50,6 +50,7 @@ def look_of(
         reduced=_is_reduced(report),
         averaged=_averaged(report.graph),
         parameters=tuple(_parameters(report)),
+        buffers=seen.buffers if seen else (),
         findings=report.findings,
         faults=seen.faults if seen else (),
         error=error or _failure(report),

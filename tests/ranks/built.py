@@ -8,7 +8,14 @@ import msgspec
 
 from gradscope.model.gradients import GradientInfo
 from gradscope.model.observations import Finding
-from gradscope.model.ranks import AcrossRanks, AtRank, OneRank, RankPasses, Ranks
+from gradscope.model.ranks import (
+    AcrossRanks,
+    AtRank,
+    BufferAcrossRanks,
+    OneRank,
+    RankPasses,
+    Ranks,
+)
 from gradscope.model.report import BackwardPass, Report
 from tests.reports import small
 
@@ -41,9 +48,10 @@ def with_ranks(
     *parameters: AcrossRanks,
     each: Sequence[OneRank] = (OneRank(0, calls=3), OneRank(1, calls=3)),
     findings: tuple[Finding, ...] = (),
+    buffers: tuple[BufferAcrossRanks, ...] = (),
 ) -> Report:
     """The report of rank 0, with what these ranks told."""
-    ranks = Ranks(0, len(each), tuple(each), parameters, findings=findings)
+    ranks = Ranks(0, len(each), tuple(each), parameters, findings=findings, buffers=buffers)
     return msgspec.structs.replace(report, ranks=ranks)
 
 
