@@ -61,9 +61,15 @@ def _sent_from_rank_0(root: nn.Module) -> set[int]:
     """The modules whose buffers DistributedDataParallel makes the same before each forward."""
     found: set[int] = set()
     for part in nn.Module.modules(root):
-        if isinstance(part, nn.parallel.DistributedDataParallel) and part.broadcast_buffers:
+        if isinstance(part, nn.parallel.DistributedDataParallel) and _sends_buffers(part):
             found.update(map(id, nn.Module.modules(part)))
     return found
+
+
+def _sends_buffers(wrapper: nn.Module) -> bool:
+    # Not asked by the old name, which newer versions of torch warn of.
+    kept = vars(wrapper)
+    return bool(kept.get("forward_sync_buffers", kept.get("broadcast_buffers")))
 
 
 def _own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
