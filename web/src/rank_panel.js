@@ -4,7 +4,8 @@ import { count, number, visible } from "./format.js";
 import { SPREAD, apart, toldApart } from "./ranks.js";
 import { told } from "./words.js";
 
-const MOST_ROWS = 100;
+/** Rows of the list of parameters, beside the leaves of one rank, and where it stands alone. */
+const MOST_ROWS = { one: 12, all: 100 };
 
 /** What a gradient is on each rank; of a parameter those that were told, and its `.grad`. */
 export function onEachRank(viewer, read, name) {
@@ -19,6 +20,7 @@ export function onEachRank(viewer, read, name) {
     "section", { class: "flows" },
     element("h3", { text: "‖g‖ on each rank" }),
     element("ul", {}, ...rows),
+    parameter?.odd ? element("p", { class: "odd", text: visible(parameter.odd) }) : null,
     parameter?.after ? element("p", { class: "faint", text: `.grad: ${parameter.after}` }) : null,
   );
 }
@@ -71,12 +73,13 @@ export function parametersOverRanks(viewer) {
   if (!sorted.length) return null;
   const size = ({ odd, info }) => (odd ? Infinity : Number(info.norm ?? 0));
   sorted.sort((a, b) => (size(a) === size(b) ? 0 : size(b) - size(a)));
-  const rows = sorted.slice(0, MOST_ROWS).map((one) => row(viewer, one, nodes));
-  const more = sorted.length - MOST_ROWS;
+  const most = model.isSpread ? MOST_ROWS.all : MOST_ROWS.one;
+  const rows = sorted.slice(0, most).map((one) => row(viewer, one, nodes));
+  const more = sorted.length - most;
   return element(
     "section", { class: "flows" },
     element("h3", { text: `parameters over ${count(ranks.size)} ranks, furthest apart first` }),
-    element("ul", {}, ...rows, more > 0 ? element("li", { class: "faint", text: `… ${count(more)} more` }) : null),
+    element("ul", {}, ...rows, more > 0 ? element("li", { class: "faint", text: `… ${count(more)} more${model.isSpread ? "" : ": choose the spread over ranks"}` }) : null),
   );
 }
 
@@ -86,7 +89,7 @@ function row(viewer, { name, info, odd, after }, nodes) {
   return element(
     "li", {},
     element("span", { class: "value", text: toldApart(info, told) }), " ", title,
-    after ? element("span", { class: "faint", text: ` · .grad\u00a0${after}` }) : null,
+    after.startsWith("differs") ? element("span", { class: "faint", text: " · .grad\u00a0differs" }) : null,
     odd ? element("div", { class: "odd", text: visible(odd) }) : null,
   );
 }
