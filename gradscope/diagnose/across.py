@@ -99,8 +99,7 @@ def _drifted(ranks: Ranks | None) -> list[AcrossRanks]:
 
 
 def _are_at_one_place(ranks: Ranks) -> bool:
-    """Whether all have made the same steps: not those that have stopped at another place, or in the
-    middle of one."""
+    """Whether all have made the same steps, and none has stopped in the middle of one."""
     return len({one.calls for one in ranks.told}) <= 1 and not any(map(_is_broken_off, ranks.told))
 
 
