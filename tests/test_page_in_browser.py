@@ -22,6 +22,7 @@ from gradscope.model.report import Histogram, Node, Report
 from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
+from tests.ranks.built import larger, on_ranks
 from tests.reports import broken, chain, small, states, transformer
 
 WEB = ROOT / "web"
@@ -75,17 +76,9 @@ def several_passes() -> Report:
     """The same graph after two backward calls, the second with another gradient."""
     report = small()
     (first,) = report.passes
-    doubled = tuple(
-        msgspec.structs.replace(
-            info,
-            norm=None if info.norm is None else 2 * float(info.norm),
-            values=None if info.values is None else tuple(2 * float(v) for v in info.values),
-        )
-        for info in first.gradients
-    )
     passes = (
         msgspec.structs.replace(first, number=1),
-        msgspec.structs.replace(first, number=2, gradients=doubled),
+        msgspec.structs.replace(larger(first, 2.0), number=2),
     )
     return msgspec.structs.replace(report, passes=passes)
 
@@ -119,6 +112,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "hostile": hostile,
     "findings": with_findings,
     "passes": several_passes,
+    "ranks": on_ranks,
     "histograms": with_histograms,
     "large": large,
 }

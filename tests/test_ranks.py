@@ -17,15 +17,16 @@ import torch
 
 from gradscope.errors import ReportError
 from gradscope.model import storage
-from gradscope.model.ranks import OneRank, Ranks
+from gradscope.model.ranks import OneRank, RankPasses, Ranks
 from gradscope.model.report import Report
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import Job
 from gradscope.ranks.looks import decoded, encoded, look_of
 from tests import forkserver
 from tests.looking import Session
-from tests.ranks.built import parameter, with_ranks
+from tests.ranks.built import on_ranks, parameter, with_ranks
 from tests.ranks.running import PROGRAM, Rank, run
+from tests.reports import small
 from tests.test_diagnose import plain
 
 
@@ -140,6 +141,29 @@ def test_every_rank_leaves_its_own_report(folder: Path) -> None:
         assert names == {one.name for one in ranks_of(folder / "r.json").parameters}
 
 
+def test_each_ranks_gradients_are_on_the_graph(folder: Path) -> None:
+    watched(folder, "backward -o r.json")
+    (other,) = ranks_of(folder / "r.json").passes
+    assert other.rank == 1
+    (theirs,) = storage.load(folder / "r.rank1.json").passes
+    assert other.passes == (msgspec.structs.replace(theirs, origin=other.passes[0].origin),)
+
+
+def test_ranks_whose_tensors_have_other_shapes_tell_no_values(folder: Path) -> None:
+    watched(folder, "backward -o r.json", "batches")
+    (other,) = ranks_of(folder / "r.json").passes
+    assert other.has_other_shapes
+    assert not any(info.values for info in other.passes[0].gradients)
+
+
+def test_of_many_ranks_a_few_are_asked_for_all_gradients(folder: Path) -> None:
+    told = watched(folder, "backward --rank 3 -o r.json", size=5)
+    assert [one.status for one in told] == [0] * 5
+    kept = {one.rank for one in ranks_of(folder / "r.json").passes}
+    assert 3 in kept
+    assert len(kept) == 3
+
+
 def test_the_parameters_of_fsdp_have_their_names(folder: Path) -> None:
     watched(folder, "backward -o r.json", "fsdp")
     shapes = {one.name: one.shape for one in ranks_of(folder / "r.json").parameters}
@@ -235,6 +259,58 @@ def test_without_a_process_group_each_rank_tells_its_own(folder: Path) -> None:
         notes = storage.load(folder / ("r.json" if not rank else "r.rank1.json")).notes
         assert f"rank {rank} of 2: its own look, for the program made no process group" in notes
         assert one.status == 0
+
+
+# ---------------------------------------------------------------- which rank is drawn
+
+
+def _saved(session: Session, report: Report) -> str:
+    (session.folder / "saved.json").write_bytes(storage.encode(report))
+    return "saved.json"
+
+
+@pytest.mark.parametrize("form", ["tree", "lanes", "table", "dot", "csv"])
+def test_the_gradients_of_another_rank_are_drawn(session: Session, form: str) -> None:
+    file = _saved(session, on_ranks())
+    own = session.cli("show", file, "--format", form)
+    other = session.cli("show", file, "--format", form, "--rank", "1")
+    # The norms of b's gradient, which is [1.2, 16, 0.002].
+    assert ("16.04" in own.out, "16.04" in other.out) == (True, form in ("tree", "dot")), other.out
+    assert "48.13" in other.out or "48.1349" in other.out
+    if form != "csv":
+        assert "rank 0 of 4" in own.out and "rank 1 of 4" in other.out
+
+
+def test_a_picture_says_how_far_the_ranks_are_apart(session: Session) -> None:
+    shown = session.cli("show", _saved(session, on_ranks()), "--format", "dot").out
+    assert "‖g‖ 16.04 … 48.13 over 4 ranks, not in the graph of rank 3" in shown
+    assert "--rank K draws the gradients of rank 1" in shown
+
+
+@pytest.mark.parametrize(
+    ("rank", "what", "hint"),
+    [
+        ("7", "--rank 7: there are 4 ranks, from 0", "--rank 3 is the last"),
+        ("2", "--rank 2: it made another graph", "FILE.rank2.json"),
+        ("-1", "-1 is not in the range x>=0", ""),
+        ("one", "'one' is not a valid integer", ""),
+    ],
+)
+def test_a_rank_that_cannot_be_drawn_is_refused(
+    session: Session, rank: str, what: str, hint: str
+) -> None:
+    file = _saved(session, on_ranks())
+    for form in ("tree", "html"):
+        done = session.cli("show", file, "--rank", rank, "--format", form)
+        assert (done.status, done.out) == (2, "")
+        assert what in done.err and hint in done.err
+
+
+def test_a_rank_of_one_process_is_refused(session: Session) -> None:
+    done = session.cli("show", _saved(session, small()), "--rank", "1")
+    assert done.status == 2 and "the report is of one process" in done.err
+    done = session.cli("backward", "-c", "ones(2)", "--rank", "1")
+    assert done.status == 2 and "this is one process" in done.err
 
 
 # ---------------------------------------------------------------- what the doctor compares
@@ -367,6 +443,12 @@ def test_what_needs_all_ranks_is_refused_in_two_lines(folder: Path, words: str, 
     assert (second.out, second.err, second.status) == ("", "", 0)
 
 
+def test_a_rank_that_is_not_there_is_refused_before_the_program_runs(folder: Path) -> None:
+    for one in watched(folder, "backward --rank 2 -o r.json"):
+        assert "--rank 2: there are 2 ranks, from 0" in one.err
+        assert (one.status, one.out, one.err.count("\n")) == (2, "", 2)
+
+
 def test_programs_are_not_compared_in_every_rank(folder: Path) -> None:
     for one in run(folder, ["diff", "train.py", "train.py"]):
         assert "diff runs programs of its own" in one.err
@@ -384,6 +466,7 @@ def test_of_many_ranks_the_smallest_the_largest_and_the_odd_ones_are_kept(folder
         collected.add(decoded(encoded(look_of(_scaled(report, rank), Job(rank, 100), "", 1))))
     ranks = collected.report(10.0).ranks
     assert ranks is not None
+    assert collected.passes.wanted() == [50, 99, 1]  # not finite, the largest, the smallest
     for one in ranks.parameters:
         assert {0, 99, 50} <= {at.rank for at in one.local}
         assert len(one.local) <= 6
@@ -447,6 +530,11 @@ def _with(**changes: Any) -> Report:
         _with(parameters=(parameter(local={5: 1.0}),)),
         _with(parameters=(parameter(missing=(9,)),)),
         _with(other_graphs=(-1,)),
+        _with(passes=(RankPasses(0, plain().passes),)),
+        _with(passes=(RankPasses(2, plain().passes),)),
+        _with(passes=(RankPasses(1, plain().passes),) * 2),
+        _with(passes=(RankPasses(1, ()),)),
+        _with(passes=(RankPasses(1, small().passes),)),
     ],
 )
 def test_a_forged_table_of_ranks_is_refused(report: Report) -> None:

@@ -122,13 +122,15 @@ class Report(plain.Report, frozen=True):
             values: show the values of tensors of every size that the report holds.
             saved: show what each node saved for backward.
             call: which of several backward calls to show, by its number; by default the first.
+            rank: whose gradients to show, of a report of several ranks; by default rank 0's.
             color: colour the text.
             unicode: draw with box characters rather than ASCII.
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
             ValueError: for another format.
-            GradscopeError: when ``path``, ``focus`` or ``call`` names nothing in the report.
+            GradscopeError: when ``path``, ``focus``, ``call`` or ``rank`` names nothing in the
+                report.
         """
         options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
         chosen = drawing("show", ToPrint, options)

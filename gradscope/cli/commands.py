@@ -27,7 +27,12 @@ from gradscope.cli.options import (
     start_options,
     target_options,
 )
-from gradscope.cli.output_options import OutputOptions, output_options, study_output_options
+from gradscope.cli.output_options import (
+    OutputOptions,
+    output_options,
+    rank_option,
+    study_output_options,
+)
 from gradscope.cli.result import Result
 from gradscope.cli.saved_options import max_size_option
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
@@ -104,6 +109,7 @@ def trace(target: TargetOptions, request: Request, output: OutputOptions) -> Res
 @gradient_option
 @look_options
 @flow_options
+@rank_option
 @output_options
 def backward(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph with the gradient on every edge.
@@ -216,6 +222,7 @@ for _command in (trace, backward, explain, doctor, memory, check):
 @click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
 @click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
 @click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
+@rank_option
 @max_size_option
 @output_options
 def show(file: str, max_size: int, output: OutputOptions) -> Result:

@@ -62,6 +62,7 @@ class Output:
             color=terminal.color(options.color) and to_stdout,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
+            rank=options.rank,
             **{field.name: getattr(options, field.name) for field in fields(DrawingOptions)},
         )
         _check_lists(drawing, format_name)

@@ -32,7 +32,8 @@ class DrawingOptions:
 class OutputOptions(DrawingOptions):
     """Where the result goes and what it looks like.
 
-    ``held``: which of several backward calls in a saved report is drawn."""
+    ``held``: which of several backward calls in a saved report is drawn.  ``rank``: the gradients
+    of which rank."""
 
     output: str | None
     opened: bool
@@ -41,6 +42,7 @@ class OutputOptions(DrawingOptions):
     color: Literal["auto", "always", "never"]
     quiet: bool
     held: int | None = None
+    rank: int | None = None
 
 
 def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -133,6 +135,13 @@ output_options = all_of(
     _terminal_options,
 )
 """Where the result goes and what it looks like."""
+
+rank_option = click.option(
+    "--rank",
+    type=click.IntRange(min=0),
+    metavar="K",
+    help="Under torchrun: draw the gradients of rank K.  [default: those of rank 0]",
+)
 
 study_output_options = all_of(
     _file_options,

@@ -30,14 +30,29 @@ Shown = TypeVar("Shown", OutputOptions, DoctorOptions)
 _SAVED = (".json", ".json.gz")
 
 
-def member(wait: float, path: str | None) -> Member:
+def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
     """This process, as a launcher says; where none does, its program may yet say more.
 
     Args:
         wait: seconds in which every rank has to tell.
         path: the file that was asked for.
+        chosen: the rank that is drawn; None for the one that tells.
+
+    Raises:
+        RanksError: there is no such rank.
     """
-    return Member(Job.of(), wait, _keeper(path))
+    job = Job.of()
+    if chosen is not None and job is None:
+        raise RanksError(
+            f"--rank {chosen}: this is one process, and not several ranks",
+            "leave out --rank, or start the program with torchrun",
+        )
+    if chosen is not None and job is not None and chosen >= job.size:
+        raise RanksError(
+            f"--rank {chosen}: there are {job.size} ranks, from 0",
+            f"--rank {job.size - 1} is the last",
+        )
+    return Member(job, wait, _keeper(path), chosen)
 
 
 def own_file(path: str, rank: int) -> str:
@@ -93,8 +108,7 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
     one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
     if not one.collects(not outcome.ending.status and not one.termination.has_come):
         return None
-    if outcome.report is not None:
-        outcome.report = one.collected(outcome.report)
+    outcome.report = one.collected(outcome.report)
     if one.is_unanswered:
         what = f"{one.job}: the store of the process group did not answer, so this is its own look"
         return _noted(outcome, what)

@@ -59,7 +59,7 @@ def run_command(
     """
     from gradscope.running.session import run
 
-    member = ranks.member(named.wait, shown.output)
+    member = ranks.member(named.wait, shown.output, shown.rank)
     shown = ranks.share(shown, member)
     output = Output.of(shown, command)
     if request.study is not None and named.target is not None and is_saved(named.target):

@@ -12,7 +12,7 @@ from gradscope.model.checks import CallCheck, Checks
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.memory import Memory
 from gradscope.model.plain import Number, TensorInfo
-from gradscope.model.ranks import Ranks
+from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range, unstorable
 
@@ -37,6 +37,10 @@ def check_answers(report: Report) -> None:
         _Explained(report.explanation, report.graph).check()
     if report.ranks is not None:
         _check_ranks(report.ranks)
+        calls = [one.number for one in report.passes]
+        for position, passed in enumerate(report.ranks.passes):
+            if [one.number for one in passed.passes] != calls:
+                fail(f"ranks.passes[{position}]", "is of other backward calls than the report")
 
 
 def _check_ranks(ranks: Ranks) -> None:
@@ -47,11 +51,18 @@ def _check_ranks(ranks: Ranks) -> None:
         fail("ranks.size", f"is {ranks.size}, of {len(ranks.each)} ranks")
     others = (*ranks.other_graphs, *ranks.other_calls)
     in_range([ranks.shown, *others], ranks.size, "ranks", "ranks.each")
+    kept = [one.rank for one in ranks.passes]
+    in_range(kept, ranks.size, "ranks.passes", "ranks.each")
+    if len({ranks.shown, *kept}) <= len(kept) or len(kept) > MOST_PASSES:
+        fail("ranks.passes", f"each of at most {MOST_PASSES} other ranks is there once")
     for position, one in enumerate(ranks.parameters):
         place = f"ranks.parameters[{position}]"
         numbers = [*one.missing, *(rank for rank, _ in one.weights)]
         numbers += [at.rank for at in (*one.local, *one.after)]
         in_range(numbers, ranks.size, place, "ranks.each")
+    for position, buffer in enumerate(ranks.buffers):
+        numbers = [rank for rank, _ in buffer.sizes]
+        in_range(numbers, ranks.size, f"ranks.buffers[{position}]", "ranks.each")
     for position, finding in enumerate(ranks.findings):
         in_range([*finding.ranks], ranks.size, f"ranks.findings[{position}]", "ranks.each")
 

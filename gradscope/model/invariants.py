@@ -36,13 +36,24 @@ def check(report: Report) -> None:
     _check_observations(report)
     check_answers(report)
     for index, backward in enumerate(report.passes):
-        place = f"passes[{index}]"
-        _check_tables(graph, backward, place)
-        for position, info in enumerate(backward.gradients):
-            broken = _broken_by(info)
-            if broken:
-                fail(f"{place}.gradients[{position}]", broken)
-        check_sums(graph, backward, place)
+        check_pass(graph, backward, f"passes[{index}]")
+    for position, one in enumerate(report.ranks.passes if report.ranks else ()):
+        for index, backward in enumerate(one.passes):
+            check_pass(graph, backward, f"ranks.passes[{position}].passes[{index}]")
+
+
+def check_pass(graph: Graph, backward: BackwardPass, place: str) -> None:
+    """Check the gradients of one backward call against the graph they are of.
+
+    Raises:
+        ReportError: as :func:`check` does; ``place`` is where it says that they are.
+    """
+    _check_tables(graph, backward, place)
+    for position, info in enumerate(backward.gradients):
+        broken = _broken_by(info)
+        if broken:
+            fail(f"{place}.gradients[{position}]", broken)
+    check_sums(graph, backward, place)
 
 
 def _check_nodes(graph: Graph) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.gradients import GradientInfo
-from gradscope.model.observations import Finding
+from gradscope.model.observations import Finding, TrackedBuffer
+from gradscope.model.passes import BackwardPass
 from gradscope.model.plain import Number, Struct
 
 RankState = Literal["told", "not told", "not watched"]
@@ -19,6 +20,9 @@ RankState = Literal["told", "not told", "not watched"]
 FEW = 4
 """Ranks of which every gradient is kept and shown; of more, the smallest, the largest and the odd
 ones."""
+
+MOST_PASSES = FEW - 1
+"""Ranks besides the shown one of which every gradient of the graph is kept."""
 
 
 class RankParameter(Struct, frozen=True, array_like=True):
@@ -43,12 +47,12 @@ class RankLook(Struct, frozen=True):
     """What one rank tells of its look.
 
     ``graph`` is a digest of the graph's operations and edges, without shapes: ranks that run the
-    same code with other data have the same.  ``call`` is the number of the backward call that this
-    is of, 0 for none.  ``reduced``: ``.grad`` was not what this rank's own backward brought, so the
-    gradients of ranks were put together.  ``averaged`` is the number of elements that the root
-    is the mean of, where it is one.  ``error`` says why there is no look.  ``held`` counts the
-    bytes that the graph keeps alive, where that was asked for.  ``cut_short``: the program was
-    ended from outside, perhaps in the middle of a step.
+    same code with other data have the same; ``shapes`` is one of its shapes.  ``call`` is the
+    number of the backward call that this is of, 0 for none.  ``reduced``: ``.grad`` was not what
+    this rank's own backward brought, so the gradients of ranks were put together.  ``averaged`` is
+    the number of elements that the root is the mean of, where it is one.  ``error`` says why there
+    is no look.  ``held`` counts the bytes that the graph keeps alive, where that was asked for.
+    ``cut_short``: the program was ended from outside, perhaps in the middle of a step.
     """
 
     rank: int
@@ -56,10 +60,12 @@ class RankLook(Struct, frozen=True):
     calls: int = 0
     nodes: int = 0
     graph: str = ""
+    shapes: str = ""
     call: int = 0
     reduced: bool = False
     averaged: int | None = None
     parameters: tuple[RankParameter, ...] = ()
+    buffers: tuple[TrackedBuffer, ...] = ()
     findings: tuple[Finding, ...] = ()
     faults: tuple[str, ...] = ()
     error: str = ""
@@ -118,12 +124,35 @@ class AcrossRanks(Struct, frozen=True):
     missing: tuple[int, ...] = ()
 
 
+class BufferAcrossRanks(Struct, frozen=True, array_like=True):
+    """A buffer that is not the same on all ranks: its norm on some, by rank, and whether torch
+    sends that of rank 0 to all."""
+
+    name: str
+    sizes: tuple[tuple[int, Number], ...]
+    sent: bool = False
+
+
+class RankPasses(Struct, frozen=True):
+    """The gradients of another rank on the shown rank's graph, of the calls that the report has.
+
+    ``has_other_shapes``: its tensors are of other shapes than the graph says, as where it had
+    another number of samples.  Its gradients then have norms and no values.
+    """
+
+    rank: int
+    passes: tuple[BackwardPass, ...]
+    has_other_shapes: bool = False
+
+
 class Ranks(Struct, frozen=True):
     """The looks of all ranks, beside the whole one of rank ``shown``.
 
     ``size`` is WORLD_SIZE.  ``other_calls`` are the ranks that told of another backward call, whose
     gradients are not compared; ``other_graphs`` those whose graph of this call is another one,
-    ``findings`` those of the other ranks.
+    ``findings`` those of the other ranks.  ``passes`` are the gradients of a few other ranks
+    on the whole graph: of all where they are few, else the odd ones, the largest, the smallest.
+    ``buffers`` are those that differ.
     """
 
     shown: int
@@ -133,6 +162,8 @@ class Ranks(Struct, frozen=True):
     other_graphs: tuple[int, ...] = ()
     other_calls: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
+    passes: tuple[RankPasses, ...] = ()
+    buffers: tuple[BufferAcrossRanks, ...] = ()
 
     @property
     def told(self) -> list[OneRank]:

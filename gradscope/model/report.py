@@ -21,6 +21,8 @@ from gradscope.model.gradients import Histogram as Histogram
 from gradscope.model.gradients import State as State
 from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Observations
+from gradscope.model.passes import Accumulation as Accumulation
+from gradscope.model.passes import BackwardPass as BackwardPass
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.ranks import Ranks
 from gradscope.words import short_op
@@ -133,52 +135,6 @@ class Graph(Struct, frozen=True):
     def module_of(self, node: Node) -> str:
         """The dotted path of the module in whose call this node was made, or ""."""
         return "" if node.call is None else self.calls[node.call].path
-
-
-class Accumulation(Struct, frozen=True):
-    """What happened to one leaf's ``.grad``: before + new = after.
-
-    All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
-    ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
-    pass, which leaves ``.grad`` untouched).  ``copies`` is not 0 where the tensor is spread
-    over ranks: ``before`` and ``after`` are of the part that stays on this rank, after the
-    gradients of all ranks were reduced, and so many ranks hold this part.
-    """
-
-    new: int
-    before: int | None = None
-    after: int | None = None
-    copies: int = 0
-
-
-class BackwardPass(Struct, frozen=True):
-    """The gradients of one backward call over the graph.
-
-    ``gradients`` is a table; everything else points into it, because one gradient tensor often
-    passes through many edges.  ``edges[i]`` belongs to ``graph.edges[i]``; ``upstream[n][k]`` is
-    the sum that node n received for its output k; ``seeds[r]`` is what was given for
-    ``graph.roots[r]``; ``accumulations[j]`` belongs to ``graph.leaves[j]``.  ``altered`` lists
-    nodes whose upstream gradient a hook of the program replaced, so that it is no longer the sum of
-    what arrived.  ``number`` counts the program's backward calls from 1; 0 is gradscope's own.
-    """
-
-    gradients: tuple[GradientInfo, ...]
-    edges: tuple[int, ...]
-    upstream: tuple[tuple[int, ...], ...]
-    seeds: tuple[int, ...]
-    accumulations: tuple[Accumulation, ...]
-    altered: tuple[int, ...] = ()
-    number: int = 0
-    origin: int | None = None
-    error: str = ""
-
-    def on_edge(self, edge: int) -> GradientInfo:
-        """The gradient that flowed along ``graph.edges[edge]``."""
-        return self.gradients[self.edges[edge]]
-
-    def at(self, node: int, output: int = 0) -> GradientInfo:
-        """The upstream gradient of a node for one of its outputs."""
-        return self.gradients[self.upstream[node][output]]
 
 
 class Meta(Struct, frozen=True):

@@ -101,6 +101,13 @@ class Board:
         for index in range(pieces):
             self._ask("delete_key", f"{_PREFIX}{key}/{index}")
 
+    def take(self, key: str) -> bytes | None:
+        """The value under a key, which is then gone; None where there is none yet."""
+        data = self.get(key)
+        if data is not None:
+            self.drop(key)
+        return data
+
     def settle(self, key: str, value: str) -> str:
         """What a key says for all: ``value`` where nobody was first, else what that one said."""
         said = self._ask("compare_set", _PREFIX + key, "", value)
@@ -175,13 +182,16 @@ class Board:
         return store
 
 
-def wait_for(question: Callable[[], bool], seconds: float) -> bool:
-    """Ask until the answer is yes, or that many seconds are over; the last answer."""
+def wait_for(question: Callable[[], bool], seconds: float, slowest: float = 0.05) -> bool:
+    """Ask until the answer is yes, or that many seconds are over; the last answer.
+
+    ``slowest``: seconds between two questions in the end.
+    """
     end = time.monotonic() + seconds
     pause = 0.001
     while not question():
         if time.monotonic() >= end:
             return False
         time.sleep(pause)
-        pause = min(2 * pause, 0.05)
+        pause = min(2 * pause, slowest)
     return True

@@ -24,6 +24,8 @@ from gradscope.model.ranks import (
     Ranks,
 )
 from gradscope.model.report import GradientInfo, Report
+from gradscope.ranks.kept_buffers import KeptBuffers
+from gradscope.ranks.kept_passes import KeptPasses
 from gradscope.words import duration, ranked
 
 ODD = 2
@@ -131,8 +133,8 @@ def _size(info: GradientInfo) -> float:
 class Collected:
     """All that was heard, as it comes in."""
 
-    def __init__(self, shown: Report, own: RankLook, size: int) -> None:
-        """``size`` is the number of ranks."""
+    def __init__(self, shown: Report, own: RankLook, size: int, chosen: int | None = None) -> None:
+        """``size`` is the number of ranks; ``chosen`` one whose gradients are kept in any case."""
         self._shown = shown
         self._own = own
         self._compared = own
@@ -143,6 +145,8 @@ class Collected:
         self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._buffers = KeptBuffers()
+        self.passes = KeptPasses(shown, own, chosen)
         self.add(own)
 
     def add(self, look: RankLook) -> None:
@@ -172,6 +176,8 @@ class Collected:
             return
         if look.graph != self._compared.graph:
             self._others.append(rank)
+        self.passes.consider(look)
+        self._buffers.add(rank, look.buffers)
         known = set()
         for one in look.parameters:
             row = self._rows.get(one.name)
@@ -215,6 +221,8 @@ class Collected:
             other_graphs=tuple(sorted(self._others)),
             other_calls=tuple(sorted(self._other_calls)),
             findings=tuple(self._findings.values()),
+            passes=self.passes.kept(),
+            buffers=self._buffers.differing(),
         )
         notes = (*_notes(ranks, wait), *self._shown.notes)
         return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)

@@ -17,7 +17,7 @@ from gradscope.model.ranks import (
     RankLook,
     RankParameter,
 )
-from gradscope.model.report import GradientInfo, Graph, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
 from gradscope.ranks.job import Job
 from gradscope.words import first_line
 
@@ -45,10 +45,12 @@ def look_of(
         calls=calls or (seen.calls if seen else 0),
         nodes=len(report.graph.nodes),
         graph=_digest(report.graph),
+        shapes=_shapes(report.graph),
         call=report.passes[0].number if report.passes else 0,
         reduced=_is_reduced(report),
         averaged=_averaged(report.graph),
         parameters=tuple(_parameters(report)),
+        buffers=seen.buffers if seen else (),
         findings=report.findings,
         faults=seen.faults if seen else (),
         error=error or _failure(report),
@@ -73,12 +75,31 @@ def decoded(data: bytes) -> RankLook:
     return msgspec.msgpack.decode(data, type=RankLook)
 
 
+def encoded_passes(report: Report) -> bytes:
+    """The gradients of a rank as bytes, for one that has the same graph."""
+    return _coder.encode(report.passes)
+
+
+def decoded_passes(data: bytes) -> tuple[BackwardPass, ...]:
+    """The gradients in these bytes."""
+    return msgspec.msgpack.decode(data, type=tuple[BackwardPass, ...])
+
+
 def _digest(graph: Graph) -> str:
     told = blake2b(digest_size=8)
     for node in graph.nodes:
-        told.update(node.op.encode() + b"\0")
+        told.update(b"%s %d\0" % (node.op.encode(), len(node.outputs)))
     for edge in graph.edges:
         told.update(b"%d %d %d %d;" % (edge.source, edge.slot, edge.target, edge.output))
+    for root in graph.roots:
+        told.update(b"%d %d." % (root.node, root.output))
+    return told.hexdigest()
+
+
+def _shapes(graph: Graph) -> str:
+    told = blake2b(digest_size=8)
+    for node in graph.nodes:
+        told.update(repr([info and info.shape for info in node.outputs]).encode())
     return told.hexdigest()
 
 

@@ -21,6 +21,7 @@ from gradscope.ranks.board import ARRIVED, Board, NoAnswer, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
 from gradscope.ranks.looks import decoded, encoded, look_of
+from gradscope.ranks.pass_exchange import PassExchange
 from gradscope.ranks.termination import Termination
 
 AHEAD = 2
@@ -47,22 +48,26 @@ class Member:
         job: Job | None,
         wait: float = WAIT,
         keep: Callable[[Report, int], None] | None = None,
+        chosen: int | None = None,
     ) -> None:
         """``job`` is the one of the launcher that started this command in every rank; None where
         only the program knows of its ranks, of which some may run without us.  ``wait``: seconds
         after which a rank that has not told is left out.  ``keep`` gets this rank's own report and
-        its number when it is told; what it raises is said by the one that collects.
+        its number when it is told; what it raises is said by the one that collects.  ``chosen``: a
+        rank whose every gradient is wanted.
         """
         self.job = job or Job(0, 1)
         self.is_launched = job is not None
         self._process = os.getpid()
         self._keep = keep
+        self._chosen = chosen
         self.wait = wait
         self.termination = Termination()
         self.is_unanswered = False
         self._board: Board | None = None
         self._has_told = False
         self._look: RankLook | None = None
+        self._exchange: PassExchange | None = None
         self._wish = 0
         self._last_stop = ""
 
@@ -218,6 +223,7 @@ class Member:
             is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(self._key(self.job.rank), encoded(self._look))
+            self._exchange = PassExchange(self._board, self.job, self.wait, report)
         except NoAnswer:
             self._lost()
 
@@ -225,40 +231,46 @@ class Member:
         """Whether this rank is the one that tells the user: rank 0, or where that is gone or runs
         without us, another.
 
-        Args:
-            is_sound: this rank's program went well.  Else rank 0 may have died, and been the cause.
-        """
+        ``is_sound``: this rank's program went well.  Else rank 0 may have died, and been the
+        cause."""
         if self._board is None:
             return True
         try:
-            if self.job.rank and self._is_here(0) and (is_sound or self._board.is_beating(_BEAT)):
-                return False
-            return self._settled("teller", str(self.job.rank)) == str(self.job.rank)
+            own = str(self.job.rank)
+            is_led = self.job.rank and self._is_here(0)
+            may_tell = not (is_led and (is_sound or self._board.is_beating(_BEAT)))
+            is_teller = may_tell and self._settled("teller", own) == own
+            if not is_teller and self._exchange is not None:
+                self._exchange.wait_to_be_asked(lambda: self.termination.has_come)
+            return is_teller
         except NoAnswer:
             self._lost()
             return True
 
-    def collected(self, report: Report) -> Report:
+    def collected(self, report: Report | None) -> Report | None:
         """The report with what all ranks told; those that do not tell in time are named in it."""
-        if self._board is None:
+        if report is None and self._exchange is not None:
+            self._exchange.ask_for(())
+        if self._board is None or report is None:
             return report
         own = self._look or look_of(report, self.job, "", 0)
-        every = Collected(report, own, self.job.size)
+        every = Collected(report, own, self.job.size, self._chosen)
         waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
         try:
             for rank in self._absent(waiting):
                 every.leave_out(rank)
                 waiting.remove(rank)
             # Where this process keeps the store, the others have to hear that all stop first.
-            heard_of_it = f"{self._last_stop}/heard"
             if self._last_stop:
-                wait_for(lambda: self._everybody(heard_of_it), self.wait)
+                wait_for(lambda: self._everybody(f"{self._last_stop}/heard"), self.wait)
 
             def heard() -> bool:
                 waiting[:] = [rank for rank in waiting if not self._hear(rank, every)]
                 return not waiting
 
             wait_for(heard, self.wait)
+            if self._exchange is not None:
+                self._exchange.gather(every.passes)
         except NoAnswer:
             self._lost()
             if len(waiting) == self.job.size - 1:  # nothing to compare with
@@ -276,13 +288,10 @@ class Member:
         return self.is_launched or (self._board is not None and self._board.has_arrived(rank))
 
     def _hear(self, rank: int, every: Collected) -> bool:
-        assert self._board is not None
-        data = self._board.get(self._key(rank))
-        if data is None:
-            return False
-        self._board.drop(self._key(rank))
-        every.add(decoded(data))
-        return True
+        data = None if self._board is None else self._board.take(self._key(rank))
+        if data is not None:
+            every.add(decoded(data))
+        return data is not None
 
     @staticmethod
     def _key(rank: int) -> str:

@@ -39,7 +39,8 @@ class Options:
     ``width`` is in terminal cells; ``lines`` is the budget of a tree that is not folded by
     ``--all``. ``values``: numbers of tensors of every size that the report holds.  ``saved``: the
     tensors kept for backward.  ``call``: which of the report's backward passes, by its number;
-    None takes the first. ``direction``: which way the arrows of pictures point.
+    None takes the first. ``rank``: whose gradients, where several ranks told of theirs; None is
+    the one that the report is of.  ``direction``: which way the arrows of pictures point.
     ``by`` and ``top``: which table of several to show, and how many rows; a negative ``top`` takes
     the smallest instead of the largest.  ``sort``: the column by which parameters are ordered.
     ``overlay``: what a picture shows instead of the report's own gradients."""
@@ -51,6 +52,7 @@ class Options:
     saved: bool = False
     lines: int = 40
     call: int | None = None
+    rank: int | None = None
     direction: Literal["backward", "forward"] = "backward"
     by: str | None = None
     top: int | None = None
@@ -74,6 +76,7 @@ class ToPrint(TypedDict, total=False):
     values: bool
     saved: bool
     call: int | None
+    rank: int | None
     color: bool
     unicode: bool
 

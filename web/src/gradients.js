@@ -37,7 +37,7 @@ export function strongestPath(model, goal) {
   for (let n = 0; n < goal; n++) {
     if (strength[n] < 0) continue;
     for (const edge of model.outgoing(n)) {
-      const norm = model.pass ? Number(model.onEdge(edge).norm ?? 0) : 1;
+      const norm = model.strength(edge);
       const through = Math.min(strength[n], Number.isNaN(norm) ? Infinity : norm);
       if (through > strength[model.target[edge]]) {
         strength[model.target[edge]] = through;

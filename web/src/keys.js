@@ -8,6 +8,7 @@ export const HELP = [
   ["+  -", "zoom"],
   ["Home", "to the output"],
   ["L", "to the list"],
+  ["R", "next rank"],
   ["Esc", "select nothing"],
 ];
 
@@ -25,6 +26,7 @@ export function listenToKeys(viewer) {
     "-": () => viewer.zoomAt(0.8, ...half()),
     "[": () => viewer.passes && viewer.choosePass(viewer.model.passNumber - 1),
     "]": () => viewer.passes && viewer.choosePass(viewer.model.passNumber + 1),
+    r: () => viewer.ranks && viewer.choosePass(viewer.model.passNumber, viewer.model.ranks.after(viewer.model.rank)),
     Home: () => viewer.goHome(),
   };
   addEventListener("keydown", (event) => {

@@ -1,7 +1,6 @@
 // The colour scale with its two ends, which can be dragged or moved by keys, and the signs of the drawing.
 import { element } from "./element.js";
 import { number } from "./format.js";
-import { Scale } from "./scale.js";
 
 /** Decades that an arrow key moves an end. */
 const STEP = 0.25;
@@ -30,7 +29,7 @@ export class Legend {
   }
 
   _scale() {
-    const steps = Scale.steps.map((color) => {
+    const steps = this.scale.steps.map((color) => {
       const step = element("i", {});
       step.style.background = color;
       return step;
@@ -41,8 +40,8 @@ export class Legend {
     this.ends = { from: this._end("from", "smallest gradient with a colour of its own"), to: this._end("to", "largest gradient with a colour of its own") };
     return element(
       "span", { class: "scale" },
-      element("b", { text: "‖gradient‖" }), this.ends.from, this.track, this.ends.to,
-      element("span", { class: "faint", text: "smaller – typical – larger in this file" }),
+      element("b", { text: this.scale.title }), this.ends.from, this.track, this.ends.to,
+      element("span", { class: "faint", text: this.scale.meaning }),
     );
   }
 
@@ -84,7 +83,7 @@ export class Legend {
 
   _update() {
     for (const [end, shown] of Object.entries(this.ends)) {
-      const text = number(Number((10 ** this.scale[end]).toPrecision(2)));
+      const text = `${number(Number((10 ** this.scale[end]).toPrecision(2)))}${this.scale.unit}`;
       shown.textContent = text;
       shown.setAttribute("aria-valuetext", text);
       shown.setAttribute("aria-valuenow", this.scale[end].toFixed(2));

@@ -1,5 +1,5 @@
 // Starts the page: takes the report out of it and shows it.
-import { unpack } from "./model.js";
+import { unpack } from "./unpack.js";
 import { Viewer } from "./viewer.js";
 
 const stored = (id) => document.getElementById(id)?.textContent;

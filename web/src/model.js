@@ -1,18 +1,13 @@
 // The report in memory: columns decoded, groups linked, and every number that is drawn.
-// Knows nothing of layout or of the screen.  The other side of this form is render/_pack.py.
+// Knows nothing of layout or of the screen.  The other side of this form is render/drawing/pack.py.
 
+import { bucket } from "./bucket.js";
 import { combine } from "./gradients.js";
+import { Ranks, SPREAD, apart } from "./ranks.js";
 import { Troubles } from "./trouble.js";
 
 const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
 const KINDS = ["op", "leaf", "custom", "opaque"];
-
-/** The report inside a page: base64 of gzipped JSON. */
-export async function unpack(base64) {
-  const bytes = Uint8Array.from(atob(base64.trim()), (sign) => sign.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
 
 export class Model {
   /** @param {object} data what `pack` of render/_pack.py made */
@@ -27,7 +22,8 @@ export class Model {
     this._rounds = new Map();
     this.leafOf = new Map(data.leaves.node.map((node, position) => [node, position]));
     this.rootNodes = new Set(data.roots.map((root) => root.node));
-    this.choose(0);
+    this.ranks = data.ranks ? new Ranks(data) : null;
+    this.choose(0, this.ranks?.first ?? null);
   }
 
   _link(edges) {
@@ -83,10 +79,13 @@ export class Model {
     return at >= this.before[group] && at < this.behind[group];
   }
 
-  /** Look at one of the report's backward passes; nothing where it has none. */
-  choose(number) {
-    this.pass = this.data.passes[number] ?? null;
+  /** Look at one of the report's backward passes, on one rank or on all; nothing where it has none. */
+  choose(number, rank = this.rank) {
+    this.rank = rank;
     this.passNumber = number;
+    const one = this.ranks?.of(rank);
+    this.pass = (one ?? this.data).passes[number] ?? null;
+    this.histogramAt = rank === SPREAD ? null : (one?.start ?? 0) + number;
     this._entering = new Map();
     this._flowing = new WeakMap();
     this.troubles = new Troubles(this);
@@ -208,9 +207,29 @@ export class Model {
 
   // ---------------------------------------------------------------- gradients
 
-  /** One gradient of the pass's table. */
-  gradient(entry) {
-    const pass = this.pass;
+  get isSpread() {
+    return this.rank === SPREAD;
+  }
+
+  /** The passes that are looked at: one, or that of every rank. */
+  get passes() {
+    if (!this.isSpread) return this.pass ? [this.pass] : [];
+    return this.ranks.known.map((one) => one.passes[this.passNumber]);
+  }
+
+  /** What there is in each rank's pass: pairs of rank and gradient. */
+  onRanks(read) {
+    return this.ranks.known.map((one) => [one.rank, read(one.passes[this.passNumber])]);
+  }
+
+  /** What there is in the pass that is looked at, or how far it is apart over ranks. */
+  _read(read) {
+    if (!this.pass) return null;
+    return this.isSpread ? apart(this.onRanks(read)) : read(this.pass);
+  }
+
+  /** One gradient of a pass's table. */
+  gradient(entry, pass = this.pass) {
     return {
       entry,
       state: STATES[pass.state[entry]],
@@ -224,16 +243,25 @@ export class Model {
   }
 
   onEdge(edge) {
-    return this.pass && this.gradient(this.pass.edges[edge]);
+    return this._read((pass) => this.gradient(pass.edges[edge], pass));
   }
 
   upstream(node, output = 0) {
-    return this.pass && this.gradient(this.pass.upstream[node][output]);
+    return this._read((pass) => this.upstreamIn(pass, node, output));
+  }
+
+  upstreamIn(pass, node, output = 0) {
+    return this.gradient(pass.upstream[node][output], pass);
   }
 
   /** What was given for a root. */
   seed(root) {
-    return this.pass && this.gradient(this.pass.seeds[root]);
+    return this._read((pass) => this.gradient(pass.seeds[root], pass));
+  }
+
+  /** How much of a gradient comes along an edge; of several ranks on the one that the report is of. */
+  strength(edge) {
+    return this.pass ? Number(this.pass.norm[this.pass.edges[edge]] ?? 0) : 1;
   }
 
   /** What enters a node or group. */
@@ -244,13 +272,13 @@ export class Model {
   /** What enters a group: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
   entering(group) {
     if (!this.pass) return null;
-    if (!this._entering.has(group)) this._entering.set(group, this._enteringNow(group));
+    if (!this._entering.has(group)) this._entering.set(group, this._read((pass) => this.enteringIn(pass, group)));
     return this._entering.get(group);
   }
 
-  _enteringNow(group) {
+  enteringIn(pass, group) {
     const places = new Map();
-    const note = (node, output) => places.set(`${node}.${output}`, this.upstream(node, output));
+    const note = (node, output) => places.set(`${node}.${output}`, this.upstreamIn(pass, node, output));
     for (const node of this.inside(group)) {
       for (const edge of this.incoming(node)) if (!this.isInside(this.source[edge], group)) note(node, this.output[edge]);
     }
@@ -262,19 +290,9 @@ export class Model {
   flowing({ edges, seeds }) {
     if (!this.pass) return null;
     if (!this._flowing.has(edges)) {
-      this._flowing.set(edges, combine([...edges.map((edge) => this.onEdge(edge)), ...seeds.map((root) => this.seed(root))]));
+      const along = (pass) => [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
+      this._flowing.set(edges, this._read((pass) => combine(along(pass).map((entry) => this.gradient(entry, pass)))));
     }
     return this._flowing.get(edges);
   }
-}
-
-/** Indices by their key, as a function from key to a list; two flat arrays instead of a list each. */
-function bucket(keys, size) {
-  const start = new Int32Array(size + 1);
-  for (const key of keys) start[key + 1] += 1;
-  for (let i = 0; i < size; i++) start[i + 1] += start[i];
-  const place = start.slice();
-  const order = new Int32Array(keys.length);
-  keys.forEach((key, i) => (order[place[key]++] = i));
-  return (key) => Array.from(order.subarray(start[key], start[key + 1]));
 }

@@ -2,6 +2,7 @@
 import { element } from "./element.js";
 import { Finder } from "./finder.js";
 import { count, plural, visible } from "./format.js";
+import { rankSwitch } from "./rank_panel.js";
 
 /** Build the page; returns the elements that a viewer fills, and `showTroubles`. */
 export function buildPage(viewer) {
@@ -11,13 +12,14 @@ export function buildPage(viewer) {
   const aside = element("aside", { "aria-label": "Details" });
   const footer = element("footer", { "aria-label": "Legend" });
   const passes = passSwitch(viewer);
+  const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);
   const finder = new Finder(viewer, canvas);
   document.body.append(
     element("header", {},
       element("h1", { text: "gradscope" }),
       element("span", { class: "about faint", text: about(viewer.model) }),
-      troubles.element, passes,
+      troubles.element, ranks, passes,
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
       element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
       finder.element),
@@ -25,7 +27,7 @@ export function buildPage(viewer) {
     aside,
     footer,
   );
-  return { canvas, list, said, aside, footer, passes, finder, showTroubles: troubles.show };
+  return { canvas, list, said, aside, footer, passes, ranks, finder, showTroubles: troubles.show };
 }
 
 function about({ data, size }) {

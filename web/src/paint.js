@@ -1,12 +1,11 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { arrow, trace } from "./curve.js";
-import { number } from "./format.js";
 import { tint } from "./scale.js";
 import { LABEL, SMALL, TITLE, linesOf } from "./sizes.js";
 import { strip } from "./strip.js";
 import { fitted, font, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { flowWords, groupWords, seedWords, told } from "./words.js";
+import { flowWords, groupWords, seedWords, sizeWords, told } from "./words.js";
 
 const HEADING = font(11, 600);
 /** Zoom below which the numbers on lines would only be noise. */
@@ -225,8 +224,7 @@ export class Painter {
     const line = (words, y, face, color, keepEnd = false) => this._text(fitted(words, face, room, keepEnd), middle, y, { color, face, align: "center" });
     line(`${badge ? "⚠ " : ""}${title}`, box.y + 13, TITLE, badge ? severityColor(badge, theme) : theme.ink, model.isLeaf(box.node));
     if (label) line(label, box.y + 27, LABEL, theme.teal);
-    const size = info && info.state === "finite" && info.norm !== null ? `‖g‖ ${number(info.norm)}` : told(info);
-    line([shape, size].filter(Boolean).join("   "), box.y + box.height - 11, SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
+    line([shape, sizeWords(info)].filter(Boolean).join("   "), box.y + box.height - 11, SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
   }
 
   // ------------------------------------------------------------------ lines

@@ -3,6 +3,7 @@ import { element } from "./element.js";
 import { count, lookup, number, plural, shapeOf, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { HELP } from "./keys.js";
+import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
 import { groupWords, nodeName, seedWords, told } from "./words.js";
 
 const MOST_FLOWS = 200;
@@ -30,7 +31,7 @@ export class Panel {
   _whole() {
     const { meta, notes, findings } = this.model.data;
     const { model } = this;
-    const keys = HELP.flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
+    const keys = HELP.filter(([key]) => key !== "R" || this.viewer.ranks).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
     return [
       element("h2", { text: visible(meta.target || "graph") }),
       element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
@@ -38,7 +39,9 @@ export class Panel {
       ...notes.map((note) => element("p", { text: visible(note) })),
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
       ...findings.map((finding) => this._finding(finding, true)),
-      this._leaves("leaves, largest gradient first", model.data.leaves.node),
+      model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
+      parametersOverRanks(this.viewer),
+      model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
       element("h3", { text: "keys" }),
       element("p", { class: "faint", text: "Click a box for its numbers, double-click opens and closes it." }),
       element("dl", { class: "keys" }, ...keys),
@@ -69,9 +72,10 @@ export class Panel {
       element("p", { class: "faint", text: [kind, visible(type), size, plural(leaves.length, "leaf", "leaves")].filter(Boolean).join(" · ") }),
       this._facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       entering ? this._facts("gradient entering", this._numbers(entering)) : null,
+      onEachRank(this.viewer, (pass) => model.enteringIn(pass, g)),
       this._rounds(g, kind),
       ...this._findings(nodes),
-      this._leaves("leaves inside, largest gradient first", leaves),
+      this._leaves("leaves inside", leaves),
     ];
   }
 
@@ -97,6 +101,7 @@ export class Panel {
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
       this._formula(node),
       ...this._upstream(node),
+      onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),
       this._contributions(node),
       this._downstream(node),
       this._accumulated(node),
@@ -119,6 +124,7 @@ export class Panel {
   }
 
   _numbers(info, shapeText = "") {
+    if (info.each) return apartNumbers(info);
     const shape = shapeText ? shapeOf(shapeText) : null;
     return [
       ["state", info.state],
@@ -187,7 +193,7 @@ export class Panel {
 
   /** Added when it has been decoded, which happens at the first click. */
   async _histogram(section, entry) {
-    const bins = (await this.histograms())[this.model.passNumber]?.[entry];
+    const bins = (await this.histograms())[this.model.histogramAt]?.[entry];
     if (bins) section.append(histogram(bins, this.model.gradient(entry)));
   }
 
@@ -224,7 +230,7 @@ export class Panel {
   _accumulated(node) {
     const { model } = this;
     const position = model.leafOf.get(node);
-    if (position === undefined || !model.pass) return null;
+    if (position === undefined || !model.pass || model.isSpread) return null;
     const [now, before, after] = model.pass.accumulations[position];
     if (after === null) return null;
     const shape = shapeOf(model.shape(node));
@@ -232,7 +238,7 @@ export class Panel {
     return this._facts(".grad", [["before", say(before)], ["new", say(now)], ["after", say(after)]]);
   }
 
-  _leaves(head, leaves) {
+  _leaves(which, leaves) {
     const { model } = this;
     if (!leaves.length || !model.pass) return null;
     const size = (node) => Number(model.upstream(node).norm ?? -1);
@@ -244,7 +250,7 @@ export class Panel {
         ? element("li", { class: "faint", text: `… ${count(sorted.length - MOST_LEAVES)} between …` })
         : element("li", {}, element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), " ", this._link(node)),
     );
-    return flows(head, rows, rows.length);
+    return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest gradient"} first`, rows, rows.length);
   }
 
   /** Where the rounds of a repeat get most and least. */
@@ -256,7 +262,8 @@ export class Panel {
     const sorted = [...rounds].sort((a, b) => size(b) - size(a));
     const name = (round) => (round.group === undefined ? nodeName(model, round.node) : groupWords(model, round.group).name);
     const row = (word, round) => element("li", {}, `${word} `, element("span", { class: "value", text: told(model.arriving(round)) }), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
-    const rows = [["first", rounds[0]], ["last", rounds.at(-1)], ["largest", sorted[0]], ["smallest", sorted.at(-1)]].map(([word, round]) => row(word, round));
+    const ends = model.isSpread ? ["furthest apart", "least apart"] : ["largest", "smallest"];
+    const rows = [["first", rounds[0]], ["last", rounds.at(-1)], [ends[0], sorted[0]], [ends[1], sorted.at(-1)]].map(([word, round]) => row(word, round));
     return flows(`${count(rounds.length)} rounds, in backward order`, rows, rows.length);
   }
 

@@ -4,6 +4,11 @@
 const STEPS = ["#0b4a8f", "#4b94d1", "#7db8dd", "#c3dff0", "#eef1f3", "#fbe3c4", "#f6b26b", "#e07b1f", "#a84b00"];
 
 export class Scale {
+  steps = STEPS;
+  title = "‖gradient‖";
+  meaning = "smaller – typical – larger in this file";
+  unit = "";
+
   /** From the 1st to the 99th percentile of the norms on the edges. */
   constructor(norms) {
     const sizes = norms.map(Number).filter((x) => x > 0 && Number.isFinite(x)).map(Math.log10).sort((a, b) => a - b);
@@ -26,11 +31,25 @@ export class Scale {
 
   color(norm) {
     const share = this.share(norm);
-    return share === null ? null : STEPS[Math.min(Math.floor(share * STEPS.length), STEPS.length - 1)];
+    return share === null ? null : this.steps[Math.min(Math.floor(share * this.steps.length), this.steps.length - 1)];
+  }
+}
+
+/** How many times the largest gradient over ranks is the smallest: from the same upwards, in the warm half of the steps. */
+export class SpreadScale extends Scale {
+  steps = STEPS.slice(4);
+  title = "largest ÷ smallest ‖gradient‖ over ranks";
+  meaning = "the same – apart";
+  unit = "×";
+
+  constructor(ratios) {
+    super(ratios);
+    [this.from, this.to] = [0, Math.max(this.to, 0.5)];
+    this.known ||= ratios.some((one) => one === Infinity);
   }
 
-  static get steps() {
-    return STEPS;
+  share(ratio) {
+    return ratio === Infinity ? 1 : super.share(ratio);
   }
 }
 

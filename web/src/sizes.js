@@ -25,7 +25,8 @@ export const sizeOf = (model) => (box) => {
   if (box.seed !== undefined) return { width: Math.ceil(widthOf(seedWords(model, box.seed), LABEL)) + 12, height: 18 };
   if (box.group !== undefined) return model.group(box.group).kind === "repeat" ? REPEAT : CLOSED;
   const { title, label, shape } = linesOf(model, box.node);
-  const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ‖g‖ 0.0001234`, SMALL));
+  const size = model.isSpread ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";
+  const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, SMALL));
   return { width: Math.ceil(Math.min(width, WIDEST)) + 24, height: label ? 52 : 38 };
 };
 

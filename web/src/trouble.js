@@ -10,7 +10,7 @@ export class Troubles {
     for (const finding of model.data.findings) {
       if (finding.node) this.findingsAt.set(finding.node.id, [...this.findingsAt.get(finding.node.id) ?? [], finding]);
     }
-    this.births = births(model);
+    this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
     this.gravity = this._nodes(model);
     this.inGroup = enclosing(model, this.gravity);
     this.places = this._places();
@@ -43,9 +43,8 @@ export class Troubles {
 }
 
 /** Nodes that make a gradient that is not finite from one that is; where none does, those that were given one. */
-function births(model) {
-  const { pass } = model;
-  if (!pass?.state.includes(4)) return [];
+function births(model, pass) {
+  if (!pass.state.includes(4)) return [];
   const isBad = (entry) => pass.state[entry] === 4;
   const [born, given] = [[], []];
   for (let n = 0; n < model.size; n++) {

@@ -12,7 +12,7 @@ import { Painter } from "./paint.js";
 import { Panel } from "./panel.js";
 import { listenToKeys } from "./keys.js";
 import { listenToPointer } from "./pointer.js";
-import { Scale } from "./scale.js";
+import { Scale, SpreadScale } from "./scale.js";
 import { labelOf, sizeOf } from "./sizes.js";
 import { DARK, LIGHT, PAPER } from "./theme.js";
 import { described } from "./words.js";
@@ -50,8 +50,9 @@ export class Viewer {
   // ------------------------------------------------------------------ what is drawn
 
   _rescale() {
-    const { pass } = this.model;
-    this.scale = new Scale(pass ? [...new Set(pass.edges)].map((entry) => pass.norm[entry]) : []);
+    const { model } = this;
+    if (model.isSpread) this.scale = new SpreadScale([...model.source.keys()].map((edge) => model.onEdge(edge).norm));
+    else this.scale = new Scale(model.pass ? [...new Set(model.pass.edges)].map((entry) => model.pass.norm[entry]) : []);
     this.legend.show(this.scale);
     this.showTroubles();
   }
@@ -217,16 +218,17 @@ export class Viewer {
     this.showTroubles();
   }
 
-  /** To another of the report's backward passes. */
-  choosePass(number) {
+  /** To another of the report's backward passes, or to another rank's. */
+  choosePass(number, rank = this.model.rank) {
     const { passes } = this.model.data;
-    this.model.choose((number + passes.length) % passes.length);
+    this.model.choose((number + passes.length) % passes.length, rank);
     this.trouble = -1;
     this.layouts.forget();
     this._rescale();
     this._arrange();
     this.select(this.boxes.has(this.selected) ? this.selected : null);
-    this.passes.value = String(this.model.passNumber);
+    if (this.passes) this.passes.value = String(this.model.passNumber);
+    if (this.ranks) this.ranks.value = String(rank);
   }
 
   /** To the neighbour of the selected box in a direction. */
@@ -278,6 +280,7 @@ export class Viewer {
     const state = new URLSearchParams();
     if (this.selected) state.set("at", this.selected);
     if (this.model.passNumber) state.set("pass", String(this.model.passNumber));
+    if (this.ranks && this.model.rank !== this.model.ranks.first) state.set("rank", String(this.model.rank));
     try {
       history.replaceState(null, "", `#${state}`);
     } catch {
@@ -288,7 +291,8 @@ export class Viewer {
   _restore(address) {
     const state = new URLSearchParams(address.slice(1));
     const pass = Number(state.get("pass") ?? 0);
-    if (this.model.data.passes[pass] && pass > 0) this.choosePass(pass);
+    const rank = this.model.ranks?.choices.find((choice) => String(choice) === state.get("rank"));
+    if (this.model.data.passes[pass] && (pass > 0 || rank !== undefined)) this.choosePass(pass, rank);
     const match = /^([ng])(\d+)$/.exec(state.get("at") ?? "");
     if (!match) return false;
     const [, sort, digits] = match;

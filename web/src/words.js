@@ -1,17 +1,22 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
 import { number, plural, shapeOf, tensor, visible } from "./format.js";
+import { toldApart } from "./ranks.js";
 
 const FEW = 4;
 
 /** What stands for a gradient: its numbers if they are few, else its norm or its state. */
 export function told(info, shape) {
   if (!info) return "";
+  if (info.each) return toldApart(info, told);
   if (info.state === "non-finite") return `⚠ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
   if (info.state !== "finite") return info.state === "none" ? "no grad" : "not reached";
   if (info.values && info.values.length <= FEW) return tensor(info.values, shape ?? [info.values.length]);
   return info.norm === null ? "?" : number(info.norm);
 }
+
+/** `‖g‖ 1.5`, or why there is no number. */
+export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null ? `‖g‖ ${info.each ? told(info) : number(info.norm)}` : told(info));
 
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${visible(model.data.roots[root].label) || "root"}`;

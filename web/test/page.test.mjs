@@ -322,6 +322,43 @@ test("another backward pass has other numbers", async () => {
   await page.closed();
 });
 
+test("the ranks can be chosen, and how far they are apart", async () => {
+  const page = await opened("ranks");
+  const saved = report("ranks");
+  const node = nodeOf(saved, "a");
+  const [pass] = saved.passes;
+  const own = pass.gradients[pass.upstream[node][0]].norm;
+  await page.evaluate((n) => window.gradscope.reveal({ node: n }), node);
+  const choice = page.getByLabel("Rank");
+  assert.deepEqual(await choice.locator("option").allTextContents(), ["rank 0 of 4", "rank 1 of 4", "spread over 2 of 4 ranks", "rank 2: it made another graph", "rank 3: it made another graph"]);
+  assert.equal(await choice.locator("option[disabled]").count(), 2);
+  assert.equal(norm((await facts(page, "upstream gradient"))["‖g‖"]), norm(own));
+  await choice.selectOption("1");
+  assert.equal(norm((await facts(page, "upstream gradient"))["‖g‖"]), norm(3 * own));
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("r");
+  assert.equal(await choice.inputValue(), "spread");
+  const apart = await facts(page, "upstream gradient");
+  assert.deepEqual([apart["smallest ‖g‖"], apart["largest ‖g‖"]].map((text) => text.replace(/^[\d.]+/, "")), [" on rank 0", " on rank 1"]);
+  assert.equal(apart["largest ÷ smallest"], "3×");
+  assert.match(await panel(page), /‖g‖ on each rank\n.* on rank 0\n.* on rank 1\n.* on rank 2\n+\.grad: /);
+  assert.match(await page.locator("footer").innerText(), /largest ÷ smallest ‖gradient‖ over ranks/);
+  assert.match(page.url(), /rank=spread/);
+  await page.keyboard.press("Escape");
+  const text = await panel(page);
+  assert.match(text, /parameters over 4 ranks, furthest apart first/);
+  assert.match(text, /… .* b\nnot in the graph of rank 3/);
+  await page.keyboard.press("r");
+  assert.equal(await choice.inputValue(), "0");
+  await page.closed();
+});
+
+test("the address remembers the rank", async () => {
+  const page = await opened("ranks", { hash: "#rank=spread" });
+  assert.equal(await page.getByLabel("Rank").inputValue(), "spread");
+  await page.closed();
+});
+
 test("a histogram counts every element", async () => {
   const page = await opened("histograms");
   const saved = report("histograms");

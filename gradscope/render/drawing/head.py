@@ -39,8 +39,8 @@ class Head(Writer):
             yield glyphs.text(
                 f"… {more:,} more findings: {either('gradscope doctor FILE.json', '.findings')}"
             )
-        if scene.passes():
-            yield from self.wrapped(scene.passes(), "dim")
+        for which in filter(None, (scene.passes(), scene.rank.others())):
+            yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
         kind, blocks = scene.blocks()
@@ -55,6 +55,7 @@ class Head(Writer):
         leaves = len(self.scene.graph.leaves)
         words = [
             visible(self.scene.report.meta.target),
+            self.scene.rank.words(),
             self.scene.size(),
             count(leaves, "leaf"),
             last,

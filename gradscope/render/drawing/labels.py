@@ -114,7 +114,8 @@ class Labels:
         total = self.gradient(info, tensor)
         said = total if info.state in ("none", "not reached") else f"grad {total}"
         color = MAGENTA if info.state == "non-finite" else INK
-        return box([head, text(said, color, 10)])
+        apart = self.scene.spread(item)
+        return box([head, text(said, color, 10), text(apart, GREY, 10)])
 
     def group(self, item: Item, info: GradientInfo | None) -> str:
         """A closed group: its name and class, what is inside, a bar for the gradient entering it,

@@ -12,17 +12,18 @@ import gzip
 import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from gradscope.model.plain import Number, TensorInfo
-from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
+from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
+from gradscope.model.report import BackwardPass, GradientInfo, Report
 from gradscope.notation import derivatives as notation
+from gradscope.render.drawing.excerpts import excerpts
+from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify import Hierarchy, hierarchy_of
-from gradscope.words import first_line
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")
 KINDS = ("op", "leaf", "custom", "opaque")
@@ -32,6 +33,9 @@ FEW_VALUES = 4
 
 LARGE = 500
 """Nodes of a graph whose page holds no values beyond these few; they would be most of it."""
+
+MOST_NOT_HERE = 16
+"""Ranks that the page names although it has not their gradients."""
 
 
 class Strings:
@@ -53,12 +57,13 @@ class Strings:
         return list(self._numbers)
 
 
-def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
+def pack(report: Report, every_value: bool = False, rank: int | None = None) -> dict[str, Any]:
     """The whole report in columns, without its histograms.
 
     Args:
         report: any report.
         every_value: keep the values of all tensors that have them, also in a large graph.
+        rank: whose gradients the page shows first; None for the rank that the report is of.
     """
     strings = Strings()
     few = FEW_VALUES if len(report.graph.nodes) > LARGE and not every_value else None
@@ -79,6 +84,7 @@ def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
         "passes": [_pass(one, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),
         "formulas": _formulas(report),
+        "ranks": None if report.ranks is None else _ranks(report.ranks, rank, strings, few),
     }
     # Last, when every string is known.
     packed["strings"] = strings.table()
@@ -102,7 +108,8 @@ def _record(struct: msgspec.Struct) -> dict[str, Any]:
 
 
 def histograms(report: Report) -> list[dict[int, list[int]]]:
-    """For every pass the histograms of its gradients that have one: zeros, first bar, counts.
+    """For every pass the histograms of its gradients that have one: zeros, first bar, counts;
+    after those of the report those of other ranks.
 
     They stand apart from the rest, because the page needs them only where somebody looks at one.
     """
@@ -112,8 +119,12 @@ def histograms(report: Report) -> list[dict[int, list[int]]]:
             for entry, info in enumerate(backward.gradients)
             if (found := info.histogram) is not None
         }
-        for backward in report.passes
+        for backward in (*report.passes, *_of_others(report.ranks))
     ]
+
+
+def _of_others(ranks: Ranks | None) -> list[BackwardPass]:
+    return [backward for one in (ranks.passes if ranks else ()) for backward in one.passes]
 
 
 def _nodes(
@@ -220,6 +231,46 @@ def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str
     }
 
 
+def _ranks(ranks: Ranks, rank: int | None, strings: Strings, few: int | None) -> dict[str, Any]:
+    return {
+        "shown": ranks.shown,
+        "first": ranks.shown if rank is None else rank,
+        "size": ranks.size,
+        "others": [
+            {
+                "rank": one.rank,
+                "hasOtherShapes": one.has_other_shapes,
+                "passes": [_pass(backward, strings, few) for backward in one.passes],
+            }
+            for one in ranks.passes
+        ],
+        "without": [[number, why_not(ranks, number)] for number in _not_here(ranks)],
+        "parameters": [_parameter(one, ranks, strings) for one in ranks.parameters],
+    }
+
+
+def _not_here(ranks: Ranks) -> list[int]:
+    """The first ranks whose gradients are not here; there may be a thousand."""
+    here = {ranks.shown, *(one.rank for one in ranks.passes)}
+    return [one.rank for one in ranks.each if one.rank not in here][:MOST_NOT_HERE]
+
+
+def _parameter(one: AcrossRanks, ranks: Ranks, strings: Strings) -> dict[str, Any]:
+    return {
+        "name": strings.number(one.name),
+        "shape": strings.number(shape_text(one.shape)),
+        "local": [_at(at) for at in one.local],
+        "after": [_at(at) for at in one.after],
+        "whole": _short(one.whole),
+        "odd": odd_ranks(one, ranks),
+    }
+
+
+def _at(at: AtRank) -> list[Any]:
+    info = at.gradient
+    return [at.rank, STATES.index(info.state), _short(info.norm), info.nan, info.inf]
+
+
 def _largest(info: GradientInfo) -> Number | None:
     """The largest absolute value, where it was looked at or the values tell."""
     if info.absmax is not None or info.state != "finite" or not info.values:
@@ -236,51 +287,3 @@ N = TypeVar("N", Number, Number | None)
 def _short(number: N) -> N:
     """Six significant digits, which are more than is ever shown."""
     return float(f"{number:.6g}") if isinstance(number, float) else number
-
-
-CONTEXT = 2
-"""Lines shown before and after the one that made a node."""
-
-LARGEST_SOURCE = 2_000_000
-"""Bytes; a file of more is no source that a person reads."""
-
-
-def excerpts(origins: Iterable[Origin]) -> dict[str, dict[int, str]]:
-    """For every file that can still be read the lines around those that made nodes, by number.
-
-    A report names files, and may come from somebody else, who must not be able to have any file of
-    the reader put into a page: only Python files are read, and of them only lines that still say
-    what the report says they do.  A file that was changed since is not shown beside the wrong
-    numbers either.
-    """
-    by_file: dict[str, list[Origin]] = {}
-    for origin in origins:
-        by_file.setdefault(origin.file, []).append(origin)
-    found = {}
-    for file, made in by_file.items():
-        lines = _lines(file)
-        numbers = {number for origin in made for number in _around(origin, lines)}
-        if numbers:
-            found[file] = {number: lines[number - 1] for number in sorted(numbers)}
-    return found
-
-
-def _around(origin: Origin, lines: list[str]) -> range:
-    """The lines around an origin, none where its expression does not stand there."""
-    begins = first_line(origin.expression)
-    if not (begins and 0 < origin.line <= len(lines) and begins in lines[origin.line - 1]):
-        return range(0)
-    return range(max(origin.line - CONTEXT, 1), min(origin.line + CONTEXT, len(lines)) + 1)
-
-
-def _lines(file: str) -> list[str]:
-    # Asking for a file on another machine would tell that machine who asks.
-    if not file.endswith(".py") or file.startswith(("//", "\\\\")):
-        return []
-    path = Path(file)
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST_SOURCE:
-            return []
-        return path.read_text("utf-8", "replace").split("\n")
-    except (OSError, ValueError):
-        return []

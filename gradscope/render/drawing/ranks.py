@@ -11,11 +11,12 @@ from dataclasses import replace
 from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.cells import BAD_INK, size_cell
+from gradscope.render.drawing.spread import extremes, odd_ranks, on
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
-from gradscope.words import count, ranked
+from gradscope.words import count
 
 ODD_INK = "yellow"
 
@@ -99,13 +100,8 @@ class RankTable:
         ]
 
     def _extremes(self, one: AcrossRanks) -> list[Cell]:
-        sized = sorted(
-            (at for at in one.local if at.gradient.state in ("finite", "zero")),
-            key=lambda at: float(at.gradient.norm or 0.0),
-        )
-        if not sized:
-            return [(Part(""),), (Part(""),)]
-        return [self._at(sized[0]), self._at(sized[-1])]
+        found = extremes(one)
+        return [self._at(found[0]), self._at(found[1])] if found else [(Part(""),), (Part(""),)]
 
     def _at(self, at: AtRank) -> Cell:
         return (*self._size(at.gradient), Part(f" ({at.rank})", "dim"))
@@ -114,17 +110,7 @@ class RankTable:
         return size_cell(info, self._glyphs, BAD_INK if info.state == "non-finite" else "")
 
     def _remark(self, one: AcrossRanks) -> str:
-        words = []
-        for state, said in (("non-finite", "not finite"), ("zero", "zero"), ("none", "no grad")):
-            ranks = [at.rank for at in one.local if at.gradient.state == state]
-            if ranks and len(ranks) < self._ranks.size:
-                words.append(f"{said} on {_on(ranks)}")
-        if one.missing:
-            words.append(f"not in the graph of {_on(one.missing)}")
+        words = [odd_ranks(one, self._ranks)]
         if one.weights:
-            words.append(f"values on {_on([rank for rank, _ in one.weights])}")
-        return ", ".join(words)
-
-
-def _on(ranks: Sequence[int]) -> str:
-    return ranked(ranks, ", ".join)
+            words.append(f"values on {on([rank for rank, _ in one.weights])}")
+        return ", ".join(filter(None, words))

@@ -6,7 +6,7 @@ Must not know of any one format.  Texts it returns are made visible
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from gradscope.errors import ReportError
@@ -15,6 +15,7 @@ from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
 from gradscope.render.drawing.scale import Scale
+from gradscope.render.drawing.spread import DrawnRank
 from gradscope.render.drawing.strip import Round
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
@@ -38,7 +39,8 @@ class Scene:
         self.graph = report.graph
         self.view: View = simplify(report.graph, options.folding)
         self.incoming = self.view.incoming()
-        self.backward = _chosen_pass(report, options)
+        self.rank = DrawnRank(report, options.rank)
+        self.backward = _chosen_pass(self.rank.passes, options.call)
         self.gradients: ViewGradients | None = None
         on_edges: Iterable[GradientInfo] = ()
         if self.backward is not None:
@@ -256,6 +258,10 @@ class Scene:
         """Which way to read the drawing."""
         return "gradients flow down" if self.backward else "gradients would flow down"
 
+    def spread(self, item: Item) -> str:
+        """How far the gradients of a leaf are apart over ranks, or ""."""
+        return self.rank.spread(item.title) if self.rank.is_compared(self.backward) else ""
+
     def passes(self) -> str:
         """Which of several backward passes is drawn, and how to see the others, or ""."""
         held = [backward.number for backward in self.report.passes]
@@ -283,12 +289,12 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
     return ""
 
 
-def _chosen_pass(report: Report, options: Options) -> BackwardPass | None:
-    if options.call is None:
-        return report.passes[0] if report.passes else None
-    for backward in report.passes:
-        if backward.number == options.call:
+def _chosen_pass(passes: Sequence[BackwardPass], call: int | None) -> BackwardPass | None:
+    if call is None:
+        return passes[0] if passes else None
+    for backward in passes:
+        if backward.number == call:
             return backward
-    known = ", ".join(str(backward.number) for backward in report.passes) or "none"
-    what = f"the report holds no backward call {options.call}"
+    known = ", ".join(str(backward.number) for backward in passes) or "none"
+    what = f"the report holds no backward call {call}"
     raise ReportError(what, f"calls it holds: {known}")

@@ -133,14 +133,14 @@ class _Drawing:
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        words = [place, scene.size(), way, scene.folded()]
+        words = [place, scene.rank.words(), scene.size(), way, scene.folded()]
         head = text(shorten_title(title), size=14, bold=True)
         lines = [head + text("   " + " · ".join(word for word in words if word), FAINT)]
         if scene.alarm():
             lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
-        notes = scene.report.notes
+        notes = [*filter(None, [scene.rank.others()]), *scene.report.notes]
         lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
         if len(notes) > MOST_NOTES:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))

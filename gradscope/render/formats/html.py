@@ -14,6 +14,7 @@ from importlib import resources
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render.drawing.pack import compressed, histograms, pack
+from gradscope.render.drawing.spread import passes_of
 from gradscope.render.options import Options
 from gradscope.render.words.page import policy
 
@@ -47,7 +48,8 @@ _HISTOGRAMS = '\n<script type="application/octet-stream" id="histograms">{data}<
 
 def render(report: Report, options: Options) -> str:
     """The page; what it opens and shows is chosen in it."""
-    data = compressed(pack(report, every_value=options.values))
+    passes_of(report, options.rank)  # raises where there is no such rank
+    data = compressed(pack(report, every_value=options.values, rank=options.rank))
     bars = histograms(report)
     target = visible(report.meta.target) or "graph"
     script = _asset("viewer.js")

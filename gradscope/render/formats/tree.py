@@ -100,6 +100,7 @@ class _Tree:
         if not gradients:
             return None
         leaves = LeafTable(self.scene, gradients, self.glyphs, self.walk.order)
-        if self.scene.report.ranks is None:
+        ranks = self.scene.report.ranks
+        if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
             return leaves
-        return RankTable(self.scene.report.ranks, self.options, self.glyphs, leaves.names)
+        return RankTable(ranks, self.options, self.glyphs, leaves.names)

@@ -1,0 +1,91 @@
+"""The ranks of which every gradient of the graph is kept: a few, however many there are.
+
+Of few ranks all; of many the one that was asked for, one whose gradients are not finite, the
+largest, the smallest, and one that misses gradients.  Only of ranks with the shown rank's graph.
+Plain data on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from gradscope.errors import ReportError
+from gradscope.model import invariants
+from gradscope.model.ranks import MOST_PASSES, RankLook, RankPasses
+from gradscope.model.report import BackwardPass, Report
+
+
+class KeptPasses:
+    """What is to be kept, as looks come in, and then is."""
+
+    def __init__(self, shown: Report, own: RankLook, chosen: int | None = None) -> None:
+        """``chosen``: a rank that is kept in any case, if its graph is the same."""
+        self._shown = shown
+        self._own = own
+        self._chosen = chosen
+        self._best: dict[str, tuple[float, int]] = {}
+        self._first: list[int] = []
+        self._other_shapes: set[int] = set()
+        self._kept: dict[int, RankPasses] = {}
+
+    def consider(self, look: RankLook) -> None:
+        """Take in what one rank told; cheap, for there may be a thousand."""
+        rank = look.rank
+        if rank == self._own.rank or look.graph != self._own.graph or not self._shown.passes:
+            return
+        if look.shapes != self._own.shapes:
+            self._other_shapes.add(rank)
+        if rank == self._chosen:
+            self._rate("chosen", 0.0, rank)
+        found = [one.local for one in look.parameters if one.local is not None]
+        bad = sum(info.state == "non-finite" for info in found)
+        if bad:
+            self._rate("not finite", -bad, rank)
+        silent = sum(info.state in ("none", "not reached", "zero") for info in found)
+        size = math.hypot(*(float(info.norm or 0.0) for info in found if info.state == "finite"))
+        self._rate("largest", -size, rank)
+        self._rate("smallest", size, rank)
+        self._rate("silent", -silent, rank)
+        if len(self._first) <= MOST_PASSES:
+            self._first.append(rank)
+
+    def _rate(self, what: str, value: float, rank: int) -> None:
+        # Of equals the lowest rank, in whichever order they are heard.
+        self._best[what] = min(self._best.get(what, (math.inf, 0)), (value, rank))
+
+    def wanted(self) -> list[int]:
+        """The ranks whose gradients to ask for, at most :data:`MOST_PASSES`."""
+        order = ("chosen", "not finite", "largest", "smallest", "silent")
+        telling = [self._best[what][1] for what in order if what in self._best]
+        return list(dict.fromkeys([*telling, *sorted(self._first)]))[:MOST_PASSES]
+
+    def keep(self, rank: int, passes: tuple[BackwardPass, ...]) -> None:
+        """Take the gradients of a rank that was wanted; left out where they do not fit."""
+        own = self._shown.passes
+        if [one.number for one in passes] != [one.number for one in own]:
+            return
+        has_other_shapes = rank in self._other_shapes
+        placed = tuple(
+            # The line of the call is an index into that rank's own table; the call is the same.
+            msgspec.structs.replace(
+                _without_values(one) if has_other_shapes else one, origin=mine.origin
+            )
+            for one, mine in zip(passes, own, strict=True)
+        )
+        try:
+            for one in placed:
+                invariants.check_pass(self._shown.graph, one, f"rank {rank}")
+        except ReportError:
+            return
+        self._kept[rank] = RankPasses(rank, placed, has_other_shapes)
+
+    def kept(self) -> tuple[RankPasses, ...]:
+        """What was kept, by rank."""
+        return tuple(self._kept[rank] for rank in sorted(self._kept))
+
+
+def _without_values(backward: BackwardPass) -> BackwardPass:
+    table = tuple(msgspec.structs.replace(info, values=None) for info in backward.gradients)
+    return msgspec.structs.replace(backward, gradients=table)

@@ -1,0 +1,142 @@
+"""Which rank of a job is drawn, and how far the gradients of a parameter are apart over ranks.
+
+Must not know of any one format; texts are not escaped for markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from gradscope.errors import ReportError
+from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
+from gradscope.model.report import BackwardPass, Report
+from gradscope.render.words import numbers
+from gradscope.words import ranked
+
+CLOSE = 1e-5
+"""Relative difference of two norms up to which they are not told apart."""
+
+
+def passes_of(report: Report, rank: int | None) -> tuple[BackwardPass, ...]:
+    """The gradients of a rank on the report's graph; None is the rank that the report is of.
+
+    Raises:
+        ReportError: there is no such rank, or its gradients are not here.
+    """
+    ranks = report.ranks
+    if rank is None:
+        return report.passes
+    if ranks is None:
+        raise ReportError(
+            f"--rank {rank}: the report is of one process, and not of several ranks",
+            "leave out --rank, or run the program with torchrun",
+        )
+    if not 0 <= rank < ranks.size:
+        what = f"--rank {rank}: there are {ranks.size:,} ranks, from 0"
+        raise ReportError(what, f"--rank {ranks.size - 1} is the last")
+    if rank == ranks.shown:
+        return report.passes
+    for one in ranks.passes:
+        if one.rank == rank:
+            return one.passes
+    known = sorted([ranks.shown, *(one.rank for one in ranks.passes)])
+    raise ReportError(
+        f"--rank {rank}: {why_not(ranks, rank)}",
+        f"gradients are here of {ranked(known)}; -o FILE.json left those of each rank in "
+        f"FILE.rank{rank}.json",
+    )
+
+
+def why_not(ranks: Ranks, rank: int) -> str:
+    """Why the gradients of a rank on the whole graph are not in a report."""
+    if rank in ranks.silent:
+        return "it did not tell what it saw"
+    if rank in ranks.other_calls:
+        return "it shows another backward call"
+    if rank in ranks.other_graphs:
+        return "it made another graph"
+    return "this report does not hold its gradients"
+
+
+class DrawnRank:
+    """The rank whose gradients a drawing shows; nothing to say where there are no ranks."""
+
+    def __init__(self, report: Report, rank: int | None) -> None:
+        """``rank``: as it was asked for.
+
+        Raises:
+            ReportError: see :func:`passes_of`.
+        """
+        self.passes = passes_of(report, rank)
+        self._ranks = report.ranks
+        self._number = report.ranks.shown if report.ranks and rank is None else rank or 0
+
+    def is_compared(self, backward: BackwardPass | None) -> bool:
+        """Whether the table of parameters is of this backward call: it is of the first."""
+        first = next(iter(self.passes), None)
+        return self._ranks is not None and (backward is None or backward is first)
+
+    def words(self) -> str:
+        """``rank 0 of 2``, or ""."""
+        return f"rank {self._number} of {self._ranks.size:,}" if self._ranks else ""
+
+    def others(self) -> str:
+        """How to see the gradients of other ranks, and what is not this one's own, or ""."""
+        if self._ranks is None or not self._ranks.passes:
+            return ""
+        kept = {one.rank: one for one in self._ranks.passes}
+        others = sorted({self._ranks.shown, *kept} - {self._number})
+        words = f"--rank K draws the gradients of {on(others)}"
+        if self._number in kept and kept[self._number].has_other_shapes:
+            words += f"; shapes are those of rank {self._ranks.shown}"
+        return words
+
+    @cached_property
+    def _spreads(self) -> dict[str, str]:
+        ranks = self._ranks
+        return {one.name: spread(one, ranks) for one in ranks.parameters} if ranks else {}
+
+    def spread(self, leaf: str) -> str:
+        """How far the gradients of a leaf are apart over ranks, or ""."""
+        return self._spreads.get(leaf, "")
+
+
+def extremes(one: AcrossRanks) -> tuple[AtRank, AtRank] | None:
+    """The ranks with the smallest and with the largest gradient of a parameter; None where no rank
+    has one that is finite."""
+    sized = sorted(
+        (at for at in one.local if at.gradient.state in ("finite", "zero")),
+        key=lambda at: float(at.gradient.norm or 0.0),
+    )
+    return (sized[0], sized[-1]) if sized else None
+
+
+def spread(one: AcrossRanks, ranks: Ranks) -> str:
+    """``‖g‖ 1.2 … 8.4 over 2 ranks``, or what is odd on some; "" where the ranks agree."""
+    odd = odd_ranks(one, ranks)
+    found = extremes(one)
+    if found is None:
+        return odd
+    low, high = (float(at.gradient.norm or 0.0) for at in found)
+    if high - low <= CLOSE * high:
+        return odd
+    words = f"‖g‖ {numbers.number(low)} … {numbers.number(high)} over {ranks.size:,} ranks"
+    return f"{words}, {odd}" if odd else words
+
+
+def odd_ranks(one: AcrossRanks, ranks: Ranks) -> str:
+    """On which ranks the gradient is not finite, zero or missing, where it is not so on all."""
+    words = []
+    for state, said in (("non-finite", "not finite"), ("zero", "zero"), ("none", "no grad")):
+        found = [at.rank for at in one.local if at.gradient.state == state]
+        if found and len(found) < ranks.size:
+            words.append(f"{said} on {on(found)}")
+    if one.missing:
+        words.append(f"not in the graph of {on(one.missing)}")
+    return ", ".join(words)
+
+
+def on(ranks: Sequence[int]) -> str:
+    """``rank 1``, ``ranks 1, 2``."""
+    return ranked(ranks, ", ".join)
