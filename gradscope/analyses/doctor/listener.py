@@ -284,8 +284,7 @@ class DoctorListener(Listener):
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)
         self._note_values(call, is_inside=False)
-        # It knows what this step has made, and so hears of every call or of none.
-        if call.in_graph and not self.light:
+        if call.in_graph:
             self.carries.note(call)
         self.broadcasts.note(call)
         if not is_function:
