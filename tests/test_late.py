@@ -436,3 +436,25 @@ def test_what_is_remembered_of_a_long_run_does_not_grow(session: Session) -> Non
     assert hooks == same
     # Of an entry of the journal and a clipping a step, some objects each, there is a bound later.
     assert late - early < 12 * 800
+
+
+CLIPPED = f"""{HEAD}
+w = nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([w], lr=0.0)
+for step in range(1, 41):
+    optimizer.zero_grad()
+    (w * (3.0 if step == 37 else 1.0)).sum().backward()
+    torch.nn.utils.clip_grad_norm_(w, 2.0)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--thorough",)], ids=["glances", "thorough"])
+def test_clipping_is_told_with_its_norms_however_closely_it_was_seen(
+    session: Session, options: tuple[str, ...]
+) -> None:
+    report = examined(session, CLIPPED, *options)
+    (clip,) = seen(report).alterations
+    assert clip.function == "clip_grad_norm_"
+    assert clip.before == pytest.approx(27**0.5)
+    assert clip.after == 2.0

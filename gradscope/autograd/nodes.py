@@ -15,10 +15,13 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+LEAF = "AccumulateGrad"
+"""What torch calls the node at which a leaf gets its gradient."""
+
 
 def is_leaf(node: object) -> bool:
     """Whether a live node is an AccumulateGrad."""
-    return type(node).__name__ == "AccumulateGrad"
+    return type(node).__name__ == LEAF
 
 
 def is_barred(node: object) -> bool:

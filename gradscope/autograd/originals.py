@@ -15,7 +15,9 @@ from typing import Any
 
 import torch
 
-_HANDLER: CodeType = torch.overrides.handle_torch_function.__code__
+HANDLER: CodeType = torch.overrides.handle_torch_function.__code__
+"""What hands a torch function that is written in python to the mode."""
+
 _TORCH = str(Path(torch.__file__).parent) + "/"
 
 
@@ -42,7 +44,7 @@ class Originals:
             func: what the mode was handed.
             frame: the frame that called the mode.
         """
-        if frame.f_code is not _HANDLER or frame.f_back is None:
+        if frame.f_code is not HANDLER or frame.f_back is None:
             return func  # written in C: it says what it is
         # By identity: what the program has put there need not be hashable.
         known = self._known.get(id(func))

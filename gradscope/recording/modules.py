@@ -169,17 +169,24 @@ class ModuleTracker:
         # What is compiled would otherwise hold a call of ours.
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
-        with self._aside():
-            self._note_enter(module)
+        place = self._known(module)
+        if place is None:
+            # Its parameters are asked for their names.
+            with self._aside():
+                place = self._place_of(module)
+        if place is not None:
+            self._note_enter(module, place)
 
     def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
-        with self._aside():
-            self._note_leave(module)
+        # A module whose forward was entered before recording began leaves without having entered.
+        if self._running and self._running[-1] is module:
+            self._stack.pop()
+            self._running.pop()
+            self._note_change(self._stack[-1] if self._stack else OUTSIDE)
 
-    def _note_enter(self, module: nn.Module) -> None:
-        place = self._place_of(module)
+    def _note_enter(self, module: nn.Module, place: ModulePath) -> None:
         # Numbers go on counting when the oldest calls are forgotten.
         call = self._first_call + len(self._call_places)
         self._call_places.append(place)
@@ -187,14 +194,6 @@ class ModuleTracker:
         self._stack.append(call)
         self._running.append(module)
         self._note_change(call)
-
-    def _note_leave(self, module: nn.Module) -> None:
-        # A module whose forward was entered before recording began leaves without having entered.
-        if not self._running or self._running[-1] is not module:
-            return
-        self._stack.pop()
-        self._running.pop()
-        self._note_change(self._stack[-1] if self._stack else OUTSIDE)
 
     def _note_change(self, call: int) -> None:
         # The next node will get this number: it and those after it belong to this call.

@@ -39,7 +39,12 @@ class Places:
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The first frame of the program's own, from ``frame`` outwards."""
-        while frame is not None and self.is_foreign(frame.f_code):
+        # The lookup of :meth:`is_foreign` is written out: every torch call goes by here.
+        foreign = self._foreign
+        while frame is not None:
+            known = foreign.get(id(frame.f_code))
+            if not (self.is_foreign(frame.f_code) if known is None else known[1]):
+                break
             frame = frame.f_back
         return frame
 
@@ -65,6 +70,15 @@ class Places:
             # The site keeps the code object: an id is only good while its object lives.
             self._sites.append(Site(frame.f_code, frame.f_lasti))
         return number
+
+    def number_around(self, frame: FrameType | None) -> int:
+        """The number of the place of the program that a frame stands at or was called from; -1
+        where there is none."""
+        user = self.user_frame(frame)
+        if user is None:
+            return -1
+        number = self._numbers.get((id(user.f_code), user.f_lasti))
+        return self.number(user) if number is None else number
 
     def number_of_line(self, code: CodeType, line: int) -> int:
         """The number of a line at which no instruction need stand, such as a decorator's."""

@@ -27,7 +27,7 @@ from gradscope.autograd.isolation import (
     push_mode,
     take_out,
 )
-from gradscope.autograd.originals import BACKWARD_FUNCTIONS, Originals
+from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
 from gradscope.recording.events import tensors_in
@@ -142,7 +142,8 @@ class Recorder(Recording, TorchFunctionMode):
         if torch.compiler.is_compiling():
             return func(*args, **kwargs)
         frame = sys._getframe(1)
-        func = self._originals_of.called(func, frame)
+        if frame.f_code is HANDLER:
+            func = self._originals_of.called(func, frame)
         ask = self.listeners.route
         route = IN_FULL if ask is None else ask(func, frame)
         if route is IGNORED or is_traced():
@@ -164,8 +165,12 @@ class Recorder(Recording, TorchFunctionMode):
             # Such as `contiguous()` of what is contiguous: nothing new is there to be remembered.
             if made[0] == made[1] and args and out is args[0]:
                 return out
-            if made[0] != made[1] and self._is_noted_briefly(route, made, out, frame):
-                return out
+            if made[0] != made[1]:
+                place = self._place_briefly(route, made, out, frame)
+                if place is not None:
+                    self.failed_with = []
+                    self.spans.add(*made, place)
+                    return out
         self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
 
@@ -176,19 +181,15 @@ class Recorder(Recording, TorchFunctionMode):
             self.note_fault(error)
             return self.listeners.unopened
 
-    def _is_noted_briefly(
+    def _place_briefly(
         self, route: Any, made: tuple[int, int], out: Any, frame: FrameType
-    ) -> bool:
+    ) -> int | None:
         """The short way of nearly all calls, where a listener says that it will do."""
-        self.failed_with = []
         try:
-            place = self.listeners.all[0].briefly(route, made, out, frame)
+            return self.listeners.all[0].briefly(route, made, out, frame)
         except Exception as error:
             self.note_fault(error)
-            return False
-        if place is not None:
-            self.spans.add(*made, place)
-        return place is not None
+            return None
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         # A python classmethod up to torch 2.14, one of C since: both bind in the same way.

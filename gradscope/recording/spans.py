@@ -50,6 +50,14 @@ class Spans:
         """
         # A call ends after those it made, so inner ones are known, and the last ones: nearly always
         # there is none.
+        ends = self._ends
+        if first < end and not is_backward and not (ends and ends[-1] > first):
+            self._firsts.append(first)
+            ends.append(end)
+            self._places.append(place)
+            if len(ends) > MAX_SPANS:
+                self._forget(MAX_SPANS // 2)
+            return
         position = len(self._firsts)
         while position and self._ends[position - 1] > first:
             # The node of a custom Function is made before what its forward calls, and so is older.

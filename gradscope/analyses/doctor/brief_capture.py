@@ -22,7 +22,7 @@ from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary
-from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.nodes import LEAF
 from gradscope.autograd.nonfinite import count, read_counts
 from gradscope.autograd.norms import MANY
 from gradscope.autograd.summary import name_of
@@ -90,16 +90,24 @@ class BriefCapture(WatchedCall):
         # Only a graph of so many nodes can be so deep, and a full walk costs three times this look.
         if len(self._nodes) >= CUT:
             make_release_safe(walk(roots))
-        self._leaves: list[Any] = []
+        self._leaves: list[tuple[Any, torch.Tensor]] = []
         self._doubtful: list[LiveNode] = []
         for node in self._nodes:
-            if is_leaf(node):
-                self._leaves.append(node)
-            elif values.half or node._sequence_nr() in infinite or not is_bounded(node):
+            # Most are known by the name of their type, and asked nothing else.
+            kind = type(node).__name__
+            if kind == LEAF:
+                leaf = node.variable  # type: ignore[attr-defined]
+                if leaf is not None:
+                    self._leaves.append((node, leaf))
+            elif (
+                values.half
+                or not (kind in _BOUNDED or is_bounded(node))
+                or (infinite and node._sequence_nr() in infinite)
+            ):
                 self._doubtful.append(node)
         self._table = DoctorGradientTable()
         self._passed: dict[LiveNode, tuple[Entries, Entries]] = {}
-        self._added = {node for node in self._leaves if _has_gradient(node)}
+        self._added = {node for node, leaf in self._leaves if leaf.grad is not None}
         self._arrived: dict[LiveNode, int] = {}
         self._norms: dict[LiveNode, float] = {}
         self._saved: list[tuple[LiveNode, Saved]] = []
@@ -113,7 +121,7 @@ class BriefCapture(WatchedCall):
     @property
     def leaves(self) -> list[torch.Tensor]:
         """The leaves of the graph that still live."""
-        return [leaf for leaf in (node.variable for node in self._leaves) if leaf is not None]
+        return [leaf for _, leaf in self._leaves]
 
     def run(self) -> None:
         """Make the call."""
@@ -182,8 +190,10 @@ class BriefCapture(WatchedCall):
         """Each gradient that nobody has read yet, with the node where it arrived."""
         # What was there before the call is mixed with what it brought, and was read on its way.
         if self.call.accumulates:
-            fresh = (node for node in self._leaves if node not in self._added)
-            yield from ((node, node.variable.grad) for node in fresh if _has_gradient(node))
+            for node, leaf in self._leaves:
+                gradient = leaf.grad
+                if gradient is not None and node not in self._added:
+                    yield node, gradient
         elif self.failure is None:
             for tensor, gradient in zip(self.call.inputs, self.result, strict=False):
                 if gradient is not None:
@@ -197,16 +207,16 @@ class BriefCapture(WatchedCall):
     def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
         """The 2-norm of what arrived at each leaf, where something did."""
         table = self._table.finish()
-        for node in self._leaves:
-            entry = self._arrived.get(node, NOT_REACHED)
-            norm = self._norms.get(node, table[entry].norm)
-            if norm is not None and node.variable is not None:
-                yield node.variable, float(norm)
+        for node, leaf in self._leaves:
+            norm: Any = self._norms.get(node)
+            if norm is None:
+                norm = table[self._arrived.get(node, NOT_REACHED)].norm
+            if norm is not None:
+                yield leaf, float(norm)
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""
-        known = (node for node in self._leaves if self._reaches(node))
-        return [leaf for leaf in (node.variable for node in known) if leaf is not None]
+        return [leaf for node, leaf in self._leaves if self._reaches(node)]
 
     def in_full(self) -> FullCapture:
         """The same call as a full look would tell it; gradients that nobody read are unread."""
@@ -251,10 +261,6 @@ class BriefCapture(WatchedCall):
         if node in self._norms:
             return self._table.finite(self._norms[node], name_of(node.variable.dtype))
         return self._arrived.get(node, NOT_REACHED)
-
-
-def _has_gradient(node: Any) -> bool:
-    return node.variable is not None and node.variable.grad is not None
 
 
 def _is_finite(gradient: torch.Tensor) -> bool:

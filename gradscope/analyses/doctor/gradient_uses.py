@@ -44,7 +44,6 @@ class KnownClip:
     function: str
     before: float | None
     after: float | None
-    times: int = 0
 
 
 class Alterations:
@@ -111,16 +110,18 @@ class Alterations:
             return
         # These calls are made by others as well, and the frames tell.
         function = _clipper(call.frame)
-        if not function or len(self.clips) >= MAX_KNOWN:
+        if function:
+            self.note_clipping(function, call.place, *_norms(call.frame))
+
+    def note_clipping(self, function: str, place: int, norm: Any, bound: Any) -> None:
+        """A function of torch clips: the norm that it has found, and the one that it allows."""
+        before, after = _number(norm), _number(bound)
+        if len(self.clips) >= MAX_KNOWN:
             return
-        before, after = _norms(call.frame)
         # Torch multiplies by 1 where nothing is too large.
         if before is not None and after is not None and before <= after:
             return
-        known = self.clips.setdefault(call.place, KnownClip(function, before, after))
-        # Without foreach one clipping makes a call for every gradient.
-        if call.function.startswith("_foreach") or not known.times:
-            known.times += 1
+        known = self.clips.setdefault(place, KnownClip(function, before, after))
         if before is not None and before > (known.before or 0.0):
             known.before, known.after = before, after
 
@@ -143,7 +144,7 @@ def _clipper(frame: FrameType | None) -> str:
     return found
 
 
-def _norms(frame: FrameType | None) -> tuple[float | None, float | None]:
+def _norms(frame: FrameType | None) -> tuple[Any, Any]:
     for _ in range(6):
         if frame is None or "clip_grad" in frame.f_code.co_filename:
             break
@@ -151,7 +152,7 @@ def _norms(frame: FrameType | None) -> tuple[float | None, float | None]:
     if frame is None:
         return None, None
     scope = locals_of(frame)
-    return _number(scope.get("total_norm")), _number(scope.get("max_norm"))
+    return scope.get("total_norm"), scope.get("max_norm")
 
 
 def _number(value: Any) -> float | None:

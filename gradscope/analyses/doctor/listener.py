@@ -104,6 +104,7 @@ class DoctorListener(Listener):
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
         self.alterations = Alterations()
+        self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.limits = Limits(recorder)
@@ -141,6 +142,7 @@ class DoctorListener(Listener):
         """A backward call has been made: whether what comes is looked at lightly."""
         self.light, self.has_news = light, False
         self.learners.optimizers.compares = not light
+        self.learners.optimizers.calls.closely = not light
 
     def forget_old(self) -> None:
         """Between two steps: forget where the nodes of much older steps were made."""
@@ -153,14 +155,14 @@ class DoctorListener(Listener):
     def route(self, func: Any, frame: FrameType) -> Any:
         """What tells nothing is ignored, and what was heard before only asked for its result."""
         kind = self._kinds.get(func) or self._new_kind(func)
+        if self.light and kind.is_brief:
+            # What clipping computes of gradients comes into no graph.
+            return IGNORED if frame.f_code.co_filename == _CLIPPING else kind
         # What torch's own code does with a gradient is not the program's reading it.
         if kind.sort == "none" or (
             kind.sort == "grad" and self.recorder.places.is_foreign(frame.f_code)
         ):
             return IGNORED
-        if self.light and kind.is_brief:
-            # What clipping computes of gradients comes into no graph.
-            return IGNORED if frame.f_code.co_filename == _CLIPPING else kind
         return IN_FULL
 
     def briefly(self, route: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
@@ -168,14 +170,13 @@ class DoctorListener(Listener):
         # In a custom Function nothing has history, and what is not finite is followed call by call.
         if self.recorder.functions or not self.values_seen.is_clean:
             return None
-        places = self.recorder.places
-        user = places.user_frame(frame)
-        place = -1 if user is None else places.number(user)
+        place = self.recorder.places.number_around(frame)
         if place not in route.places:
             return None
+        if route.only_passes:
+            return place
         with functions_off():
-            is_fine = route.only_passes or self.values_seen.is_fine(out, made[1] - 1)
-        return place if is_fine else None
+            return place if self.values_seen.is_fine(out, made[1] - 1) else None
 
     def _new_kind(self, func: Any) -> Kind:
         is_plain = func not in BACKWARD_FUNCTIONS and not self.recorder.events.changes(func, {})

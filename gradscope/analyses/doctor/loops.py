@@ -96,6 +96,7 @@ class Carries:
         made = grad_fn_of(tensor)
         stack: list[Any] = [made]
         walked: set[Any] = set()
+        old, older = self._before
         if (
             made is not None
             and call.sequence_range[0] <= made._sequence_nr() < call.sequence_range[1]
@@ -104,15 +105,18 @@ class Carries:
             stack = [target for target, _ in made.next_functions]
         while stack and len(walked) < MAX_WALKED:
             node = stack.pop()
-            if node is None or node in walked or node._sequence_nr() < self._before[1]:
+            if node is None or node in walked:
+                continue
+            sequence = node._sequence_nr()
+            if sequence < older:
                 continue
             walked.add(node)
             # What is newer is of this step, as in a loop inside of it.
-            if node._sequence_nr() < self._before[0]:
-                span = self._recorder.span_of(node._sequence_nr())
+            if sequence < old:
+                span = self._recorder.span_of(sequence)
                 if span is not None and span.place == call.place:
                     return True
-            stack.extend(target for target, _ in node.next_functions)
+            stack += [target for target, _ in node.next_functions]
         return False
 
     def _note_name(self, known: KnownCarry, tensor: torch.Tensor, call: TorchCall) -> None:

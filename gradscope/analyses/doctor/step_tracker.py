@@ -218,6 +218,8 @@ class StepTracker:
             for leaf in made.leaves if stays else ():
                 if id(leaf) in stays:
                     self._shards[leaf] = TensorRef(stays[id(leaf)])
+        if not len(self._shards):
+            return made.leaves
         found = ((leaf, self._shards.get(leaf)) for leaf in made.leaves)
         kept = (leaf if shard is None else shard() for leaf, shard in found)
         return [leaf for leaf in kept if leaf is not None]

@@ -88,8 +88,10 @@ class Accumulating:
             is_changed = _is_changed(leaf, held, edited)
             if not is_changed:
                 unchanged.append(leaf)
-            used = is_changed if self._is_free(leaf, held) else held.stepped
-            held.mixed = used and _is_there(leaf.grad)
+            gradient = leaf.grad
+            held.mixed = gradient is not None and (
+                (is_changed if self._is_free(leaf, held) else held.stepped) and _is_there(gradient)
+            )
             changed += is_changed
             kept += held.mixed
         # One gradient that is still there means that they are being gathered.

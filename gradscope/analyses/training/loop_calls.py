@@ -27,6 +27,7 @@ from gradscope.recording.recorder import Recorder
 from gradscope.recording.wrappers import parameters_in
 
 OnMade = Callable[[Optimizer, int, int], None]
+OnClipped = Callable[[str, int, Any, Any], None]
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
@@ -37,6 +38,9 @@ class LoopCalls:
 
     ``zeroed_at`` is the last place that called ``zero_grad``; ``on_made`` is told of each new
     optimizer, the place that made it, and the place that called the function it stands in.
+
+    ``closely``: the torch calls that clip to a norm are watched one by one.  Where they are not,
+    ``on_clipped`` is told of the function, its place, the norm that it found, and the bound.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class LoopCalls:
         on_made: OnMade,
     ) -> None:
         self.zeroed_at = -1
+        self.closely = True
+        self.on_clipped: OnClipped | None = None
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
@@ -90,11 +96,8 @@ class LoopCalls:
 
     def _place(self) -> int:
         """The place of the program that called the wrapper; -1 where torch's own code did."""
-        caller = sys._getframe(2)
-        places = self._recorder.places
         # A subclass of the program's, or a decorator of torch's, may pass a call on.
-        user = places.user_frame(caller)
-        return -1 if user is None else places.number(user)
+        return self._recorder.places.number_around(sys._getframe(2))
 
     def _is_from_torch(self) -> bool:
         return sys._getframe(2).f_code.co_filename.startswith(_TORCH)
@@ -163,34 +166,55 @@ class LoopCalls:
             if torch.compiler.is_compiling():
                 return original(*args, **kwargs)
             place = self._place()
+            tensors: Sequence[torch.Tensor] = ()
             with self._recorder.aside():
-                args, kwargs = self._note_clip(args, kwargs, place)
-            return original(*args, **kwargs)
+                args, kwargs, tensors = self._note_clip(args, kwargs, place)
+            if self.closely or original.__name__ != "clip_grad_norm_":
+                return original(*args, **kwargs)
+            # Most of the calls in a step may be those that ask each parameter for its gradient.
+            with mode_removed(self._recorder):
+                norm = original(*args, **kwargs)
+            with self._recorder.aside():
+                bound = args[1] if len(args) > 1 else kwargs.get("max_norm")
+                self._note_clipped(original.__name__, bound, place, tensors, norm)
+            return norm
 
         return clip
 
     def _note_clip(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], place: int
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Tell of a clipping; returns its arguments, of which one may have been used up."""
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Sequence[torch.Tensor]]:
+        """Tell of a clipping; returns its arguments, of which one may have been used up, and the
+        parameters."""
         given = args[0] if args else kwargs.get("parameters")
-        bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
-        if place < 0 or any(_is_infinite(bound) for bound in bounds):
-            return args, kwargs  # it only measures
         if isinstance(given, torch.Tensor):
-            self._order.clip([given], place)
+            tensors: Sequence[torch.Tensor] = [given]
         elif isinstance(given, (list, tuple)):
-            self._order.clip(given, place)
+            tensors = given
         elif isinstance(given, Iterable):
             tensors = list(given)
             # A generator stays one: torch warns of one that is empty.
             again = (one for one in tensors) if isinstance(given, GeneratorType) else tensors
-            if args:
-                args = (again, *args[1:])
-            else:
-                kwargs = {**kwargs, "parameters": again}
+            args = (again, *args[1:]) if args else ()
+            kwargs = kwargs if args else {**kwargs, "parameters": again}
+        else:
+            return args, kwargs, ()
+        # Without a bound it only measures.
+        bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
+        if place >= 0 and not any(map(_is_infinite, bounds)):
             self._order.clip(tensors, place)
-        return args, kwargs
+        return args, kwargs, tensors
+
+    def _note_clipped(
+        self, function: str, bound: Any, place: int, tensors: Sequence[torch.Tensor], norm: Any
+    ) -> None:
+        """Tell what nobody has seen of a clipping."""
+        gradients = [one.grad for one in tensors if one.grad is not None]
+        if place >= 0 and gradients:
+            site = self._recorder.places.site(place)
+            self._recorder.events.note_changed(gradients, function, site)
+            if self.on_clipped is not None:
+                self.on_clipped(function, place, norm, bound)
 
     def _scaling(self, original: Callable[..., Any]) -> Callable[..., Any]:
         steps = original.__name__ == "step"

@@ -265,8 +265,7 @@ class Optimizers:
                 told(changed, self._place(step.frame))
 
     def _place(self, frame: FrameType) -> int:
-        user = self._recorder.places.user_frame(frame)
-        return -1 if user is None else self._recorder.places.number(user)
+        return self._recorder.places.number_around(frame)
 
     def _setters(self, frame: FrameType) -> Sequence[int]:
         """The lines in sight that set learning rates by hand."""
