@@ -18,7 +18,12 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
-from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.calls import (
+    BackwardCall,
+    differentiable_inside,
+    edge_of,
+    is_inside_a_transform,
+)
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
     functions_off,
@@ -244,13 +249,21 @@ class Recorder(Recording, TorchFunctionMode):
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         call: BackwardCall | None = None
+        roots: list[torch.Tensor] = []
         with self.aside():
             call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
             refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
             self.refused = [TensorRef(tensor) for tensor in refused]
+            roots = [] if call else differentiable_inside(args)
+            self.transforms += call is None and is_inside_a_transform()
         # A worker process inherits the recorder, but nobody would ever read what it saw there.
-        if call is None or os.getpid() != self._process:
+        if os.getpid() != self._process:
             return func(*args, **kwargs)
+        if call is None:
+            # Torch refuses it, and nothing comes of it; or it is a pass of torch.func, whose nodes
+            # go into a graph of the program's, if what is differentiated has such a history.
+            with self.deriving(roots, self.places.user_frame(frame), bool(roots)):
+                return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             # What a custom Function does in its forward is a part of what it computes.
             return self.let_run(call) if self.functions else self._on_backward(call)

@@ -119,6 +119,7 @@ class Recording:
         self.failed_with: list[TensorRef] = []
         """The arguments of the call that has just raised; let go of at the next."""
         self.elsewhere = 0  # backward calls that other threads made
+        self.transforms = 0  # those that torch.func made inside of a transform
         self.first = 0
         """The sequence number with which it began."""
 
