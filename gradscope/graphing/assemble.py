@@ -30,6 +30,7 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.forward import ForwardValues
+from gradscope.model.opaque import is_opaque
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.report import (
     Accumulation,
@@ -49,9 +50,6 @@ from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.spans import SequenceSpan
-
-_OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
-"""Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
 
 
 @dataclass
@@ -298,4 +296,4 @@ def _built_in(name: str) -> tuple[str, Kind]:
 
 
 def _kind(name: str, otherwise: Kind) -> Kind:
-    return "opaque" if any(part in name for part in _OPAQUE) else otherwise
+    return "opaque" if is_opaque(name) else otherwise

@@ -35,6 +35,7 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
+from gradscope.recording.compiler import break_count, keep_out
 from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener, Listeners
@@ -100,6 +101,8 @@ class Recorder(Recording, TorchFunctionMode):
         Recorder.active = self
         self.first = sequence_number()
         allow_swaps(self)
+        keep_out()
+        self.known_breaks = break_count()
         self.modules.start()
         self._warnings.start()
 

@@ -120,6 +120,7 @@ class Recording:
         """The arguments of the call that has just raised; let go of at the next."""
         self.elsewhere = 0  # backward calls that other threads made
         self.transforms = 0  # those that torch.func made inside of a transform
+        self.known_breaks = 0  # graphs that torch.compile broke before it was started
         self.first = 0
         """The sequence number with which it began."""
 

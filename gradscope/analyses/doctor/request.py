@@ -27,7 +27,7 @@ class Examination:
     finite; without it every such report is serious.  ``graver`` judges whether the report of a
     later step tells of something worse than the one kept so far, and not of its consequence.
     ``check_all`` compares custom Functions with finite differences whatever their size.
-    ``on_step`` hears of each watched call.
+    ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
     """
 
     steps: int | None = None
@@ -39,6 +39,7 @@ class Examination:
     serious: Callable[[Report], bool] | None = None
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
+    eager: bool = False
 
     @property
     def is_close(self) -> bool:
