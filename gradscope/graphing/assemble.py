@@ -32,6 +32,7 @@ from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.forward import ForwardValues
 from gradscope.model.opaque import is_opaque
 from gradscope.model.plain import RAGGED, TensorInfo
+from gradscope.model.plain import number as stored
 from gradscope.model.report import (
     Accumulation,
     BackwardPass,
@@ -251,7 +252,11 @@ class Assembler:
     def _root(self, root: Any) -> Root:
         node, output = edge_of(root)
         names = self.scopes.names(root) if isinstance(root, torch.Tensor) else []
-        return Root(self.walked.index[node], output, names[0] if names else "")
+        scale = self.recorder.scaled.factor(root)
+        label = names[0] if names else ""
+        return Root(
+            self.walked.index[node], output, label, None if scale is None else stored(scale)
+        )
 
     def _names_of_results(self) -> dict[int, str]:
         """Variables of the program that hold a node's result now, for nodes that were not

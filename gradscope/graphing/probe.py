@@ -223,6 +223,11 @@ class Probe:
 
     def _limits(self) -> tuple[str, ...]:
         limits = list(hidden(self.graph, self._recorder))
+        if self.graph.scale is not None:
+            limits.append(
+                f"the GradScaler multiplied the loss by {self.graph.scale:.12g}, and so every "
+                "gradient, until it divides them again"
+            )
         if self._table.fault is not None:
             limits.append(f"not every gradient could be read: {self._table.fault.what}")
         if self._recorder.fault is not None:

@@ -107,8 +107,9 @@ def keep_out() -> None:
         def skip(code: CodeType) -> None:
             compiler.set_code_exec_strategy(code, strategy)
 
-    for code in _new_codes() if skip else ():
-        skip(code)
+    if skip is not None:
+        for code in _new_codes():
+            skip(code)
 
 
 _kept_out: set[str] = set()

@@ -105,6 +105,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.known_breaks = break_count()
         self.modules.start()
         self._warnings.start()
+        self.scaled.start()
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -132,6 +133,7 @@ class Recorder(Recording, TorchFunctionMode):
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
         self._warnings.stop()
+        self.scaled.stop()
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""

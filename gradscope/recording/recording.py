@@ -27,6 +27,7 @@ from gradscope.recording.freed import FreedGraphs
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
+from gradscope.recording.scaling import ScaledLosses
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.spans import SequenceSpan, Spans
 from gradscope.recording.torch_call import TorchCall
@@ -114,6 +115,7 @@ class Recording:
         self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.spans = Spans()
+        self.scaled = ScaledLosses()
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
         self.failed_with: list[TensorRef] = []
