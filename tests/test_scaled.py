@@ -107,6 +107,15 @@ def test_a_skip_late_in_a_run_is_counted_and_every_skip_is(session: Session) -> 
     assert "2 of 20 steps skipped (scale 1024 → 256)" in out
 
 
+def test_an_overflow_inside_compiled_code_is_no_error_either(session: Session) -> None:
+    compiled = program().replace("out = model(", 'out = torch.compile(model, backend="aot_eager")(')
+    session.write(compiled)
+    done = session.cli("doctor", "program.py")
+    assert "1 of 6 steps skipped" in " ".join(done.out.split())
+    assert "GS102" not in done.out
+    assert done.status == 0
+
+
 def test_the_scaler_s_methods_are_as_they_were(session: Session) -> None:
     kept = {name: getattr(torch.amp.GradScaler, name) for name in ("scale", "step", "update")}
     session.write(program())
