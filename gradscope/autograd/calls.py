@@ -163,9 +163,29 @@ def _is_of_a_transform(tensors: list[Any]) -> bool:
 
     What a transform wraps may outlive it: ``vjp`` returns a function that starts from such a shell.
     """
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        return True
-    return any(isinstance(one, torch.Tensor) and is_functorch_wrapped(one) for one in tensors)
+    return is_inside_a_transform() or any(
+        isinstance(one, torch.Tensor) and is_functorch_wrapped(one) for one in tensors
+    )
+
+
+def is_inside_a_transform() -> bool:
+    """Whether the program is inside of a function that ``torch.func`` transforms."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def differentiable_inside(args: tuple[Any, ...]) -> list[torch.Tensor]:
+    """The roots of a pass of ``torch.func`` that makes nodes which the program can walk: those
+    that have a history beside the one of the transform."""
+    roots = _as_list(args[0]) if args else []
+    return [one for one in roots if isinstance(one, torch.Tensor) and _has_outer_history(one)]
+
+
+def _has_outer_history(tensor: torch.Tensor) -> bool:
+    if not (requires_grad(tensor) and is_functorch_wrapped(tensor)):
+        return False
+    while is_functorch_wrapped(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return requires_grad(tensor)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -20,7 +20,7 @@ from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import remembered_target
+from gradscope.cli.running import given_options, remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
@@ -79,6 +79,10 @@ def how_long(options: DoctorOptions) -> dict[str, Any]:
         "steps": None if options.steps is None else parse_steps(options.steps),
         "seconds": None if options.duration is None else parse_duration(options.duration),
     }
+
+
+_OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager"}
+"""Options that say how to run a program, which a saved report has behind it."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,11 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     limits = how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
+        unused = [option for option in given_options() if option in _OF_A_RUN]
+        if unused:
+            verdict.remark(
+                f"{target.text} is judged as it is: {', '.join(unused)} needs the program"
+            )
         return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:
         target = remembered_target(named.arguments)
@@ -164,6 +173,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         keep_going=options.keep_going,
         check_all=options.check,
         thorough=options.thorough,
+        eager=options.eager,
         serious=is_serious,
         passing=passing,
         graver=is_graver,

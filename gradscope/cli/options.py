@@ -51,6 +51,13 @@ target_options = all_of(
 )
 """Which program to run."""
 
+eager_option = click.option(
+    "--eager",
+    is_flag=True,
+    help="Run what torch.compile would compile as plain Python, as under "
+    "torch.compiler.set_stance('force_eager'): the nodes inside of it get their lines.",
+)
+
 start_options = all_of(
     click.option(
         "--root",
@@ -66,6 +73,7 @@ start_options = all_of(
         "torch.autograd.grad that it builds on]",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+    eager_option,
 )
 """Which backward call or tensor to look at."""
 
@@ -206,6 +214,7 @@ doctor_options = all_of(
         help="Compare every custom Function with finite differences, whatever its size and "
         "however long that takes.",
     ),
+    eager_option,
     click.option(
         "--fail-on",
         type=click.Choice(["information", "warning", "error"]),
@@ -275,6 +284,7 @@ class DoctorOptions:
     keep_going: bool
     thorough: bool
     check: bool
+    eager: bool
     fail_on: Severity
     ignore: tuple[str, ...]
     format_name: str

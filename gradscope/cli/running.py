@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 OF_A_RUN = {
     *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
+    "--eager",
     *("--leaf", "--node", "--jacobian"),
 }
 """Options that choose what is looked at, which in a saved report is settled."""
@@ -111,13 +112,13 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
-    ignored = [option for option in _given() if option in OF_A_RUN]
+    ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
         output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
     output.write(report)
 
 
-def _given() -> list[str]:
+def given_options() -> list[str]:
     """The options on the command line, by their long names."""
     context = click.get_current_context()
     return [

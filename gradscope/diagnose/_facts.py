@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from gradscope.model.observations import Finding, Location, NodeReference, Observations, Severity
+from gradscope.model.opaque import COMPILED, way_inside
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, Report
 from gradscope.words import one_line
@@ -178,7 +179,19 @@ class Facts:
             fields.update(node=self.reference(node), subject=self.subject(node), nodes=(node,))
         fields.update((key, value) for key, value in details.items() if value is not None)
         fields["evidence"] = tuple(details.get("evidence", ()))
+        if node is not None and self.graph.nodes[node].kind == "opaque":
+            fields["remedy"] = f"{fields.get('remedy', '')} {self.way_inside(node)}".strip()
         return FindingDraft(severity=severity, message=message, **fields)
+
+    def is_compiled(self, node: int) -> bool:
+        """Whether torch.compile made a node."""
+        record = self.graph.nodes[node]
+        return record.kind == "opaque" and COMPILED in record.op
+
+    def way_inside(self, node: int) -> str:
+        """How to see the line behind a node that hides operations."""
+        way = way_inside(self.graph.nodes[node].op)
+        return f"{way[:1].upper()}{way[1:]} for the line."
 
     def reachable(self, starts: Collection[int]) -> set[int]:
         """All nodes below these, and themselves."""

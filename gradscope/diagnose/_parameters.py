@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from gradscope.diagnose._cuts import place_of
 from gradscope.diagnose._facts import Facts
 from gradscope.model.observations import Cut, TrackedParameter
@@ -22,12 +24,14 @@ class Missing:
     """The learners that no watched backward call reached.
 
     ``by_cut`` are those behind a cut, by the index of that cut; ``unused`` took no part in forward,
-    ``idle`` did, but nothing of it reached a root.
+    ``idle`` did, but nothing of it reached a root; ``inside`` are the nodes that hide the way of
+    those among them that went into compiled code.
     """
 
     by_cut: dict[int, list[TrackedParameter]] = field(default_factory=dict)
     unused: list[TrackedParameter] = field(default_factory=list)
     idle: list[TrackedParameter] = field(default_factory=list)
+    inside: dict[str, int] = field(default_factory=dict)
 
 
 def failed_without_history(facts: Facts) -> bool:
@@ -45,7 +49,12 @@ def find_missing(facts: Facts) -> Missing:
         if not _is_missing(facts, learner):
             continue
         cut = _cut_of(facts, learner)
-        if cut is not None:
+        node = _lost_inside(facts, learner)
+        if node is not None:
+            missing.inside[learner.name] = node
+            used = facts.graph.nodes[node].origin
+            missing.idle.append(msgspec.structs.replace(learner, used=used))
+        elif cut is not None:
             missing.by_cut.setdefault(cut, []).append(learner)
         elif learner.used is None:
             missing.unused.append(learner)
@@ -69,11 +78,24 @@ def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
         return learner.wanted
     failed = failed_without_history(facts)
     # Where the last call failed, the graph shown is that of a call before it.
-    reached = learner.reached or (learner.leaf is not None and not failed)
+    in_graph = learner.leaf is not None and _lost_inside(facts, learner) is None
+    reached = learner.reached or (in_graph and not failed)
     if reached and not (failed and learner.leaf is None):
         return False
     # What no optimizer holds, while others are held, is not expected to learn: a target network.
     return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
+
+
+def _lost_inside(facts: Facts, learner: TrackedParameter) -> int | None:
+    """The compiled code that takes a leaf and has no gradient for it, where that is all that uses
+    it: torch.compile joins whatever goes in with whatever comes out."""
+    if learner.leaf is None or learner.reached or facts.backward is None:
+        return None
+    leaf = facts.graph.leaves[learner.leaf].node
+    ways = facts.incoming[leaf]
+    users = [facts.graph.edges[way].source for way in ways]
+    is_lost = all(facts.backward.on_edge(way).state == "none" for way in ways)
+    return users[0] if users and is_lost and all(map(facts.is_compiled, users)) else None
 
 
 def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:

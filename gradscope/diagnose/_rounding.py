@@ -121,5 +121,4 @@ def _rounding(info: GradientInfo) -> float:
 
 def is_scaled(facts: Facts) -> bool:
     """Whether the root is a loss that a gradient scaler has scaled."""
-    roots = facts.graph.roots
-    return bool(roots) and ".scale(" in facts.expression(facts.graph.nodes[roots[0].node].origin)
+    return facts.graph.scale is not None

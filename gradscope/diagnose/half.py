@@ -155,6 +155,10 @@ def _overflows(facts: Facts, node: int) -> bool:
 
 def _overflows_backward(facts: Facts, node: int) -> bool:
     """Whether a birth in the backward pass is a gradient too large for float16."""
+    if facts.is_compiled(node):
+        # It casts inside, and what overflows there may leave it as NaN in float32.  Who scales the
+        # loss expects that now and then, and skips the step.
+        return is_scaled(facts)
     bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
     halves = all(info.dtype == "float16" and not info.nan for info in bad)
     return bool(bad) and halves and facts.op(node) in GROWING

@@ -208,6 +208,8 @@ def result_unused(facts: Facts) -> Iterable[FindingDraft]:
     for _, found in one_cause(facts, facts.once(find_missing).idle, place=lambda one: one.used):
         learners = [learner for learner in found if learner.in_optimizer] or found
         paths, used = [path for path, _ in grouped(facts, learners)], learners[0].used
+        node = facts.once(find_missing).inside.get(learners[0].name)
+        inside = "" if node is None else f" {facts.way_inside(node)}"
         yield _idle(
             facts,
             (listed(paths, 3), learners),
@@ -217,7 +219,7 @@ def result_unused(facts: Facts) -> Iterable[FindingDraft]:
                 "the loss.",
                 "The result is computed and then dropped: overwritten, returned and not read, or "
                 "left out of the loss.",
-                "Let the loss depend on it, or do not compute it.",
+                f"Let the loss depend on it, or do not compute it.{inside}",
             ),
         )
 

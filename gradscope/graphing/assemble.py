@@ -30,7 +30,9 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.forward import ForwardValues
+from gradscope.model.opaque import is_opaque
 from gradscope.model.plain import RAGGED, TensorInfo
+from gradscope.model.plain import number as stored
 from gradscope.model.report import (
     Accumulation,
     BackwardPass,
@@ -49,9 +51,6 @@ from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.spans import SequenceSpan
-
-_OPAQUE = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
-"""Parts of the names of torch's own nodes that stand for a whole graph we cannot see into."""
 
 
 @dataclass
@@ -253,7 +252,11 @@ class Assembler:
     def _root(self, root: Any) -> Root:
         node, output = edge_of(root)
         names = self.scopes.names(root) if isinstance(root, torch.Tensor) else []
-        return Root(self.walked.index[node], output, names[0] if names else "")
+        scale = self.recorder.scaled.factor(root)
+        label = names[0] if names else ""
+        return Root(
+            self.walked.index[node], output, label, None if scale is None else stored(scale)
+        )
 
     def _names_of_results(self) -> dict[int, str]:
         """Variables of the program that hold a node's result now, for nodes that were not
@@ -298,4 +301,4 @@ def _built_in(name: str) -> tuple[str, Kind]:
 
 
 def _kind(name: str, otherwise: Kind) -> Kind:
-    return "opaque" if any(part in name for part in _OPAQUE) else otherwise
+    return "opaque" if is_opaque(name) else otherwise

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -30,11 +31,13 @@ from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.own_call import own_call
 from gradscope.graphing.watched_call import MeasuredCall, seeded
 from gradscope.model.invariants import check
+from gradscope.model.opaque import COMPILED, way_inside
 from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
+from gradscope.recording.compiler import Eager, graph_breaks
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.version import VERSION
-from gradscope.words import either
+from gradscope.words import count, either, listed
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -203,13 +206,38 @@ class Probe:
         )
 
     def _limits(self) -> tuple[str, ...]:
-        opaque = sorted({node.op for node in self.graph.nodes if node.kind == "opaque"})
-        limits = [f"{op} hides the operations inside it; only its edges are shown" for op in opaque]
+        limits = list(hidden(self.graph, self._recorder))
+        if self.graph.scale is not None:
+            limits.append(
+                f"the GradScaler multiplied the loss by {self.graph.scale:.12g}, and so every "
+                "gradient, until it divides them again"
+            )
         if self._table.fault is not None:
             limits.append(f"not every gradient could be read: {self._table.fault.what}")
         if self._recorder.fault is not None:
             limits.append(f"not every call could be followed: {self._recorder.fault.what}")
         return tuple(limits)
+
+
+MOST_BREAKS = 3
+"""Places at which torch.compile broke a graph that are told."""
+
+
+def hidden(graph: Graph, recorder: Recorder) -> Iterator[str]:
+    """What of the program could not be seen node by node, how it can be, and where torch.compile
+    broke its graphs."""
+    for op in sorted({node.op for node in graph.nodes if node.kind == "opaque"}):
+        way = f"{way_inside(op)} for their lines"
+        if Eager.started and op == COMPILED:
+            way = (
+                "the program takes a stance itself (torch.compiler.set_stance) in place of --eager"
+            )
+        yield f"{op} hides the operations inside it; only its edges are shown: {way}"
+    breaks = graph_breaks(recorder.known_breaks)
+    if breaks:
+        told = (f"{PurePath(one.file).name}:{one.line} ({one.reason})" for one in breaks)
+        times = count(len(breaks), "place")
+        yield f"torch.compile broke its graph at {times}: {listed(told, MOST_BREAKS)}"
 
 
 def meta(target: str = "") -> Meta:

@@ -211,6 +211,13 @@ def nothing_requires_grad(recorder: Recorder) -> bool:
 
 def no_graph(recorder: Recorder) -> NoGraph:
     """The error for a program that left nothing to walk."""
+    if recorder.transforms:
+        return NoGraph(
+            "no autograd graph: the program differentiates with torch.func, and what a transform "
+            "walks is gone when it ends",
+            "look at what it transforms: let a function return that result for leaves that require "
+            "grad, FILE.py::FUNCTION",
+        )
     if nothing_requires_grad(recorder):
         return NoGraph(
             "no autograd graph: no tensor of the program requires grad",

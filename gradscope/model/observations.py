@@ -384,6 +384,8 @@ class Step(Struct, frozen=True):
     made by a function that the program gave to a step.
     ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
     any more though nothing changed them, nor did the program read the gradient.
+    ``scale``: what a GradScaler had multiplied the loss with; ``loss`` and ``norm`` are divided by
+    it.
     """
 
     number: int
@@ -399,6 +401,23 @@ class Step(Struct, frozen=True):
     reused_by: int | None = None
     used_by: int | None = None
     in_closure: bool = False
+    scale: Number | None = None
+
+
+class SkippedSteps(Struct, frozen=True):
+    """Of ``steps`` through a GradScaler it left out ``skipped``, because their gradients were not
+    finite.
+
+    ``before`` is its scale at the first of them, ``after`` the one after the last.  Backward of
+    ``op``, made at ``origin``, was the first to make such a gradient, where that was seen.
+    """
+
+    steps: int
+    skipped: int
+    before: Number
+    after: Number
+    op: str = ""
+    origin: int | None = None
 
 
 class EmptyStep(Struct, frozen=True):
@@ -506,6 +525,7 @@ class Observations(Struct, frozen=True):
     optimizers: tuple[int | None, ...] = ()
     builders: tuple[int | None, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
+    skipped_steps: SkippedSteps | None = None
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     falling_rates: tuple[FallingRate, ...] = ()

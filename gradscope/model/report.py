@@ -110,11 +110,15 @@ class Leaf(Struct, frozen=True):
 
 
 class Root(Struct, frozen=True):
-    """Where backward starts: an output of a node, and the text that names that tensor."""
+    """Where backward starts: an output of a node, and the text that names that tensor.
+
+    ``scale``: a GradScaler made it, by multiplying the loss with this.
+    """
 
     node: int
     output: int
     label: str = ""
+    scale: Number | None = None
 
 
 class Graph(Struct, frozen=True):
@@ -127,6 +131,14 @@ class Graph(Struct, frozen=True):
     roots: tuple[Root, ...]
     origins: tuple[Origin, ...] = ()
     calls: tuple[ModuleCall, ...] = ()
+
+    @property
+    def scale(self) -> float | None:
+        """What a GradScaler has multiplied every root with, and so every gradient; None where none
+        did, or not by one number."""
+        scales = {root.scale for root in self.roots}
+        (scale,) = scales if len(scales) == 1 else (None,)
+        return None if scale is None else float(scale)
 
     def origin_of(self, node: Node) -> Origin | None:
         """The place that made this node, or None when it was not seen."""

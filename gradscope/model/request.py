@@ -35,7 +35,8 @@ class Request:
     go on after that call. ``steps`` is how many of the program's own calls to look at, from that
     one on.  ``values`` keeps the values of all tensors, ``saved`` describes what each node saved
     for backward, ``histograms`` counts the elements of each gradient by size.  ``study`` is
-    answered before the gradient flows, while all that was saved for backward is there.
+    answered before the gradient flows, while all that was saved for backward is there.  ``eager``:
+    nothing is compiled by torch.compile.
     """
 
     gradients: bool = False
@@ -49,3 +50,4 @@ class Request:
     steps: int = 1
     create_graph: str | None = None
     study: Study | None = None
+    eager: bool = False

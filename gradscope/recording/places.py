@@ -22,6 +22,9 @@ _FOREIGN_FILES = (
     "<eval_with_key>",  # code that torch.fx wrote
     "<frozen ",  # the parts of the standard library that are built into python
 )
+_COMPILED = ("__compiled_fn_", "__resume_at_", "torch_dynamo_resume_in_")
+"""Names in the code that torch.compile runs in the place of a function of the program; the
+positions of its instructions say little."""
 _STANDARD = sysconfig.get_path("stdlib") + "/"
 _INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
 """Packages may be installed inside the folder of the standard library."""
@@ -56,6 +59,7 @@ class Places:
                 code.co_filename.startswith(_FOREIGN_FILES)
                 or code.co_name in _FOREIGN_FUNCTIONS
                 or _is_standard(code.co_filename)
+                or _is_compiled(code)
             )
             # The code object is kept with the answer: an id is only good while its object lives.
             known = self._foreign[id(code)] = (code, foreign)
@@ -128,6 +132,12 @@ class Places:
         """Where the program is now, seen from a frame."""
         user = self.user_frame(frame)
         return None if user is None else self._sites[self.number(user)]
+
+
+def _is_compiled(code: CodeType) -> bool:
+    """Whether torch.compile has written this code, though it carries the program's file and
+    lines."""
+    return any(name.startswith(_COMPILED) for name in (code.co_name, *code.co_names))
 
 
 def _is_standard(file: str) -> bool:

@@ -18,7 +18,12 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
-from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.calls import (
+    BackwardCall,
+    differentiable_inside,
+    edge_of,
+    is_inside_a_transform,
+)
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
     functions_off,
@@ -30,6 +35,7 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
+from gradscope.recording.compiler import break_count, keep_out
 from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
@@ -93,8 +99,11 @@ class Recorder(Recording, TorchFunctionMode):
         Recorder.active = self
         self.first = sequence_number()
         allow_swaps(self)
+        keep_out()
+        self.known_breaks = break_count()
         self.modules.start()
         self._warnings.start()
+        self.scaled.start()
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -122,6 +131,7 @@ class Recorder(Recording, TorchFunctionMode):
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
         self._warnings.stop()
+        self.scaled.stop()
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""
@@ -243,13 +253,21 @@ class Recorder(Recording, TorchFunctionMode):
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         call: BackwardCall | None = None
+        roots: list[torch.Tensor] = []
         with self.aside():
             call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
             refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
             self.refused = [TensorRef(tensor) for tensor in refused]
+            roots = [] if call else differentiable_inside(args)
+            self.transforms += call is None and is_inside_a_transform()
         # A worker process inherits the recorder, but nobody would ever read what it saw there.
-        if call is None or os.getpid() != self._process:
+        if os.getpid() != self._process:
             return func(*args, **kwargs)
+        if call is None:
+            # Torch refuses it, and nothing comes of it; or it is a pass of torch.func, whose nodes
+            # go into a graph of the program's, if what is differentiated has such a history.
+            with self.deriving(roots, self.places.user_frame(frame), bool(roots)):
+                return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             # What a custom Function does in its forward is a part of what it computes.
             return self.let_run(call) if self.functions else self.handlers(call)

@@ -27,6 +27,7 @@ from gradscope.recording.freed import FreedGraphs
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
+from gradscope.recording.scaling import ScaledLosses
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.spans import SequenceSpan, Spans
 from gradscope.recording.torch_call import TorchCall
@@ -114,11 +115,14 @@ class Recording:
         self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.spans = Spans()
+        self.scaled = ScaledLosses()
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
         self.failed_with: list[TensorRef] = []
         """The arguments of the call that has just raised; let go of at the next."""
         self.elsewhere = 0  # backward calls that other threads made
+        self.transforms = 0  # those that torch.func made inside of a transform
+        self.known_breaks = 0  # graphs that torch.compile broke before it was started
         self.first = 0
         """The sequence number with which it began."""
 

@@ -54,6 +54,7 @@ def run(target: Target, program: Program, request: Request, member: Member = ALO
         lambda sources: _load("running.watcher").Watcher(request, sources, member),
         _finish,
         member,
+        request.eager,
     )
 
 
@@ -80,6 +81,7 @@ def examine(
         lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources, member),
         _finish_examination,
         member,
+        examination.eager,
     )
 
 
@@ -89,15 +91,20 @@ def _watched(
     make: Callable[[Any], Seer],
     finish: Callable[[Seer, Ending], Outcome],
     member: Member,
+    eager: bool,
 ) -> Outcome:
     """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
     seers: list[Seer] = []
     folder = here()  # where the user is: the program may go elsewhere
+    stances: list[Any] = []
     others = OtherProcesses()
 
     @collector_paused()
     def on_torch() -> None:
+        if eager:
+            stances.append(_load("recording.compiler").Eager())
+            stances[0].start()
         seers.append(make(_sources(target, program, folder)))
         seers[0].recorder.start()
 
@@ -106,6 +113,8 @@ def _watched(
     finally:
         for seer in seers:
             seer.recorder.stop()
+        for stance in stances:
+            stance.stop()
         member.program_has_ended()
     if others.is_this_one:
         return Outcome(ending)  # a forked child: what is to be said, its parent says

@@ -423,7 +423,7 @@ def _nothing(listener: DoctorListener) -> NoGraph:
             "thread is watched",
             "call the training from the main thread, or name its function: FILE.py::FUNCTION",
         )
-    if nothing_requires_grad(listener.recorder):
+    if listener.recorder.transforms or nothing_requires_grad(listener.recorder):
         return no_graph(listener.recorder)
     return NoGraph(
         "nothing to examine: the program never called backward in this process, and kept no "

@@ -31,6 +31,7 @@ from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
+from gradscope.autograd.nodes import op_name
 from gradscope.errors import Fault, GradscopeError
 from gradscope.garbage import collector_paused
 from gradscope.model.observations import Stopped
@@ -41,6 +42,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.target import Stopper
+from gradscope.words import short_op
 
 
 class DeferredInterrupts:
@@ -236,7 +238,7 @@ class Examiner:
         if log.calls == 1:
             listener.learners.optimizers.find()
         listener.values_seen.resolve()
-        loss = _loss(call)
+        loss = _loss(call, self.recorder.scaled.factor(call.roots[0]))
         made: FullCapture | BriefCapture
         if self._is_full(call, loss):
             listener.look_for_ranks(self._member.is_grouped)
@@ -281,6 +283,7 @@ class Examiner:
         """Note what came of a call; returns whether the program should be stopped."""
         listener = self._listener
         made.measured()
+        self._note_overflow(made)
         step, collapsed = self._tracker.end(made, full=before is not None)
         if made.failure is not None:
             raiser = raiser_of(made.failure, made, listener)
@@ -301,6 +304,15 @@ class Examiner:
         if self._examination.on_step is not None:
             self._examination.on_step(step)
         return serious
+
+    def _note_overflow(self, made: FullCapture | BriefCapture) -> None:
+        """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
+        steps = self._listener.learners.optimizers.calls.scaled_steps
+        steps.start_call()
+        source = made.source() if isinstance(made, FullCapture) and not made.is_finite else None
+        if source is not None:
+            node = made.nodes[source]
+            steps.note_source(short_op(op_name(node)), self.recorder.site_of(node._sequence_nr()))
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         self._builder.refused(error, args, frame)
@@ -350,10 +362,10 @@ class Examiner:
         return case
 
 
-def _loss(call: BackwardCall) -> Number | None:
+def _loss(call: BackwardCall, scale: float | None) -> Number | None:
     root = call.roots[0]
     if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
         return None
     if not is_small(root, 1) or not root.numel() or root.is_complex():
         return None
-    return number(float(root.detach()))
+    return number(float(root.detach()) / (scale or 1.0))

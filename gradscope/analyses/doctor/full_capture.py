@@ -152,6 +152,15 @@ class FullCapture(MeasuredCall):
         """Whether every gradient on the way was finite."""
         return not self.table.bad
 
+    def source(self) -> int | None:
+        """The first node, in backward order, that made a gradient which is not finite of those that
+        were."""
+        bad, flow = self.table.bad, self.flow
+        for index, (node, _, _, _) in enumerate(self.walked.edges):
+            if flow.edges[index] in bad and not any(one in bad for one in flow.upstream[node]):
+                return node
+        return None
+
     def leaf_numbers(self) -> TensorTable[int]:
         """The leaves with their number in the graph's table."""
         found: TensorTable[int] = TensorTable(len(self.leaf_positions))

@@ -81,6 +81,7 @@ def observations(
         alterations=(*case.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
         empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
+        skipped_steps=observed_loop.skipped_steps(listener, case.origins),
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
         falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),

@@ -27,7 +27,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.observations import Cut, EmptyStep
+from gradscope.model.observations import Cut, EmptyStep, SkippedSteps
 from gradscope.model.plain import number
 
 NameOf = Callable[[torch.Tensor], str]
@@ -62,6 +62,22 @@ def empty_steps(listener: DoctorListener, origins: Origins) -> Iterator[EmptySte
             yield EmptyStep(
                 origins.of_place(place), known.times, zeroed, known.amount, kind == "part dropped"
             )
+
+
+def skipped_steps(listener: DoctorListener, origins: Origins) -> SkippedSteps | None:
+    """What GradScalers left out, if anything."""
+    known = listener.learners.optimizers.calls.scaled_steps
+    if known.before is None or known.after is None:
+        return None
+    op, site = known.overflow or ("", None)
+    return SkippedSteps(
+        known.steps,
+        known.skipped,
+        number(known.before),
+        number(known.after),
+        op,
+        origins.of_site(site),
+    )
 
 
 def disorders(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:

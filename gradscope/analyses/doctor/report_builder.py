@@ -17,7 +17,7 @@ from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
-from gradscope.graphing.probe import checked, meta
+from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.model.observations import Failure, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.source import Site
@@ -172,7 +172,13 @@ class ReportBuilder:
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         compared = uncompared(self._listener.derivatives, case.origins)
-        notes = (*case.notes, *log.notes(error), *_unread(case), *compared, *self._faults())
+        unseen = (
+            *hidden(graph, self._listener.recorder),
+            *_unread(case),
+            *compared,
+            *self._faults(),
+        )
+        notes = (*case.notes, *log.notes(error), *unseen)
         return checked(Report(graph, meta(), case.passes, notes, seen))
 
     def _faults(self) -> Iterator[str]:

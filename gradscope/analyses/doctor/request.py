@@ -29,7 +29,7 @@ class Examination:
     such report is serious.  ``graver`` judges whether the report of a later step tells of something
     worse than the one kept so far, and not of its consequence.
     ``check_all`` compares custom Functions with finite differences whatever their size.
-    ``on_step`` hears of each watched call.
+    ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
     """
 
     steps: int | None = None
@@ -42,6 +42,7 @@ class Examination:
     passing: Callable[[Report], str | None] | None = None
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
+    eager: bool = False
 
     @property
     def is_close(self) -> bool:

@@ -137,8 +137,10 @@ class StepTracker:
             Its entry, and whether some leaf has lost the gradient that it got at first.
         """
         norms = list(made.leaf_norms())
-        whole = number(math.hypot(*(norm for _, norm in norms))) if norms else None
-        step = self._log.amend(norm=whole)
+        scale = self._listener.recorder.scaled.factor(made.call.roots[0])
+        size = math.hypot(*(norm for _, norm in norms)) / (scale or 1.0)
+        whole = number(size) if norms else None
+        step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         learners = self._listener.learners
         learners.optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = list(made.reached())

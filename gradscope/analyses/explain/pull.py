@@ -25,6 +25,7 @@ from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
+from gradscope.model.opaque import is_opaque
 from gradscope.words import first_line
 
 Gradient = torch.Tensor | None
@@ -35,8 +36,6 @@ Place = tuple[int, int]
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
 _CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write", "put"}
 """What code does, or calls, that something outside of it would notice."""
-
-_HIDING = ("CompiledFunction", "CheckpointFunction", "DifferentiableGraph", "ScriptFunction")
 
 
 class CannotCall(Exception):
@@ -168,7 +167,7 @@ class Puller:
 def _refusal(node: LiveNode, released: saved.ReleasedMemory) -> str:
     """Why a node must not be called, or ""."""
     name = op_name(node)
-    if any(part in torch_name(node) for part in _HIDING):
+    if is_opaque(torch_name(node)):
         return f"{name} hides operations, and running it again would run them again"
     if saved.is_packed(node):
         return (

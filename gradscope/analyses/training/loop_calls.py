@@ -21,6 +21,7 @@ from torch.optim import Optimizer, lr_scheduler
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
+from gradscope.analyses.training.scaled_steps import ScaledSteps
 from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -36,7 +37,8 @@ _SCALED = grad_scaler.OptState.READY
 class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
-    ``zeroed_at`` is the last place that called ``zero_grad``; ``on_made`` is told of each new
+    ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
+    GradScalers left out; ``on_made`` is told of each new
     optimizer, the place that made it, and the place that called the function it stands in.
 
     ``closely``: the torch calls that clip to a norm are watched one by one.  Where they are not,
@@ -54,6 +56,7 @@ class LoopCalls:
         self.zeroed_at = -1
         self.closely = True
         self.on_clipped: OnClipped | None = None
+        self.scaled_steps = ScaledSteps()
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
@@ -72,6 +75,7 @@ class LoopCalls:
                 self._set(nn.utils, name, getattr(clip_grad, name))
         for name in ("unscale_", "step"):
             self._wrap(grad_scaler.GradScaler, name, self._scaling)
+        self._wrap(grad_scaler.GradScaler, "update", self._updating)
         for kind in vars(lr_scheduler).values():
             if not (isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)):
                 continue
@@ -229,6 +233,7 @@ class LoopCalls:
             result = original(*args, **kwargs)
             if steps:
                 with self._recorder.aside():
+                    self.scaled_steps.note_step(args[0], args[1])
                     # A step that is left out for infinities has used its gradients all the same.
                     tensors = list(parameters_of(args[1]))
                     if ids_of(tensors) & self._order.fresh:
@@ -236,6 +241,17 @@ class LoopCalls:
             return result
 
         return scale
+
+    def _updating(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def update(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if args:
+                with self._recorder.aside():
+                    self.scaled_steps.note_update(args[0])
+            return result
+
+        return update
 
     def _note_scaled(self, scaler: Any, optimizer: Any, place: int) -> None:
         clipped = self._order.clipped_of(ids_of(parameters_of(optimizer)))

@@ -60,6 +60,7 @@ def json(report: Report, _options: Options) -> str:
             "notes": list(report.notes),
             "nodes": len(report.graph.nodes),
             "steps": list(steps),
+            "skipped_steps": report.observations.skipped_steps if report.observations else None,
             "stopped": report.observations.stopped if report.observations else None,
         },
     }
@@ -80,8 +81,11 @@ FORMATS: dict[str, Callable[[Report, Options], str]] = {
 
 def _told(finding: Finding) -> str:
     file = finding.location.file if finding.location else ""
-    shown = _INSTALLED.sub("", _relative(file))
-    return head(finding, {file: visible(shown)})
+    return head(finding, {file: _shown(file)})
+
+
+def _shown(file: str) -> str:
+    return visible(_INSTALLED.sub("", _relative(file)))
 
 
 def _last_line(report: Report) -> str:
@@ -96,6 +100,7 @@ def _last_line(report: Report) -> str:
         words.append(f"{count(watched, 'backward call')} watched{briefly}")
         if seen.unseen:
             words.append(f"{seen.unseen:,} not looked at because of an internal error")
+        words += _skipped(report)
         words += left_out(report)
         step = report.findings[0].step if report.findings else 0
         if report.passes and step > 1:
@@ -106,6 +111,20 @@ def _last_line(report: Report) -> str:
         codes = sorted({finding.rule for finding in report.findings})
         words.append(f"more: gradscope rule {codes[0]}")
     return " · ".join(words)
+
+
+def _skipped(report: Report) -> list[str]:
+    """How many steps a GradScaler left out, and where the gradients overflowed."""
+    seen = report.observations.skipped_steps if report.observations else None
+    if seen is None:
+        return []
+    scales = f"{float(seen.before):.12g} → {float(seen.after):.12g}"
+    words = f"{seen.skipped:,} of {count(seen.steps, 'step')} skipped (scale {scales})"
+    if seen.op:
+        where = report.graph.origins[seen.origin] if seen.origin is not None else None
+        at = "" if where is None else f", {_shown(where.file)}:{where.line}"
+        words += f"; overflow at {visible(seen.op)}{at}"
+    return [words]
 
 
 def left_out(report: Report) -> list[str]:

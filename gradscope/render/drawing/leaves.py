@@ -8,6 +8,7 @@ from dataclasses import replace
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Leaf
 from gradscope.render.drawing.cells import BAD_INK, size_cell
+from gradscope.render.drawing.parameters import unscaled
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
@@ -27,6 +28,7 @@ COLUMNS = (
     Column("shape", drop=1),
     Column("gradient", drop=3),
     Column("‖g‖", right=True),
+    Column("‖g‖/scale", right=True, drop=4),
     Column(".grad", drop=2),
 )
 
@@ -83,6 +85,7 @@ class LeafTable:
         name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
         ink = BAD_INK if total.state == "non-finite" else ""
         grad = self._accumulated(position, leaf)
+        norm = unscaled(total.norm, self.scene.graph.scale)
         return [
             (
                 Part(f"{self.glyphs.leaf} ", "green", "never"),
@@ -91,6 +94,7 @@ class LeafTable:
             (Part(numbers.shape(leaf.tensor.shape)),),
             (Part(self.glyphs.text(self._sum(leaf, total)), ink),),
             size_cell(total, self.glyphs, ink),
+            (Part("" if norm is None else numbers.number(norm), ink),),
             (Part(self.glyphs.text(grad)),),
         ]
 

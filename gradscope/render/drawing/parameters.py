@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
-from gradscope.model.plain import Number
+from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import elements
@@ -21,7 +21,8 @@ class Parameter(NamedTuple):
     """One leaf.  Numbers are None where they are not known.
 
     ``weight`` and ``gradient`` are 2-norms, ``ratio`` is the second by the first; ``zeros`` and
-    ``nonfinite`` count elements of the gradient."""
+    ``nonfinite`` count elements of the gradient.  ``unscaled`` is the norm of the
+    gradient divided by what a GradScaler multiplied the loss with."""
 
     name: str
     shape: tuple[int, ...]
@@ -32,6 +33,7 @@ class Parameter(NamedTuple):
     ratio: Number | None
     zeros: int | None
     nonfinite: int | None
+    unscaled: Number | None = None
 
 
 def parameters(scene: Scene) -> list[Parameter]:
@@ -65,7 +67,15 @@ def _parameter(scene: Scene, position: int, leaf: Leaf) -> Parameter:
         _ratio(norm, leaf.norm),
         _zeros(scene, position, info) if info else None,
         info.nan + info.inf if info and norm is not None else None,
+        unscaled(norm, scene.graph.scale),
     )
+
+
+def unscaled(norm: Number | None, scale: float | None) -> Number | None:
+    """A norm without the scale of a GradScaler; None where there is none."""
+    if norm is None or scale is None:
+        return None
+    return number(float(norm) / scale if scale else math.nan)
 
 
 def _zeros(scene: Scene, position: int, info: GradientInfo) -> int | None:

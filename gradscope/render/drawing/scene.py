@@ -76,7 +76,19 @@ class Scene:
     def title(self, item: Item) -> str:
         """What an item is called, without its sign: ``Mul``, ``h.0``."""
         name = visible(item.title)
-        return f"{name} · opaque" if item.kind == "opaque" else name
+        if item.kind == "opaque":
+            name = f"{name} · opaque"
+        return name + self._scales.get(item.id, "")
+
+    @cached_property
+    def _scales(self) -> dict[int, str]:
+        """What a GradScaler multiplied roots with, beside the items they are in."""
+        roots = zip(self.graph.roots, self.view.roots, strict=True)
+        return {
+            item: f" · scale {numbers.number(root.scale)}"
+            for root, item in roots
+            if root.scale is not None
+        }
 
     def type(self, item: Item) -> str:
         """The class of a module, or "" where the title says it already."""

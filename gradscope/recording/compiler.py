@@ -1,0 +1,143 @@
+"""torch.compile: keeping it off the program, or off ourselves, and where it broke its graphs.
+
+Knows nothing of graphs of autograd or of the Report.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+
+from gradscope.errors import CaptureError, described
+
+_FORCED = "force_eager"
+_TORCH = torch.__file__.rpartition("/")[0] + "/"
+_OURS = __name__.partition(".")[0]
+_FOLDER = __file__.rpartition("/recording/")[0] + "/"
+
+
+class Eager:
+    """While it is started, nothing that the program asks torch.compile for is compiled.
+
+    A stance that the program takes itself (``torch.compiler.set_stance``) has the last word.
+    """
+
+    started = False
+
+    def __init__(self) -> None:
+        self._taken: Any = None
+
+    def start(self) -> None:
+        """Take the stance.
+
+        Raises:
+            CaptureError: when torch's compiler cannot be imported.
+        """
+        try:
+            self._taken = torch.compiler.set_stance(_FORCED)
+            Eager.started = True
+        except Exception as error:
+            raise CaptureError(
+                f"--eager: torch.compiler.set_stance failed with {described(error)}",
+                "leave out --eager",
+            ) from error
+
+    def stop(self) -> None:
+        """Go back to the stance before, unless the program has taken another."""
+        if self._taken is not None and stance() in (_FORCED, ""):
+            self._taken.__exit__(None, None, None)
+        self._taken = None
+        Eager.started = False
+
+
+def stance() -> str:
+    """The stance that torch.compile has now; "" where torch does not tell."""
+    # Private: in public torch takes a stance and never tells which it has.
+    taken = getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None)
+    return str(getattr(taken, "stance", ""))
+
+
+class GraphBreak(NamedTuple):
+    """Where torch.compile stopped tracing and began a new graph, and torch's word for why."""
+
+    file: str
+    line: int
+    reason: str
+
+
+def _reasons() -> Sequence[Any]:
+    # Private as well; `torch._dynamo.explain` would call the program's function again.
+    return getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
+
+
+def break_count() -> int:
+    """How often torch.compile has broken a graph in this process."""
+    return len(_reasons())
+
+
+def graph_breaks(known: int) -> list[GraphBreak]:
+    """The breaks after so many, in order, each place once."""
+    found = (_told(one) for one in _reasons()[known:])
+    return list(dict.fromkeys(one for one in found if one is not None))
+
+
+def _told(broken: Any) -> GraphBreak | None:
+    # A break inside of a function breaks its caller as well, and is told for both.
+    own = [one for one in broken.user_stack if not one.filename.startswith((_TORCH, _FOLDER))]
+    reason = broken.reason.strip().partition("\n")[0]
+    return GraphBreak(own[-1].filename, own[-1].lineno, reason) if own else None
+
+
+def keep_out() -> None:
+    """Tell torch.compile to leave the functions of this package alone.
+
+    After a graph break python runs the program's function itself, and torch.compile then wants to
+    trace every function that is called meanwhile: ours would break the graph once more.
+    """
+    compiler: Any = torch._C._dynamo.eval_frame
+    skip = getattr(compiler, "skip_code", None)  # up to torch 2.8 or so
+    if skip is None and hasattr(compiler, "set_code_exec_strategy"):
+        action = compiler._FrameAction
+        strategy = compiler._FrameExecStrategy(action.SKIP, action.DEFAULT)
+
+        def skip(code: CodeType) -> None:
+            compiler.set_code_exec_strategy(code, strategy)
+
+    if skip is not None:
+        for code in _new_codes():
+            skip(code)
+
+
+_kept_out: set[str] = set()
+"""The modules whose functions are known to it."""
+
+
+def _new_codes() -> Iterator[CodeType]:
+    """Those of functions in modules that were imported since it was asked last."""
+    modules = [
+        module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] == _OURS
+        and name not in _kept_out
+        and isinstance(module, ModuleType)
+    ]
+    _kept_out.update(module.__name__ for module in modules)
+    pending = [code for module in modules for code in _codes_in(vars(module).values())]
+    while pending:
+        code = pending.pop()
+        yield code
+        pending.extend(one for one in code.co_consts if isinstance(one, CodeType))
+
+
+def _codes_in(values: Iterable[Any]) -> Iterator[CodeType]:
+    for value in list(values):
+        if isinstance(value, type) and value.__module__.partition(".")[0] == _OURS:
+            yield from _codes_in(vars(value).values())
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        function = getattr(function, "__wrapped__", function)
+        if isinstance(function, FunctionType) and function.__module__.partition(".")[0] == _OURS:
+            yield function.__code__

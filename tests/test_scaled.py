@@ -1,0 +1,124 @@
+"""Mixed precision: the scale of a GradScaler beside the root, norms without it, skipped steps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from gradscope.model import storage
+from tests.looking import Session, new_gradient
+
+LOOP = """
+    import torch
+    from torch import nn
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    nn.init.zeros_(model[2].weight)
+    nn.init.zeros_(model[2].bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=SCALE)
+    for step in range(STEPS):
+        with torch.autocast("cpu", dtype=torch.float16):
+            out = model(torch.randn(16, 4))
+        loss = (out.float() - TARGET).square().mean()
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    """
+
+
+def program(scale: str = "2.0**17", steps: int = 6, target: str = "0.35") -> str:
+    """The loop above: its gradient is too large for float16 at 2**17, and is not at 2**16."""
+    return LOOP.replace("SCALE", scale).replace("STEPS", str(steps)).replace("TARGET", target)
+
+
+def test_the_scale_stands_beside_the_root_and_the_norms(session: Session) -> None:
+    report = session.look(program(), "--call", "2")
+    (root,) = report.graph.roots
+    assert root.scale == 65536
+    done = session.cli("show", "report.json")
+    assert "Mul · scale 65536" in done.out
+    assert "‖g‖/scale" in done.out
+    header, *rows = session.cli("show", "report.json", "--format", "csv").out.splitlines()
+    assert header.endswith(",unscaled")
+    norms = {row.split(",")[0]: row.rpartition(",")[2] for row in rows}
+    scaled = new_gradient(report, "2.bias").norm
+    assert float(norms["2.bias"]) == float(scaled or 0) / 65536
+    assert float(norms["2.bias"]) == pytest.approx(0.7, rel=0.01)  # 2 · 0.35, the loss's own
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "scaler.scale(w.sum() * 1.0)",
+        "scaler.scale([w.sum(), w.prod()])[1]",
+    ],
+)
+def test_what_backward_multiplies_by_is_told(session: Session, root: str) -> None:
+    head = "import torch\nw = torch.ones(2, requires_grad=True)\n"
+    head += "scaler = torch.amp.GradScaler('cpu', init_scale=1024.0)\n"
+    report = session.look(f"{head}{root}.backward()\n")
+    assert report.graph.scale == 1024
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "(w.sum() * torch.tensor(1024.0))",
+        "torch.amp.GradScaler('cpu', enabled=False).scale(w.sum())",
+    ],
+)
+def test_no_scale_is_told_where_no_scaler_gave_one(session: Session, root: str) -> None:
+    report = session.look(
+        f"import torch\nw = torch.ones(2, requires_grad=True)\n{root}.backward()\n"
+    )
+    assert report.graph.scale is None
+    assert "‖g‖/scale" not in session.cli("show", "report.json").out
+
+
+def test_steps_that_were_skipped_are_counted_with_the_overflow(session: Session) -> None:
+    path = session.write(program())
+    done = session.cli("doctor", "program.py", "-o", "seen.json")
+    last = " ".join(done.out.split())
+    assert "1 of 6 steps skipped (scale 131072 → 65536); overflow at Addmm, program.py:11" in last
+    seen = storage.load(str(path.with_name("seen.json"))).observations
+    assert seen is not None
+    assert [step.scale for step in seen.steps] == [131072, *[65536] * 5]
+    # Without the scale: (0.35 - out)² beside 0.35².
+    assert all(0.05 < float(step.loss or 0) < 0.13 for step in seen.steps)
+    told = json.loads(session.cli("doctor", "seen.json", "--format", "json").out)
+    assert told["report"]["skipped_steps"]["skipped"] == 1
+    assert done.status == 0
+
+
+@pytest.mark.parametrize("scale", ["2.0**16", "2.0**8"])
+def test_nothing_is_told_where_no_step_was_skipped(session: Session, scale: str) -> None:
+    session.write(program(scale))
+    assert "skipped" not in session.cli("doctor", "program.py").out
+
+
+def test_a_skip_late_in_a_run_is_counted_and_every_skip_is(session: Session) -> None:
+    late = "(900.0 if step in (12, 15) else 0.35)"
+    session.write(program("2.0**10", steps=20, target=late))
+    out = " ".join(session.cli("doctor", "program.py").out.split())
+    assert "2 of 20 steps skipped (scale 1024 → 256)" in out
+
+
+def test_an_overflow_inside_compiled_code_is_no_error_either(session: Session) -> None:
+    compiled = program().replace("out = model(", 'out = torch.compile(model, backend="aot_eager")(')
+    session.write(compiled)
+    done = session.cli("doctor", "program.py")
+    assert "1 of 6 steps skipped" in " ".join(done.out.split())
+    assert "GS102" not in done.out
+    assert done.status == 0
+
+
+def test_the_scaler_s_methods_are_as_they_were(session: Session) -> None:
+    kept = {name: getattr(torch.amp.GradScaler, name) for name in ("scale", "step", "update")}
+    session.write(program())
+    for command in ("trace", "doctor"):
+        session.cli(command, "program.py")
+    assert kept == {name: getattr(torch.amp.GradScaler, name) for name in kept}
