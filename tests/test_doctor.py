@@ -20,6 +20,7 @@ from termios import TIOCSWINSZ
 import pytest
 
 from gradscope.analyses.doctor.request import HANDFUL, Examination
+from gradscope.formats import DIAGNOSES
 from gradscope.model.observations import Stopped
 from gradscope.running.session import examine
 from gradscope.target import Program, parse_target
@@ -371,7 +372,7 @@ def test_no_annotation_for_a_clean_program(session: Session) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["json", "json.gz"])
-@pytest.mark.parametrize("format_name", ["text", "json", "github"])
+@pytest.mark.parametrize("format_name", DIAGNOSES)
 def test_a_saved_report_gives_the_same_findings(
     suffix: str, format_name: str, session: Session
 ) -> None:

@@ -55,8 +55,8 @@ ROOMS = {
     "render/drawing": "words errors escaping model notation simplify analyses/diff "
     "render/options render/words",
     "render/formats": "errors escaping model simplify render/options render/words render/drawing",
-    "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
-    "render/options render/words render/drawing render/formats",
+    "render/answers": "words errors escaping filesystem version model notation simplify "
+    "analyses/diff render/options render/words render/drawing render/formats",
     "render": "errors formats model analyses/diff render/options render/output render/drawing",
     # The doors.
     "api": "model render render/options recording running",
