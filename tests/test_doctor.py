@@ -481,16 +481,24 @@ ANSWERS = {
     ),
     "another thread": Answer(
         LEAF + "import threading\ndef work():\n    w.sqrt().sum().backward()\n"
-        "t = threading.Thread(target=work); t.start(); t.join()\n",
+        "t = threading.Thread(target=work, name='one'); t.start(); t.join()\n",
         2,
-        "backward was called in other threads only, and just the main thread is watched",
+        "nothing to examine: 1 backward call was made in another thread, which is not watched: "
+        "one at ",
+    ),
+    "a call of a thread itself": Answer(
+        LEAF + "import threading\nt = threading.Thread(target=w.exp().sum().backward, name='one')\n"
+        "t.start(); t.join()\n",
+        2,
+        "1 backward call was made in another thread, which is not watched: one\n",
     ),
     "another thread as well": Answer(
         LEAF + "import threading\ndef work():\n    w.exp().sum().backward()\n"
-        "t = threading.Thread(target=work); t.start(); t.join()\nw.exp().sum().backward()\n",
+        "t = threading.Thread(target=work, name='one'); t.start(); t.join()\n"
+        "w.exp().sum().backward()\n",
         0,
-        "backward calls made in other threads, which are not watched: 1\n"
-        "no findings · 1 backward call watched",
+        "1 backward call was made in another thread, which is not watched: one at "
+        "program.py:5\nno findings · 1 backward call watched",
     ),
     "worker processes of a loader": Answer(
         """
@@ -517,7 +525,7 @@ def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
     assert "GS301" not in done.out
 
 
-@pytest.mark.parametrize("program", ["", "print('x')\n"])
+@pytest.mark.parametrize("program", ["", "print('x')\n", "exit(0)"])
 def test_a_program_without_torch(program: str, fresh: Session) -> None:
     fresh.write(program)
     done = fresh.cli("doctor", "program.py")

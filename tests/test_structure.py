@@ -32,7 +32,7 @@ ROOMS = {
     # Left of it: the program runs, torch is alive.
     "target": "words errors filesystem garbage",
     "autograd": "errors garbage model",
-    "recording": "errors filesystem model target autograd",
+    "recording": "words errors filesystem model target autograd",
     "graphing": "words errors escaping garbage version model autograd recording",
     "derivatives": "words errors model autograd",
     "ranks": "words errors model target",
