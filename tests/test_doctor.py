@@ -18,6 +18,7 @@ from pathlib import Path
 from termios import TIOCSWINSZ
 
 import pytest
+import torch
 
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.formats import DIAGNOSES
@@ -162,6 +163,8 @@ def test_options_and_exit_statuses(name: str, session: Session) -> None:
 def test_hooks_do_not_run_where_the_program_calls_no_backward(
     hooked: str, session: Session
 ) -> None:
+    if "saved" in hooked and not hasattr(torch._C._autograd.SavedTensor, "unpack_hook"):
+        pytest.skip("docs/unchanged.md: older versions of torch do not tell of such hooks")
     done = session.cli("doctor", str(session.write(LEAF + hooked)))
     assert "heard" not in done.out
     assert "no gradient was sent through it: it would run hooks of the program" in " ".join(
