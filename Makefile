@@ -6,12 +6,12 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-ops test-models test-page fuzz page check pyright format docs bench bench-doctor bench-injected bench-page clean
+.PHONY: help all demo test test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs bench bench-doctor bench-injected bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-all: check page demo test ## everything that CI runs
+all: check page site dist-check demo test ## everything that CI runs
 
 demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and draw the picture
 	@mkdir -p demo-out
@@ -38,11 +38,41 @@ page: ## build the viewer of the interactive page into the package (needs Node.j
 test-page: $(INSTALLED) ## test only the interactive page, also in a browser
 	$(BIN)/python -m pytest tests/test_page.py tests/test_page_in_browser.py
 
+# Each in an environment of its own; a version of Python that is not there is an error.  Where pip finds
+# no CPU build of torch for one, it takes gigabytes of CUDA.
+PYTHONS ?= 3.12 3.13
+OLDEST_TORCH := 2.6.0
+TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-pythons: $(PYTHONS:%=test-python-%) test-oldest-torch ## all tests under other Pythons (PYTHONS) and the oldest torch
+
+test-python-%:
+	python=$$(for one in python$* "$$HOME"/.pyenv/versions/$*.*/bin/python; do \
+	  "$$one" -c '' 2> /dev/null && echo "$$one" && break; done) \
+	  || { echo "there is no Python $*: leave it out of PYTHONS" >&2; exit 1; }; \
+	"$$python" -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dot,dev]'
+	$(call TESTED,.venv-$*)
+
+test-oldest-torch:
+	$(PYTHON) -m venv .venv-oldest
+	@mkdir -p build
+	sed 's/^torch==.*/torch==$(OLDEST_TORCH)/' constraints.txt > build/oldest.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c build/oldest.txt -e '.[dot,dev]'
+	$(call TESTED,.venv-oldest)
+
 fuzz: MINUTES ?= 5
 fuzz: JOBS ?= 1
 fuzz: $(INSTALLED) ## run random programs for MINUTES on JOBS cores; SEED repeats a run
 	$(BIN)/python -m tests.fuzz.faults --moments 10
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+site: $(VENV)/.site ## build the docs as a site into build/site; a broken link fails
+	$(BIN)/python -m tests.site build/pages
+	$(BIN)/zensical build --clean --strict
+
+dist-check: $(INSTALLED) ## build wheel and sdist, install them with and without each extra, and use them
+	$(BIN)/python -m tests.distribution
 
 check: $(INSTALLED) ## format, lint and types, over code and tests
 	$(BIN)/ruff format --check .
@@ -75,13 +105,17 @@ bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs
 	$(BIN)/python -m benchmarks.page
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The constraints pin the CPU build of torch; without them pip may fetch gigabytes of CUDA.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dot,dev]'
+	@touch $@
+
+$(VENV)/.site: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
 	@touch $@
 
 $(VENV)/.bench: $(INSTALLED)

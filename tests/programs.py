@@ -419,6 +419,28 @@ worker.start(); worker.join()
 x = torch.ones(3, requires_grad=True)
 z = (x * 3).sum()
 """,
+    "many threads at once": """
+import threading, torch
+from concurrent.futures import ThreadPoolExecutor
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+nets = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(5)]
+together = threading.Barrier(5)
+def train(number):
+    together.wait()
+    for step in range(1, 6):
+        Double.apply(nets[number](torch.full((2, 4), float(step)))).pow(2).mean().backward()
+    return nets[number][0].weight.grad
+with ThreadPoolExecutor(4) as pool:
+    others = [pool.submit(train, number) for number in range(4)]
+    print(train(4))
+    print(*(other.result() for other in others))
+""",
     "generator and asyncio": """
 import asyncio, torch
 def rows(x):

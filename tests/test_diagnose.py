@@ -1799,7 +1799,7 @@ def test_findings_are_drawn_and_told() -> None:
     assert text.startswith("✖ GS102 nonfinite-backward · error · nan.py:6")
     assert "\n    why   " in text
     assert text.endswith("1 error · more: gradscope rule GS102\n")
-    (line,) = diagnosis.github(report, Options()).splitlines()
+    (line,) = diagnosis.FORMATS["github"](report, Options()).splitlines()
     assert line.startswith("::error file=nan.py,line=6,title=GS102 nonfinite-backward::Backward of")
     (finding,) = json.loads(diagnosis.json(report, Options()))["findings"]
     assert finding["location"] == {"file": "nan.py", "line": 6, "expression": "torch.log(p)"}

@@ -9,6 +9,7 @@ import pytest
 
 from gradscope.cli.commands import gradscope
 from gradscope.formats import FORMATS, SORTABLE
+from tests import site
 from tests.transcripts import BLOCK, PAGES, ROOT, commands, make_runner, same
 
 
@@ -66,6 +67,17 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_the_site_has_every_page_and_no_broken_link(tmp_path: Path) -> None:
+    site.write(tmp_path)
+    listed = set(re.findall(r'"([\w./-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8")))
+    there = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
+    # The rules are listed by a page of their own.
+    assert listed == {path for path in there if not re.fullmatch(r"rules/GS\d+\.md", path)}
+    for page in tmp_path.rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#\s]+)", site.without_code(page.read_text("utf-8"))):
+            assert target.startswith("http") or (page.parent / target).exists(), (page, target)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
 from gradscope.analyses.doctor.request import HANDFUL, Examination
+from gradscope.formats import DIAGNOSES
 from gradscope.model.observations import Stopped
 from gradscope.running.session import examine
 from gradscope.target import Program, parse_target
@@ -157,6 +159,8 @@ def test_options_and_exit_statuses(name: str, session: Session) -> None:
 def test_hooks_do_not_run_where_the_program_calls_no_backward(
     hooked: str, session: Session
 ) -> None:
+    if "saved" in hooked and not hasattr(torch._C._autograd.SavedTensor, "unpack_hook"):
+        pytest.skip("docs/unchanged.md: older versions of torch do not tell of such hooks")
     done = session.cli("doctor", str(session.write(LEAF + hooked)))
     assert "heard" not in done.out
     assert "no gradient was sent through it: it would run hooks of the program" in " ".join(
@@ -367,7 +371,7 @@ def test_no_annotation_for_a_clean_program(session: Session) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["json", "json.gz"])
-@pytest.mark.parametrize("format_name", ["text", "json", "github"])
+@pytest.mark.parametrize("format_name", DIAGNOSES)
 def test_a_saved_report_gives_the_same_findings(
     suffix: str, format_name: str, session: Session
 ) -> None:
@@ -476,16 +480,24 @@ ANSWERS = {
     ),
     "another thread": Answer(
         LEAF + "import threading\ndef work():\n    w.sqrt().sum().backward()\n"
-        "t = threading.Thread(target=work); t.start(); t.join()\n",
+        "t = threading.Thread(target=work, name='one'); t.start(); t.join()\n",
         2,
-        "backward was called in other threads only, and just the main thread is watched",
+        "nothing to examine: 1 backward call was made in another thread, which is not watched: "
+        "one at ",
+    ),
+    "a call of a thread itself": Answer(
+        LEAF + "import threading\nt = threading.Thread(target=w.exp().sum().backward, name='one')\n"
+        "t.start(); t.join()\n",
+        2,
+        "1 backward call was made in another thread, which is not watched: one\n",
     ),
     "another thread as well": Answer(
         LEAF + "import threading\ndef work():\n    w.exp().sum().backward()\n"
-        "t = threading.Thread(target=work); t.start(); t.join()\nw.exp().sum().backward()\n",
+        "t = threading.Thread(target=work, name='one'); t.start(); t.join()\n"
+        "w.exp().sum().backward()\n",
         0,
-        "backward calls made in other threads, which are not watched: 1\n"
-        "no findings · 1 backward call watched",
+        "1 backward call was made in another thread, which is not watched: one at "
+        "program.py:5\nno findings · 1 backward call watched",
     ),
     "worker processes of a loader": Answer(
         """
@@ -512,7 +524,7 @@ def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
     assert "GS301" not in done.out
 
 
-@pytest.mark.parametrize("program", ["", "print('x')\n"])
+@pytest.mark.parametrize("program", ["", "print('x')\n", "exit(0)"])
 def test_a_program_without_torch(program: str, fresh: Session) -> None:
     fresh.write(program)
     done = fresh.cli("doctor", "program.py")

@@ -21,7 +21,7 @@ import pytest
 import gradscope
 from gradscope.errors import GradscopeError, ReportError
 from gradscope.escaping import as_json, for_terminal, own_style, visible
-from gradscope.formats import FORMATS
+from gradscope.formats import DIAGNOSES, FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.render import Options, render
@@ -98,7 +98,7 @@ def test_hostile_text_in_every_field_is_only_text(name: str, session: Session) -
     for turn in range(len(TEXTS)):
         data = with_texts(name, turn)
         shown(session, data)
-        for format in ("text", "json", "github"):
+        for format in DIAGNOSES:
             told(session.cli("doctor", "hostile.json", "--format", format), (0, 1))
         told(session.cli("diff", "hostile.json", "hostile.json"), (0, 1))
         for command in ANSWERS:
@@ -426,8 +426,8 @@ os.mkdir("gone")
 os.chdir("gone")
 os.rmdir("../gone")
 from gradscope.cli.entry import run
-for format in ("tree", "dot", "html", "text", "github"):
-    command = "doctor" if format in ("text", "github") else "show"
+for format in ("tree", "dot", "html", "text", "github", "gcc", "sarif"):
+    command = "show" if format in ("tree", "dot", "html") else "doctor"
     result = run([command, sys.argv[1], "--format", format])
     assert result.status in (0, 1), (format, result)
 assert run(["trace"]).status == 2
@@ -520,6 +520,8 @@ COMMANDS = [
     ["doctor"],
     ["doctor", "--format", "json"],
     ["doctor", "--format", "github"],
+    ["doctor", "--format", "gcc"],
+    ["doctor", "--format", "sarif"],
 ]
 
 

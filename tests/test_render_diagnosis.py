@@ -12,6 +12,7 @@ from gradscope.model.report import Report
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
 from gradscope.simplify import Folding
+from gradscope.version import VERSION
 from tests.goldens import compare
 from tests.reports import CASES, diagnosed, diagnosed_module, hostile, small
 
@@ -44,15 +45,20 @@ def test_text_in_colour_says_the_same() -> None:
     assert re.sub(r"\x1b\[[\d;]*m", "", told) == text(diagnosed())
 
 
-@pytest.mark.parametrize("format_name", ["json", "github"])
-def test_machine_formats(format_name: str) -> None:
+@pytest.mark.parametrize("format_name", ["json", "github", "gcc", "sarif"])
+def test_machine_formats(format_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
     told = diagnosis.FORMATS[format_name](diagnosed(), Options())
+    if format_name == "sarif":  # without the pages of the rules, which have tests of their own
+        told = re.sub(r'"(text|markdown)": ".*?\\n\\n.*"', r'"\1": "…"', told)
+        told = told.replace(f'"{VERSION}"', '"VERSION"')
     compare(f"diagnosis/diagnosed.{format_name}", told)
 
 
 def test_nothing_found_is_one_line() -> None:
     assert text(small()) == "no findings\n"
-    assert diagnosis.github(small(), Options()) == ""
+    assert diagnosis.FORMATS["github"](small(), Options()) == ""
+    assert diagnosis.FORMATS["gcc"](small(), Options()) == ""
 
 
 def test_hostile_notes_are_harmless() -> None:

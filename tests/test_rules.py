@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.cli.rules import page
 from gradscope.diagnose import RULES
 from gradscope.model import storage
 from gradscope.model.observations import Finding
+from gradscope.render.words.rule_pages import page
 from tests.looking import Session
 from tests.ranks.running import run
 from tests.test_structure import imports

@@ -32,7 +32,7 @@ ROOMS = {
     # Left of it: the program runs, torch is alive.
     "target": "words errors filesystem garbage",
     "autograd": "errors garbage model",
-    "recording": "errors filesystem model target autograd",
+    "recording": "words errors filesystem model target autograd",
     "graphing": "words errors escaping garbage version model autograd recording",
     "derivatives": "words errors model autograd",
     "ranks": "words errors model target",
@@ -56,8 +56,8 @@ ROOMS = {
     "render/options render/words",
     "render/formats": "words errors escaping model simplify render/options render/words "
     "render/drawing",
-    "render/answers": "words errors escaping filesystem model notation simplify analyses/diff "
-    "render/options render/words render/drawing render/formats",
+    "render/answers": "words errors escaping filesystem version model notation simplify "
+    "analyses/diff render/options render/words render/drawing render/formats",
     "render": "words errors formats model analyses/diff render/options render/output "
     "render/drawing",
     "render/notebook": "errors escaping formats model render render/options render/words "

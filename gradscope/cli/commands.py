@@ -11,6 +11,7 @@ import click
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
+from gradscope.cli import completion
 from gradscope.cli.options import (
     DiffOptions,
     DoctorOptions,
@@ -218,7 +219,7 @@ for _command in (trace, backward, explain, doctor, memory, check):
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
-@click.argument("file", metavar="FILE.json")
+@click.argument("file", metavar="FILE.json", shell_complete=completion.reports)
 @click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
 @click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
 @click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
@@ -271,7 +272,7 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
 
 
 @gradscope.command(epilog="Without CODE: all rules.")
-@click.argument("code", metavar="[CODE]", required=False)
+@click.argument("code", metavar="[CODE]", required=False, shell_complete=completion.rules)
 def rule(code: str | None) -> Result:
     """Explain a rule of the doctor: what it means, how it is recognised, what to do.
 

@@ -128,7 +128,7 @@ class Verdict:
         )
         told = diagnosis.FORMATS[form](report, drawing)
         render.output.write(STDOUT, told)
-        if form == "github":  # the other formats tell them with the findings
+        if form in ("github", "gcc"):  # the other formats tell them with the findings
             for note in (*report.notes, *diagnosis.left_out(report)):
                 self.remark(note)
         if self.destination != STDOUT:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from difflib import get_close_matches
 from typing import NoReturn
 
 import click
@@ -17,6 +18,7 @@ from gradscope.cli.commands import gradscope
 from gradscope.cli.messages import say, tell_error, tell_misuse
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, Fault, GradscopeError
+from gradscope.words import joined
 
 
 def entry() -> NoReturn:
@@ -66,11 +68,28 @@ def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> None:
-    if isinstance(error, click.NoSuchOption) and program is None:
+    if not isinstance(error, click.NoSuchOption):
+        return
+    owners = _owners()
+    meant = get_close_matches(error.option_name, owners, n=1, cutoff=0.8)
+    own = error.ctx.command.name if error.ctx else None
+    if meant and own not in owners[meant[0]]:
+        commands = joined(f"gradscope {name}" for name in owners[meant[0]])
+        say(f"{meant[0]} is an option of {commands}")
+    elif program is None:
         say(
             "arguments for your own program go after `--`: "
             f"gradscope trace script.py -- {error.option_name}"
         )
+
+
+def _owners() -> dict[str, list[str]]:
+    """Every option, with the names of the commands that have it."""
+    found: dict[str, list[str]] = {}
+    for name, command in gradscope.commands.items():
+        for option in (option for one in command.params for option in one.opts):
+            found.setdefault(option, []).append(name)
+    return found
 
 
 def _interrupted() -> Result:

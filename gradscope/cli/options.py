@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradscope.cli.completion import files, reports, rules
 from gradscope.cli.output_options import all_of, folding_options
 from gradscope.errors import TargetError
 from gradscope.formats import DIAGNOSES
@@ -25,7 +26,7 @@ gradient_option = click.option(
 )
 
 target_options = all_of(
-    click.argument("target", required=False),
+    click.argument("target", required=False, shell_complete=files),
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
     click.option(
         "-c",
@@ -145,8 +146,8 @@ memory_options = all_of(
 """Which graph to count, and what to show of it."""
 
 diff_options = all_of(
-    click.argument("a"),
-    click.argument("b"),
+    click.argument("a", shell_complete=reports),
+    click.argument("b", shell_complete=reports),
     click.option(
         "--rtol",
         type=click.FloatRange(min=0),
@@ -223,7 +224,11 @@ doctor_options = all_of(
         help="Exit with status 1 from this severity on.",
     ),
     click.option(
-        "--ignore", metavar="CODE", multiple=True, help="Leave this rule out; may be repeated."
+        "--ignore",
+        metavar="CODE",
+        multiple=True,
+        shell_complete=rules,
+        help="Leave this rule out; may be repeated.",
     ),
     click.option(
         "--format",
@@ -237,6 +242,7 @@ doctor_options = all_of(
         "-o",
         "--output",
         metavar="FILE",
+        shell_complete=files,
         help="Also write the report with its findings to FILE, whose suffix chooses the format.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks on stderr."),

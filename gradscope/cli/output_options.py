@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from gradscope.cli.completion import files
 from gradscope.formats import DRAWINGS, FORMATS, SORTABLE, Column
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,6 +62,7 @@ _file_options = all_of(
         "-o",
         "--output",
         metavar="FILE",
+        shell_complete=files,
         help="Write to FILE, whose suffix chooses the format; - is stdout.",
     ),
     click.option(

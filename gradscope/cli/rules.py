@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gradscope.diagnose import RULES, Rule, find_rule
-
-_PACKAGE = Path(__file__).parent.parent
+from gradscope.render.words.rule_pages import page
 
 
 def find(word: str) -> Rule:
@@ -27,11 +24,3 @@ def explain(word: str | None) -> str:
     if word is None:
         return "".join(f"{rule.code}  {rule.name}\n" for rule in RULES.values())
     return page(find(word).code)
-
-
-def page(code: str) -> str:
-    """The text of a rule's page."""
-    # An installed package carries the pages; a checkout has them beside the package.
-    folders = (_PACKAGE / "rules_pages", _PACKAGE.parent / "docs" / "rules")
-    folder = next(folder for folder in folders if folder.is_dir())
-    return (folder / f"{code}.md").read_text("utf-8")

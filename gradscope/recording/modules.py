@@ -82,7 +82,7 @@ class ModuleTracker:
         self._changed_to = array("q")
         self._thread = threading.get_ident()
         self._handles: list[Any] = []
-        self._has_hooks = module_hooks._has_any_global_hook
+        self._has_hooks: Callable[[], bool] | None = None
         self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
         self._aside = aside
@@ -94,17 +94,20 @@ class ModuleTracker:
     def start(self) -> None:
         """Install the global hooks; calls of other threads are not recorded."""
         self._thread = threading.get_ident()
-        self._has_hooks = module_hooks._has_any_global_hook
+        # torch.compile asks it; older versions of torch have it not.
+        self._has_hooks = getattr(module_hooks, "_has_any_global_hook", None)
         self._handles = [
             module_hooks.register_module_forward_pre_hook(self._enter),
             # A forward that raises is to leave the stack, too.
             module_hooks.register_module_forward_hook(self._leave, always_call=True),
         ]
-        module_hooks._has_any_global_hook = self._has_other_hooks
+        if self._has_hooks is not None:
+            module_hooks._has_any_global_hook = self._has_other_hooks
 
     def stop(self) -> None:
         """Remove the hooks; what was recorded stays."""
-        module_hooks._has_any_global_hook = self._has_hooks
+        if self._has_hooks is not None:
+            module_hooks._has_any_global_hook = self._has_hooks
         for handle in self._handles:
             handle.remove()
         self._handles.clear()

@@ -222,7 +222,9 @@ class Recorder(Recording, TorchFunctionMode):
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():
-            self.elsewhere += _is_of_the_program(self.thread)
+            if threading.get_ident() != self.thread:
+                with self.aside():
+                    self.elsewhere.note(sys._getframe(1))
             return original(*args, **kwargs)
         return self._backward(original, args, kwargs, sys._getframe(1))
 
@@ -307,9 +309,3 @@ class Recorder(Recording, TorchFunctionMode):
                     self.listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
-
-
-def _is_of_the_program(watched: int) -> bool:
-    """Whether this is another thread of the program's, not one of autograd's own."""
-    me = threading.get_ident()
-    return me != watched and any(one.ident == me for one in threading.enumerate())

@@ -22,6 +22,7 @@ from gradscope.autograd.nodes import is_barred, is_leaf, op_name
 from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
 from gradscope.errors import Fault
+from gradscope.recording.elsewhere import Elsewhere
 from gradscope.recording.events import Events
 from gradscope.recording.freed import FreedGraphs
 from gradscope.recording.modules import ModuleTracker
@@ -120,7 +121,7 @@ class Recording:
         self.refused: list[TensorRef] = []
         self.failed_with: list[TensorRef] = []
         """The arguments of the call that has just raised; let go of at the next."""
-        self.elsewhere = 0  # backward calls that other threads made
+        self.elsewhere = Elsewhere(self.sources, self.places)
         self.transforms = 0  # those that torch.func made inside of a transform
         self.known_breaks = 0  # graphs that torch.compile broke before it was started
         self.first = 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from gradscope.errors import GradscopeError, NoGraph
+from gradscope.errors import CaptureError, GradscopeError, NoGraph
 from gradscope.escaping import message
 from gradscope.filesystem import here
 from gradscope.garbage import collector_paused
@@ -159,7 +159,18 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
             )
     else:
         watcher.finish(ending.namespace, ending.value)
-    return Outcome(ending, watcher.report, watcher.error)
+    return _with_other_threads(Outcome(ending, watcher.report, watcher.error), watcher)
+
+
+def _with_other_threads(outcome: Outcome, watcher: Watcher) -> Outcome:
+    """Told of the backward calls that nobody watched: one of them may have been meant."""
+    told = watcher.recorder.elsewhere.told()
+    if told and outcome.report is not None:
+        notes = (*outcome.report.notes, told)
+        outcome.report = msgspec.structs.replace(outcome.report, notes=notes)
+    elif told and isinstance(outcome.error, CaptureError):
+        outcome.error = type(outcome.error)(outcome.error.what, told, *outcome.error.hints)
+    return outcome
 
 
 def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
@@ -187,7 +198,8 @@ def _failure_sentence(error: BaseException) -> str:
 
 
 def _without_torch(ending: Ending) -> Outcome:
-    if ending.exception is not None:
+    # Who calls sys.exit has ended as intended.
+    if ending.exception is not None and not isinstance(ending.exception, SystemExit):
         return Outcome(ending)
     what = "no autograd graph: the program did not import torch"
     return Outcome(ending, error=NoGraph(what, "point gradscope at a PyTorch program"))

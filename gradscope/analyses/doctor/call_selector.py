@@ -419,8 +419,7 @@ def _nothing(listener: DoctorListener) -> NoGraph:
     """Why there is nothing to examine, and what to do."""
     if listener.recorder.elsewhere:
         return NoGraph(
-            "nothing to examine: backward was called in other threads only, and just the main "
-            "thread is watched",
+            f"nothing to examine: {listener.recorder.elsewhere.told()}",
             "call the training from the main thread, or name its function: FILE.py::FUNCTION",
         )
     if listener.recorder.transforms or nothing_requires_grad(listener.recorder):

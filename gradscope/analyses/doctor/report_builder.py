@@ -184,10 +184,7 @@ class ReportBuilder:
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""
         if self._listener.recorder.elsewhere:
-            yield (
-                "backward calls made in other threads, which are not watched: "
-                f"{self._listener.recorder.elsewhere}"
-            )
+            yield self._listener.recorder.elsewhere.told()
         yield from self._told_faults()
 
     def _told_faults(self) -> Iterator[str]:

@@ -1,35 +1,29 @@
-"""A diagnosed report as the doctor tells it: text, JSON, or annotations for GitHub.
+"""A diagnosed report as the doctor tells it: text, JSON, or what CI and editors read.
 
 Must not know how findings are found, or where the output goes."""
 
 from __future__ import annotations
 
 import json as json_module
-import os
 import re
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
 from gradscope.escaping import as_json, visible
-from gradscope.filesystem import here
 from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
+from gradscope.render.answers.annotations import gcc, github, relative
+from gradscope.render.answers.sarif import sarif
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
 from gradscope.render.words.writer import Writer
-from gradscope.words import count, duration, one_line
+from gradscope.words import count, duration
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
-
-_NO_FILE = re.compile(r"<|In\[\d+\]$")
-"""What code is said to be from that is in no file of a repository: ``<string>``, a cell."""
-
-_LEVELS = {"error": "error", "warning": "warning", "information": "notice"}
 
 
 def text(report: Report, options: Options) -> str:
@@ -67,15 +61,12 @@ def json(report: Report, _options: Options) -> str:
     return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
 
 
-def github(report: Report, _options: Options) -> str:
-    """Workflow commands, which GitHub shows beside the lines of a pull request."""
-    return "".join(f"{_annotation(finding)}\n" for finding in report.findings)
-
-
 FORMATS: dict[str, Callable[[Report, Options], str]] = {
     "text": text,
     "json": json,
     "github": github,
+    "gcc": gcc,
+    "sarif": sarif,
 }
 
 
@@ -85,7 +76,7 @@ def _told(finding: Finding) -> str:
 
 
 def _shown(file: str) -> str:
-    return visible(_INSTALLED.sub("", _relative(file)))
+    return visible(_INSTALLED.sub("", relative(file)))
 
 
 def _last_line(report: Report) -> str:
@@ -147,37 +138,3 @@ def _plain(finding: Finding) -> dict[str, Any]:
         "node": None if node is None else msgspec.structs.asdict(node),
         "evidence": list(finding.evidence),
     }
-
-
-def _annotation(finding: Finding) -> str:
-    title, place = f"{finding.rule} {finding.name}", finding.location
-    parts = [finding.message, *finding.evidence, finding.why, finding.remedy]
-    properties = {"title": title}
-    if place is not None and not _NO_FILE.match(place.file):
-        file = visible(_in_repository(place.file))
-        properties = {"file": file, "line": str(place.line), **properties}
-    elif place is not None:
-        properties["title"] += f" · {visible(place.file)}:{place.line}"
-    given = ",".join(f"{key}={_escaped(value, True)}" for key, value in properties.items())
-    message = _escaped("\n".join(visible(one_line(part)) for part in parts if part), False)
-    return f"::{_LEVELS[finding.severity]} {given}::{message}"
-
-
-def _escaped(value: str, in_property: bool) -> str:
-    # As in the toolkit of GitHub Actions.
-    value = value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return value.replace(":", "%3A").replace(",", "%2C") if in_property else value
-
-
-def _in_repository(file: str) -> str:
-    """A path as GitHub wants it: from the root of what was checked out, if that is known."""
-    root = os.environ.get("GITHUB_WORKSPACE", "")
-    path = PurePath(here(), file)
-    return str(path.relative_to(root)) if root and path.is_relative_to(root) else _relative(file)
-
-
-def _relative(file: str) -> str:
-    """A path as a reader in the current directory writes it."""
-    path, folder = PurePath(file), here()
-    inside = folder and path.is_absolute() and path.is_relative_to(folder)
-    return str(path.relative_to(folder)) if inside else file

@@ -1,0 +1,113 @@
+"""Findings for machines that show them beside the source: one line each, for GitHub and editors.
+
+Knows where a finding stands as those want to have it.  Must not know how findings are found."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import PurePath
+from typing import NamedTuple
+
+from gradscope.escaping import visible
+from gradscope.filesystem import here, is_file
+from gradscope.model.observations import Finding
+from gradscope.model.report import Report
+from gradscope.render.options import Options
+from gradscope.words import one_line
+
+_GITHUB = {"error": "error", "warning": "warning", "information": "notice"}
+_GCC = {"error": "error", "warning": "warning", "information": "note"}
+
+_NO_FILE = re.compile(r"<|In\[\d+\]$")
+"""What code is said to be from that is in no file of a repository: ``<string>``, a cell."""
+
+
+class Place(NamedTuple):
+    """A line of a file, and the expression there."""
+
+    file: str
+    line: int
+    expression: str = ""
+
+
+def github(report: Report, _options: Options) -> str:
+    """Workflow commands, which GitHub shows beside the lines of a pull request."""
+    return "".join(f"{_annotation(finding)}\n" for finding in report.findings)
+
+
+def gcc(report: Report, _options: Options) -> str:
+    """Lines as compilers write them, which editors read."""
+    return "".join(f"{_compiler_line(finding, report)}\n" for finding in report.findings)
+
+
+def place_of(finding: Finding, report: Report) -> Place | None:
+    """Where a finding stands in a file; one that has no line of its own at the head of the program.
+
+    None where the program came from no file."""
+    location = finding.location
+    if location is not None and not _NO_FILE.match(location.file):
+        return Place(location.file, location.line, location.expression)
+    script = _script(report.meta.target)
+    return Place(script, 1) if location is None and script else None
+
+
+def _script(target: str) -> str:
+    """The file in a target as a user would type it, "" where it is no file."""
+    try:
+        words = shlex.split(target)
+    except ValueError:  # a saved report may say anything here
+        return ""
+    name = words[0].partition("::")[0] if words else ""
+    return name if is_file(name) else ""
+
+
+def _compiler_line(finding: Finding, report: Report) -> str:
+    place = place_of(finding, report)
+    where = "gradscope" if place is None else f"{visible(relative(place.file))}:{place.line}"
+    parts = [visible(one_line(part)) for part in (finding.message, finding.remedy) if part]
+    rule = visible(f"{finding.rule} {finding.name}".strip())
+    return f"{where}: {_GCC[finding.severity]}: {' '.join(parts)} [{rule}]"
+
+
+def _annotation(finding: Finding) -> str:
+    title = f"{finding.rule} {finding.name}"
+    parts = [finding.message, *finding.evidence, finding.why, finding.remedy]
+    properties = {"title": title}
+    if finding.location is not None and not _NO_FILE.match(finding.location.file):
+        properties = {
+            "file": visible(in_repository(finding.location.file)),
+            "line": str(finding.location.line),
+            **properties,
+        }
+    elif finding.location is not None:
+        properties["title"] += f" · {visible(finding.location.file)}:{finding.location.line}"
+    given = ",".join(f"{key}={_escaped(value, True)}" for key, value in properties.items())
+    message = _escaped("\n".join(visible(one_line(part)) for part in parts if part), False)
+    return f"::{_GITHUB[finding.severity]} {given}::{message}"
+
+
+def _escaped(value: str, in_property: bool) -> str:
+    # As in the toolkit of GitHub Actions.
+    value = value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return value.replace(":", "%3A").replace(",", "%2C") if in_property else value
+
+
+def checkout() -> str:
+    """The folder from which paths count: of what GitHub checked out, else the working folder."""
+    return os.environ.get("GITHUB_WORKSPACE", "") or here()
+
+
+def in_repository(file: str) -> str:
+    """A path as GitHub wants it: from the root of what was checked out, if that is known."""
+    root = os.environ.get("GITHUB_WORKSPACE", "")
+    path = PurePath(here(), file)
+    return str(path.relative_to(root)) if root and path.is_relative_to(root) else relative(file)
+
+
+def relative(file: str) -> str:
+    """A path as a reader in the current directory writes it."""
+    path, folder = PurePath(file), here()
+    inside = folder and path.is_absolute() and path.is_relative_to(folder)
+    return str(path.relative_to(folder)) if inside else file
