@@ -277,8 +277,30 @@ def test_the_doctor_compares_ranks(
 
 def test_programs_that_fail_before_backward_are_told_once(folder: Path) -> None:
     first, second = watched(folder, "doctor", "early")
-    assert "2 ranks; the graph is that of rank 0" in first.out
+    assert "2 ranks; rank 0 has no graph of its own" in first.out
     assert (second.out, first.status, second.status) == ("", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("idle", 1), ("idle-exit", 3), ("idle-destroy", 1), ("idle-more", 1)]
+)
+def test_what_others_found_is_told_where_rank_0_saw_nothing(
+    folder: Path, kind: str, status: int
+) -> None:
+    first, second = watched(folder, "doctor -o r.json", kind)
+    (finding,) = storage.load(folder / "r.json").findings
+    assert (finding.rule, finding.ranks) == ("GS101", (1,))
+    out = " ".join(first.out.split())
+    assert "2 ranks; rank 0 has no graph of its own" in out
+    assert ("rank 0: no autograd graph: no tensor" in out) == (status == 1)
+    assert (first.status, second.status, second.out) == (status, 0, "")
+
+
+def test_a_rank_that_makes_no_call_lets_nobody_wait(folder: Path) -> None:
+    first, second = watched(folder, "backward --wait 50", "idle-destroy")
+    assert "● out.weight" in first.out
+    assert "rank 0: no autograd graph" in first.out
+    assert (first.status, second.status) == (2, 0)
 
 
 def test_a_rank_that_fails_leaves_the_telling_to_rank_0(folder: Path) -> None:

@@ -79,7 +79,9 @@ def run_command(
     with terminal.stdout_reserved(output.is_machine_readable):
         outcome = run(target, program, request, member)
         outcome.ending.show()
-    told = ranks.combined(member, outcome)
+    # A picture of no graph is none; the study of this rank's program is nobody else's.
+    has_table = request.study is None and (output.is_text or output.format == "json")
+    told = ranks.combined(member, outcome, target if has_table else None)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)

@@ -8,6 +8,7 @@ and not the run.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -35,6 +36,36 @@ _PREFIX = "gradscope/"
 
 ARRIVED = "arrived"
 """Counts the ranks that run under gradscope."""
+
+
+_TORCH = "torch.distributed.distributed_c10d"
+
+
+def listen(told: Callable[[], None]) -> Callable[[], None]:
+    """Call ``told`` whenever the program has made its process group, or is done with it.
+
+    Returns:
+        What ends that.
+    """
+    distributed: Any = sys.modules.get(_TORCH)
+    # Private: programs import what makes a group by name, and that asks for this one by module.
+    original = getattr(distributed, "_update_default_pg", None)
+    if distributed is None or original is None:
+        return lambda: None
+
+    @functools.wraps(original)
+    def updated(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        with contextlib.suppress(Exception):
+            told()
+        return result
+
+    def undo() -> None:
+        if distributed._update_default_pg is updated:
+            distributed._update_default_pg = original
+
+    distributed._update_default_pg = updated
+    return undo
 
 
 class NoAnswer(Exception):
@@ -65,7 +96,7 @@ class Board:
         """The store of the process group that the program has initialised, and which of its ranks
         this is; None where there is none, or it has one rank."""
         # Not imported here: a program that trains in many processes has.
-        distributed = sys.modules.get("torch.distributed.distributed_c10d")
+        distributed = sys.modules.get(_TORCH)
         if distributed is None or not distributed.is_initialized():
             return None
         try:

@@ -96,6 +96,7 @@ def _watched(
 
     @collector_paused()
     def on_torch() -> None:
+        member.begin()
         seers.append(make(_sources(target, program)))
         seers[0].recorder.start()
 

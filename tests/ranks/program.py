@@ -184,9 +184,26 @@ def train(model):
     return loss
 
 
+def without_rank_0():
+    """Rank 0 makes no backward call, and what the others make brings NaN."""
+    net = Net()
+    if RANK:
+        (net(torch.randn(16, 4)) - 1e3).log().mean().backward()
+        if KIND == "idle-more":
+            for _ in range(3):
+                net(torch.randn(16, 4)).mean().backward()
+    if RANK == 0 and KIND == "idle-exit":
+        raise SystemExit(3)
+    if KIND == "idle-destroy":
+        del net
+        dist.destroy_process_group()
+
+
 def main():
     if KIND != "alone":
         dist.init_process_group("gloo")
+    if KIND.startswith("idle"):
+        return without_rank_0()
     if KIND == "pipeline":
         return stages()
     if KIND == "catching":
