@@ -20,7 +20,7 @@ _ENDED = "ended"
 """Counts the ranks whose program has ended."""
 
 
-class Agreement:
+class StopAgreement:
     """The attempts of all ranks to stop together.
 
     Every method raises :class:`NoAnswer` where the store gives none.

@@ -17,7 +17,7 @@ from gradscope.errors import Fault, GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks.agreement import Agreement
+from gradscope.ranks.agreement import StopAgreement
 from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
@@ -59,7 +59,7 @@ class Member:
         self._end_listening: Callable[[], None] = lambda: None
         self._has_told = False
         self._look: RankLook | None = None
-        self._agreement: Agreement | None = None
+        self._agreement: StopAgreement | None = None
 
     @property
     def is_grouped(self) -> bool:
@@ -80,7 +80,7 @@ class Member:
         if found is None:
             return
         self._board, self.job = found
-        self._agreement = Agreement(self._board, self.job.size, self.wait)
+        self._agreement = StopAgreement(self._board, self.job.size, self.wait)
         self.termination.take_over()
         if not self.job.rank:
             self._board.beat(_BEAT)

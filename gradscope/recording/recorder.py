@@ -34,6 +34,7 @@ from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener, Listeners
+from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
@@ -262,7 +263,9 @@ class Recorder(Recording, TorchFunctionMode):
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         call: BackwardCall | None = None
+        is_torchs = False
         with self.aside():
+            is_torchs = is_rehearsal(frame)
             call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
             refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
             self.refused = [TensorRef(tensor) for tensor in refused]
@@ -271,7 +274,7 @@ class Recorder(Recording, TorchFunctionMode):
             return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             # What a custom Function does in its forward is a part of what it computes.
-            return self.let_run(call) if self.functions else self._handlers(call)
+            return self.let_run(call) if self.functions or is_torchs else self._handlers(call)
 
     def let_run(
         self,
