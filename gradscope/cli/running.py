@@ -158,7 +158,9 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
 
 def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError | None:
     """Write the report; whatever prevents that comes back to be told after it."""
-    if outcome.ending.exception is not None and not output.to_stdout:
+    has_failed = outcome.ending.exception is not None
+    has_failed |= report.ranks is not None and any(one.error for one in report.ranks.each)
+    if has_failed and not output.to_stdout:
         for note in report.notes:
             output.remark(note)
     try:

@@ -60,6 +60,7 @@ class Member:
         self._has_told = False
         self._look: RankLook | None = None
         self._agreement: StopAgreement | None = None
+        self._first = 0
 
     @property
     def is_grouped(self) -> bool:
@@ -71,8 +72,16 @@ class Member:
         if self is not ALONE:
             self._end_listening = listen(self.meet)
 
-    def meet(self) -> None:
-        """Find the others, once the program has made a process group; to be called often."""
+    def meet(self, call: int = 0) -> None:
+        """Find the others, once the program has made a process group; to be called often.
+
+        ``call`` is the number of the backward call about to be made, if one is.
+        """
+        self._find()
+        if self._board is not None and not self._first:
+            self._first = call
+
+    def _find(self) -> None:
         # A child that was forked has inherited us, and its parent tells.
         if self._board is not None or self is ALONE or os.getpid() != self._process:
             return
@@ -185,6 +194,8 @@ class Member:
             words = words or described(problem)
         try:
             look = look_of(report, self.job, words, calls, isinstance(error, Fault))
+            if look.call < self._first:  # there were no others yet, and it was not theirs
+                look = msgspec.structs.replace(look, parameters=())
             is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(self._key(self.job.rank), encoded(self._look))
