@@ -164,7 +164,7 @@ class Board:
         except Empty:
             result = NoAnswer()
         if isinstance(result, Exception):
-            self._lost = NoAnswer(type(result).__name__ == "DistNetworkError")
+            self._lost = NoAnswer(_is_gone(result))
             raise self._lost from None
         return result
 
@@ -185,9 +185,12 @@ class Board:
             if self._beats and time.monotonic() - beaten >= BEAT:
                 # By the clock, and not when nothing is asked: who is asked often lives as well.
                 beaten = time.monotonic()
-                with contextlib.suppress(Exception):
+                try:
                     store = store or self._connected()
                     store.add(_PREFIX + self._beats, 1)
+                except Exception as error:
+                    # Torch prints a page for each call to a store that is gone.
+                    self._beats = "" if _is_gone(error) else self._beats
             try:
                 method, arguments, answer = self._asked.get(timeout=BEAT if self._beats else None)
             except Empty:
@@ -204,6 +207,10 @@ class Board:
         store = self._kept.clone() if hasattr(self._kept, "clone") else self._kept
         store.set_timeout(timedelta(seconds=ANSWER))
         return store
+
+
+def _is_gone(error: Exception) -> bool:
+    return type(error).__name__ == "DistNetworkError"
 
 
 def wait_for(question: Callable[[], bool], seconds: float) -> bool:
