@@ -1,8 +1,8 @@
-"""A training in which three things are wrong at once; docs/rescue.md finds them one after the other.
+"""A training in which three things are wrong at once; docs/rescue.md finds them.
 
-    python examples/rescue/train.py                    # loss nan
-    gradscope doctor examples/rescue/train.py
-    python examples/rescue/train.py --mend nan cut order
+python examples/rescue/train.py                    # the loss becomes infinite
+gradscope doctor examples/rescue/train.py
+python examples/rescue/train.py --mend nan cut order
 """
 
 import argparse
