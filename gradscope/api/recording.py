@@ -149,13 +149,22 @@ class RecordedBlock:
         thorough: look at all of them in full.
         check: keep the calls, so that they can be made again.
         ignored: codes of rules that stay silent.
+        as_test: as in an :class:`gradscope.analyses.doctor.request.Examination`.
     """
 
-    def __init__(self, doctor: bool, thorough: bool, check: bool, ignored: Collection[str]) -> None:
+    def __init__(
+        self,
+        doctor: bool,
+        thorough: bool,
+        check: bool,
+        ignored: Collection[str],
+        as_test: bool = False,
+    ) -> None:
         self._doctor = doctor
         self._thorough = thorough
         self._check = check
         self._ignored = ignored
+        self._as_test = as_test
         self._block: WatchedBlock | None = None
         self._own: Recorder | None = None
         self._joined: tuple[Recorder, Listener] | None = None
@@ -182,6 +191,7 @@ class RecordedBlock:
             serious=is_serious,
             graver=is_graver,
             passing=passing,
+            as_test=self._as_test,
         )
         self._block = WatchedBlock(how, frame)
         self._block.begin()
