@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.api.looking import codes, diagnosed, explanation_of, look
+from gradscope.api.looking import check_of, codes, diagnosed, explanation_of, look
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.target import clean
@@ -98,8 +98,7 @@ class Run:
         all: bool = False,
     ) -> Report:
         """As :func:`check`, for a tensor made in a block that was recorded with ``check=True``."""
-        asked = Check(node=node, everything=all)
-        return look(self._recorder, root, (gradient,), asked, self._tape)
+        return look(self._recorder, root, (gradient,), check_of(node, all), self._tape)
 
     @in_python()
     def memory(self, root: torch.Tensor) -> Report:
