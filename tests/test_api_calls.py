@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -411,3 +412,36 @@ def _entered_twice() -> None:
     block = gradscope.record()
     with block, block:
         pass
+
+
+untyped: Any = gradscope
+MISTAKES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "depth": (lambda r, _: r.show(depth="2"), "show() takes a whole number as depth, not '2'"),
+    "all": (lambda r, _: r.show(all=1), "show() takes True or False as all, not 1"),
+    "by": (lambda r, _: r.show(by="x"), "show() takes one of line, module, op, dtype as by, not"),
+    "leaf": (lambda r, _: r.leaf(None), "leaf() takes text as name, not None"),
+    "top": (lambda r, _: r.top(1.5), "top() takes a whole number as count, not 1.5"),
+    "node": (lambda _, x: untyped.explain(x, node="1"), "explain() takes a whole number as node"),
+    "check": (lambda _, x: untyped.check(x, node="1"), "check() takes a whole number as node"),
+    "ignore": (lambda _, x: untyped.doctor(x, ignore=3), "ignore takes codes or names of rules"),
+    "size": (lambda *_: untyped.load("a.json", "3"), "load() takes a whole number as max_size"),
+    "rtol": (lambda r, _: untyped.diff(r, r, rtol="x"), "diff() takes a number as rtol, not 'x'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_is_of_another_type_is_told_in_words_of_python(name: str) -> None:
+    call, words = MISTAKES[name]
+    _, loss = make()
+    with pytest.raises(TypeError) as told:
+        call(gradscope.trace(loss), loss)
+    assert str(told.value).startswith(words)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    report = gradscope.backward(make()[1])
+    report.show(top=np.int64(2))  # type: ignore[arg-type]
+    assert report.top(np.int64(2)) == report.top(2)  # type: ignore[arg-type]
+    assert gradscope.diff(report, report, rtol=np.float32(0.5)).verdict == "identical"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no rtol below 0, and not nan"):
+        gradscope.diff(report, report, rtol=float("nan"))

@@ -54,6 +54,9 @@ def test_does_not_reach(gradscope):
 def test_need_not_reach(gradscope):
     net = Net(True)
     gradscope.assert_reaches(net(torch.ones(5, 3)).mean(), net, except_=["a.*"])
+def test_one_text(gradscope):
+    net = Net(True)
+    gradscope.assert_reaches(net(torch.ones(5, 3)).mean(), net, except_="a.*")
 def test_unknown_parameter(gradscope):
     net = Net()
     gradscope.assert_reaches(net(torch.ones(5, 3)).mean(), net, except_=["a.weigth"])
@@ -72,6 +75,51 @@ def test_spoiled_by_its_name_ignored():
 @pytest.mark.gradscope(ignore=["GS102"])
 def test_spoiled_is_ignored():
     spoiled()
+@pytest.mark.gradscope("GS102")
+def test_mark_by_place():
+    spoiled()
+@pytest.mark.gradscope(ignore="GS102")
+def test_mark_of_text():
+    spoiled()
+@pytest.mark.gradscope(ignore=["GS999"])
+def test_mark_of_no_rule():
+    spoiled()
+@pytest.mark.xfail(strict=True, reason="it passes")
+def test_passes_against_its_mark():
+    spoiled()
+@pytest.mark.xfail(False, reason="holds nowhere")
+def test_mark_does_not_hold():
+    spoiled()
+def test_expected_errors():
+    once = loss()
+    once.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        once.backward()
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="scalar outputs"):
+        x.exp().backward()
+    with torch.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="nan"):
+        spoiled()
+def test_only_expected_errors():
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="not have been used"):
+        torch.autograd.grad((x * 2).sum(), [torch.ones(3, requires_grad=True)])
+def test_expected_error_hides_nothing():
+    test_expected_errors()
+    spoiled()
+def test_error_that_nobody_expects():
+    once = loss()
+    once.backward()
+    once.backward()
+def test_gradcheck():
+    x = torch.rand(3, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: x.sin() * 2, x)
+    assert torch.autograd.gradcheck(lambda x: x.sin() * 2, x, fast_mode=True)
+    assert torch.autograd.gradgradcheck(lambda x: x.sin() * 2, x)
 def test_fails_by_itself():
     assert spoiled().grad.isfinite().all(), "mine"
 def test_in_a_step_of_its_own(gradscope):
@@ -92,6 +140,9 @@ FAILED = {
     "test_no_graph": "carries no gradient history",
     "test_does_not_reach": "backward from the loss does not reach 2 parameters of Net: "
     "a.weight, a.bias",
+    "test_one_text": "TypeError: except_ takes several names: except_=['a.*']",
+    "test_passes_against_its_mark": "[XPASS(strict)] it passes",
+    "test_error_that_nobody_expects": "backward through the graph a second time",
     "test_unknown_parameter": "except_ names no parameter that requires grad: 'a.weigth'; did you "
     "mean 'a.weight'?",
     "test_not_the_same": "A is saved.json, B this test",
@@ -104,6 +155,11 @@ FAILED = {
 SPOILED = {
     "test_spoiled": "GS102 nonfinite-backward · error",
     "test_spoiled_by_its_name_ignored": "GS102 nonfinite-backward · error",
+    "test_mark_does_not_hold": "GS102 nonfinite-backward · error",
+    "test_expected_error_hides_nothing": "GS102 nonfinite-backward · error",
+    "test_mark_by_place": "the mark gradscope of this test: it takes ignore=[...] and nothing else",
+    "test_mark_of_text": "of this test: ignore takes several rules: ignore=['GS102']",
+    "test_mark_of_no_rule": "the mark gradscope of this test: unknown rule GS999",
 }
 """Those that --gradscope lets fail as well."""
 
@@ -157,8 +213,8 @@ def test_every_test_is_examined(run: Run) -> None:
     own = failed["test_fails_by_itself"]
     assert own.index("AssertionError: mine") < own.index("GS102 nonfinite-backward")
     summary = printed.partition("= gradscope =")[2]
-    assert "6 backward calls in 6 tests examined, 3 findings" in summary
-    assert summary.count("GS102 Backward of `w.sqrt()` turns a finite gradient") == 3
+    assert "21 backward calls in 11 tests examined, 7 findings" in summary
+    assert summary.count("GS102 Backward of `w.sqrt()` turns a finite gradient") == 6
 
 
 def test_rules_are_left_out(run: Run) -> None:

@@ -15,7 +15,7 @@ from gradscope.analyses.diff.comparison import (
     LeafDifference,
     Verdict,
 )
-from gradscope.api.keywords import drawing, spelled_out
+from gradscope.api.keywords import drawing, of_kind, spelled_out
 from gradscope.errors import CaptureError
 from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model import storage
@@ -142,8 +142,13 @@ def diff(
 
     Raises:
         TypeError: when one of them is neither a report nor the name of a file.
+        ValueError: when a tolerance is negative or NaN.
         ReportError: when a file holds no report that this version reads.
     """
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        of_kind("diff", name, value, float)
+        if not value >= 0:
+            raise ValueError(f"diff() takes no {name} below 0, and not {value}")
     sides = _report("a", a), _report("b", b)
     return Difference(*sides, compare(*sides, Tolerance(rtol, atol)))
 

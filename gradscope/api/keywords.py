@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -52,7 +55,36 @@ def drawing(method: str, known: type, given: Mapping[str, object]) -> Options:
         if name not in names:
             raise TypeError(f"{method}() has no option {name}; it has {', '.join(names)}")
     chosen = {name: value for name, value in given.items() if value is not None}
+    kinds = get_type_hints(known)
+    for name, value in chosen.items():
+        of_kind(method, name, value, kinds[name])
+    return options_of(**chosen)
+
+
+def of_kind(method: str, name: str, value: object, kind: Any) -> None:
+    """Look whether an argument is what a method takes; ``kind`` is its annotation.
+
+    Raises:
+        TypeError: it is not.
+    """
+    plain = value
+    # Numbers of NumPy are as good.
+    if isinstance(value, Real) and not isinstance(value, bool):
+        plain = int(value) if isinstance(value, Integral) else float(value)
     try:
-        return options_of(**msgspec.convert(chosen, known))
-    except msgspec.ValidationError as error:
-        raise TypeError(f"{method}(): {error}") from None
+        msgspec.convert(plain, kind)
+    except msgspec.ValidationError:
+        known = [_KINDS.get(one) or f"one of {', '.join(get_args(one))}" for one in _parts(kind)]
+        raise TypeError(
+            f"{method}() takes {' or '.join(known)} as {name}, not {reprlib.repr(value)}"
+        ) from None
+
+
+_KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
+
+
+def _parts(kind: Any) -> list[Any]:
+    """The kinds in a union, but for None."""
+    if get_origin(kind) not in (Union, UnionType):
+        return [kind]
+    return [one for one in get_args(kind) if one is not type(None)]

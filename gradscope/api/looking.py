@@ -12,6 +12,7 @@ import msgspec
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
+from gradscope.api.keywords import of_kind
 from gradscope.api.report import Report
 from gradscope.diagnose import diagnose, find_rule
 from gradscope.filesystem import cache_folder
@@ -129,7 +130,7 @@ def check(
             is no such node.
         CaptureError: when the calls were not recorded, or backward fails.
     """
-    return look(None, root, (gradient,), Check(node=node, everything=all))
+    return look(None, root, (gradient,), check_of(node, all))
 
 
 @in_python()
@@ -188,6 +189,7 @@ def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
     Raises:
         ReportError: when the file is not a report that this version reads, or is larger.
     """
+    of_kind("load", "max_size", max_size, int | None)
     return Report.of(storage.load(Path(path), max_size))
 
 
@@ -217,11 +219,23 @@ def explanation_of(leaf: str | None, node: int | None, jacobian: bool, all: bool
     """The question of ``explain``.
 
     Raises:
-        TypeError: when it asks for a leaf and for a node.
+        TypeError: when it asks for a leaf and for a node, or for what can be neither.
     """
     if leaf is not None and node is not None:
         raise TypeError("explain() takes a leaf or a node, not both")
+    of_kind("explain", "leaf", leaf, str | None)
+    of_kind("explain", "node", node, int | None)
     return Explain(leaf, node, jacobian, all, str(cache_folder()))
+
+
+def check_of(node: int | None, all: bool) -> Check:
+    """The question of ``check``.
+
+    Raises:
+        TypeError: when it asks for what can be no node.
+    """
+    of_kind("check", "node", node, int | None)
+    return Check(node=node, everything=all)
 
 
 def codes(ignore: Collection[str]) -> tuple[str, ...]:
@@ -233,6 +247,8 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
     """
     if isinstance(ignore, str):
         raise TypeError(f"ignore takes several rules: ignore=[{ignore!r}]")
+    if not isinstance(ignore, Collection):
+        raise TypeError(f"ignore takes codes or names of rules, not {type(ignore).__name__}")
     for word in ignore:
         if not isinstance(word, str):
             raise TypeError(f"ignore takes codes or names of rules, not {type(word).__name__}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.api.looking import codes, diagnosed, explanation_of, look
+from gradscope.api.looking import check_of, codes, diagnosed, explanation_of, look
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.target import clean
@@ -98,8 +98,7 @@ class Run:
         all: bool = False,
     ) -> Report:
         """As :func:`check`, for a tensor made in a block that was recorded with ``check=True``."""
-        asked = Check(node=node, everything=all)
-        return look(self._recorder, root, (gradient,), asked, self._tape)
+        return look(self._recorder, root, (gradient,), check_of(node, all), self._tape)
 
     @in_python()
     def memory(self, root: torch.Tensor) -> Report:
@@ -149,13 +148,22 @@ class RecordedBlock:
         thorough: look at all of them in full.
         check: keep the calls, so that they can be made again.
         ignored: codes of rules that stay silent.
+        as_test: as in an :class:`gradscope.analyses.doctor.request.Examination`.
     """
 
-    def __init__(self, doctor: bool, thorough: bool, check: bool, ignored: Collection[str]) -> None:
+    def __init__(
+        self,
+        doctor: bool,
+        thorough: bool,
+        check: bool,
+        ignored: Collection[str],
+        as_test: bool = False,
+    ) -> None:
         self._doctor = doctor
         self._thorough = thorough
         self._check = check
         self._ignored = ignored
+        self._as_test = as_test
         self._block: WatchedBlock | None = None
         self._own: Recorder | None = None
         self._joined: tuple[Recorder, Listener] | None = None
@@ -182,6 +190,7 @@ class RecordedBlock:
             serious=is_serious,
             graver=is_graver,
             passing=passing,
+            as_test=self._as_test,
         )
         self._block = WatchedBlock(how, frame)
         self._block.begin()

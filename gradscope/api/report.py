@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import msgspec
 
 from gradscope import render
-from gradscope.api.keywords import drawing, spelled_out
+from gradscope.api.keywords import drawing, of_kind, spelled_out
 from gradscope.errors import ToolMissing
 from gradscope.escaping import visible
 from gradscope.formats import TEXTS
@@ -220,6 +220,7 @@ class Report(plain.Report, frozen=True):
         Raises:
             GradscopeError: when no leaf is called so; names the nearest.
         """
+        of_kind("leaf", "name", name, str)
         found = leaf_called(self.graph, name)
         gradient = None
         if self.passes:
@@ -237,6 +238,7 @@ class Report(plain.Report, frozen=True):
         Raises:
             GradscopeError: when the report holds no gradients.
         """
+        of_kind("top", "count", count, int)
         if not self.passes:
             # In the words of the table, which cannot be sorted by them either.
             parameters(Scene(self, Options(top=count or 1)))

@@ -29,7 +29,10 @@ takes 200 to 400 MB with its gradients; in memory a report is about seven times 
 
 _CHUNK = 2**20
 
-_AGAIN = "make it again: run the command that wrote it once more, with -o FILE.json"
+
+def _again() -> str:
+    way = either("run the command that wrote it once more, with -o FILE.json", "report.save(file)")
+    return f"make it again: {way}"
 
 
 class _Head(msgspec.Struct):
@@ -101,7 +104,7 @@ def _decoded(text: bytearray) -> Report:
     try:
         report = msgspec.json.decode(text, type=Report)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ReportError(_explain(error), _AGAIN) from None
+        raise ReportError(_explain(error), _again()) from None
     check(report)
     return report
 
@@ -138,7 +141,7 @@ def _unpacked(file: BinaryIO, packed: bool, max_size: int | None, keep: bool = T
             if keep:
                 kept += chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ReportError(f"broken gzip data: {error}", _AGAIN) from None
+        raise ReportError(f"broken gzip data: {error}", _again()) from None
     return kept
 
 
@@ -150,12 +153,12 @@ def _check_version(text: bytearray) -> None:
         # Some other JSON, such as a list; it names no version, and is refused below.
         head = _Head()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ReportError(_explain(error), _AGAIN) from None
+        raise ReportError(_explain(error), _again()) from None
     if not head.format:
-        raise ReportError(f'not a gradscope report: no "format": "{FORMAT}" in it', _AGAIN)
+        raise ReportError(f'not a gradscope report: no "format": "{FORMAT}" in it', _again())
     if head.format != FORMAT:
         raise ReportError(
-            f"{head.format} is not a version this gradscope reads ({FORMAT} is)", _AGAIN
+            f"{head.format} is not a version this gradscope reads ({FORMAT} is)", _again()
         )
 
 

@@ -25,6 +25,8 @@ _FOREIGN_FILES = (
 _COMPILED = ("__compiled_fn_", "__resume_at_", "torch_dynamo_resume_in_")
 """Names in the code that torch.compile runs in the place of a function of the program; the
 positions of its instructions say little."""
+_DERIVATIVE_TESTS = str(Path(torch.__file__).parent / "autograd" / "gradcheck.py")
+"""Torch's own ``gradcheck`` and ``gradgradcheck``."""
 _STANDARD = sysconfig.get_path("stdlib") + "/"
 _INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
 """Packages may be installed inside the folder of the standard library."""
@@ -50,6 +52,14 @@ class Places:
                 break
             frame = frame.f_back
         return frame
+
+    def is_in_gradcheck(self, frame: FrameType | None) -> bool:
+        """Whether torch's own test of derivatives stands between ``frame`` and the program."""
+        while frame is not None and self.is_foreign(frame.f_code):
+            if frame.f_code.co_filename == _DERIVATIVE_TESTS:
+                return True
+            frame = frame.f_back
+        return False
 
     def is_foreign(self, code: CodeType) -> bool:
         """Whether this is code that the program did not write."""

@@ -44,7 +44,7 @@ def check_writable(path: str) -> None:
     try:
         if target.is_dir():
             raise OutputError(
-                f"{path} is a directory", f"name a file in it: -o {target / 'graph.svg'}"
+                f"{path} is a directory", f"name a file in it: {target / 'graph.svg'}"
             )
         parent = target.parent
         if not parent.is_dir():
@@ -53,16 +53,14 @@ def check_writable(path: str) -> None:
             )
         exists = target.exists()
     except ValueError as error:
-        raise OutputError(f"cannot write {path!r}: {error}", "choose another name for -o") from None
+        raise OutputError(f"cannot write {path!r}: {error}", "choose another name") from None
     except OSError as error:
         raise _refused(path, error) from None
     # Renaming would replace a write-protected file; its owner did not want that.
     if exists and not os.access(target, os.W_OK):
-        raise OutputError(f"{path} is write-protected", "choose another name for -o")
+        raise OutputError(f"{path} is write-protected", "choose another name")
     if not _is_special(target) and not os.access(parent, os.W_OK):
-        raise OutputError(
-            f"{path}: the folder {parent} is read-only", "choose another folder for -o"
-        )
+        raise OutputError(f"{path}: the folder {parent} is read-only", "choose another folder")
 
 
 def write(path: str, content: str | bytes) -> bool:
@@ -100,7 +98,7 @@ def _target(path: str) -> Path:
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
-        raise OutputError(f"cannot write {path!r}: {error}", "choose another name for -o") from None
+        raise OutputError(f"cannot write {path!r}: {error}", "choose another name") from None
 
 
 def _is_special(target: Path) -> bool:

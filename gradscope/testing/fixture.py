@@ -62,9 +62,12 @@ class Gradients:
             AssertionError: with the names of those that are not, and what cuts them off where that
                 was seen.
             GradscopeError: when the loss has no graph.
-            ValueError: when a name in ``except_`` fits no parameter.
+            TypeError: when ``except_`` is one text.
+            ValueError: when a name in it fits no parameter.
         """
         __tracebackhide__ = True
+        if isinstance(except_, str):
+            raise TypeError(f"except_ takes several names: except_=[{except_!r}]")
         names = {name: one for name, one in model.named_parameters() if one.requires_grad}
         for pattern in except_:
             if not any(fnmatchcase(name, pattern) for name in names):

@@ -190,6 +190,9 @@ class CallSelector:
         """
         self._failed = None
         self._backwards += made.call.accumulates
+        if made.failure is not None and self._examination.as_test:
+            self._failed = self._case_of(made, before)
+            return False
         # A call of `backward` tells more than one of `grad`, which mostly is a part of a step.
         first = self.case is None or (made.call.accumulates and not self._accumulates)
         # Asked in any case, so that the line counts as known from now on.
@@ -198,8 +201,7 @@ class CallSelector:
             first or trouble or (before is not None and (odd or elsewhere))
         ):
             return False
-        watch = made.in_full() if isinstance(made, BriefCapture) else made
-        case = watched_case(self._listener, watch, before or Before())
+        case = self._case_of(made, before)
         # Not asked for where nothing is wrong yet: it costs as much as the look.
         report = self._builder.report(case) if trouble or not first else None
         if trouble and report is not None:
@@ -210,6 +212,10 @@ class CallSelector:
         if first or report is None or self._is_graver(report):
             self.case, self._accumulates = case, made.call.accumulates
         return self.is_final and not self._examination.keep_going
+
+    def _case_of(self, made: FullCapture | BriefCapture, before: Before | None) -> CapturedCall:
+        watch = made.in_full() if isinstance(made, BriefCapture) else made
+        return watched_case(self._listener, watch, before or Before())
 
     @property
     def is_final(self) -> bool:
@@ -315,8 +321,10 @@ class CallSelector:
         """The case of a program that has ended, by an exception or not: where it ended by its last
         call, that may be the one that matters."""
         judge, failed = self._examination.graver, self._failed
-        if error is None or failed is None or self.case is None or self.is_final or judge is None:
+        if error is None or failed is None or self.is_final or judge is None:
             return self.case
+        if self.case is None:
+            return failed
         last, kept = (self._builder.report(one, error) for one in (failed, self.case))
         return failed if judge(last, kept) else self.case
 

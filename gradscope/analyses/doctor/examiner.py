@@ -7,6 +7,7 @@ at the end of the run (which parameters never got a gradient) is told then.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +33,7 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import op_name
-from gradscope.errors import Fault, GradscopeError
+from gradscope.errors import Fault, GradscopeError, NoGraph
 from gradscope.garbage import collector_paused
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
@@ -110,7 +111,7 @@ class Examiner:
             self.recorder.listeners.add(self._listener)
         self._examination = examination
         self._log = StepLog()
-        self._builder = ReportBuilder(self._listener, self._log)
+        self._builder = ReportBuilder(self._listener, self._log, examination.as_test)
         self._selector = CallSelector(self._listener, self._builder, examination)
         self._tracker = StepTracker(self._listener, self._log)
         self._policy = SamplingPolicy(examination.is_close)
@@ -147,6 +148,9 @@ class Examiner:
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
+        # It changes its inputs behind torch's back and puts them back again; nothing is learned.
+        if self.recorder.places.is_in_gradcheck(sys._getframe(1)):
+            return self.recorder.let_run(call)
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
         self._member.meet(self._log.calls + 1)
@@ -328,6 +332,9 @@ class Examiner:
     ) -> None:
         """The program has ended, by an exception or not: make the report, or set ``error``."""
         listener = self._listener
+        if self._examination.as_test and not self._log.calls:
+            self.error = NoGraph("no backward call was made", "call backward")
+            return
         try:
             with unseen():
                 # Again, for those that were made since and have never stepped.
@@ -353,6 +360,9 @@ class Examiner:
     def _last_case(
         self, scopes: Scopes, value: object, error: BaseException | None
     ) -> CapturedCall:
+        if error is None and self._examination.as_test:
+            what = "every backward call raised, and what it raised was caught"
+            raise NoGraph(what, "call backward so that it comes to its end")
         case = final_case(self._listener, scopes, value, error)
         case.unfinished = error is not None and not self._builder.has_failure
         if self._builder.has_failure:

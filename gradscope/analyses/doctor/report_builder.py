@@ -107,15 +107,16 @@ class ReportBuilder:
     """Makes the report of a case, as of now.
 
     ``fault`` is the first fault of our own, if any; ``unseen`` are the backward calls that could
-    not be looked at.
+    not be looked at.  ``as_test`` as in an :class:`Examination`.
     """
 
-    def __init__(self, listener: DoctorListener, log: StepLog) -> None:
+    def __init__(self, listener: DoctorListener, log: StepLog, as_test: bool = False) -> None:
         self.fault: Fault | None = None
         self.unseen: list[int] = []
         self._listener = listener
         self._log = log
         self._failure: _KnownFailure | None = None
+        self._as_test = as_test
 
     def note_unseen(self, error: Exception | None = None) -> None:
         """The call under way cannot be looked at, for a fault of our own."""
@@ -206,7 +207,7 @@ class ReportBuilder:
             site = self._listener.recorder.places.site_of_error(error)
             told = Failure(type(error).__name__, message(error), ended=True)
             return msgspec.structs.replace(told, origin=case.origins.of_site(site))
-        if known is None:
+        if known is None or (error is None and self._as_test):
             return None
         is_shown = any(one.number == known.call for one in case.passes)
         return msgspec.structs.replace(

@@ -30,6 +30,8 @@ class Examination:
     worse than the one kept so far, and not of its consequence.
     ``check_all`` compares custom Functions with finite differences whatever their size.
     ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
+    ``as_test``: a backward call that raises counts only if that ends the program, for a test
+    catches what it expects; and without any call nothing is looked at, for most tests make none.
     """
 
     steps: int | None = None
@@ -43,6 +45,7 @@ class Examination:
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
     eager: bool = False
+    as_test: bool = False
 
     @property
     def is_close(self) -> bool:
