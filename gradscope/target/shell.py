@@ -50,6 +50,7 @@ class _Compiler(CachingCompiler):
     """
 
     _parsed = ""
+    counts_below_magics = True
 
     def cache(self, transformed_code: str, number: int = 0, raw_code: str | None = None) -> str:
         around = self._around()
