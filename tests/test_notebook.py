@@ -40,7 +40,7 @@ CELLS = {
     "unchanged": "print(w.grad, loss.grad_fn is not None)",
     "call": "%%gradscope\nprint('first')\nloss = (w * w).sum()\nloss.backward()\nloss.item()",
     "left": "print(w.grad, Out[max(Out)])",
-    "several elements": "%%gradscope\ndoubled = w * 2",
+    "several elements": "%%gradscope\n\n    # All is indented.\n    doubled = w * 2",
     "large cell": "%%gradscope\n"
     + "".join(f"a{n} = torch.tanh(a{n - 1} * {n})\n" for n in range(1, 40)),
     "little of it": "%%gradscope --top 2\n(w * 2).sum()",

@@ -42,7 +42,9 @@ def cell_program(shell: Any, magic: str, source: str) -> Program:
     # Lines count as the cell shows them; but only what stands first can be another cell magic.
     is_counted = getattr(shell.compile, "counts_below_magics", False)
     if not is_counted and not source.lstrip().startswith("%%"):
-        source = f"# {magic}\n{source}"
+        # Indented as the first line is: by that, IPython shifts them all.
+        indent = source[: len(source) - len(source.lstrip())].rpartition("\n")[2]
+        source = f"{indent}# {magic}\n{source}"
     # The shell may be counting on already.
     number = getattr(shell.displayhook.exec_result, "execution_count", None)
     number = number or shell.execution_count
