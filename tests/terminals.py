@@ -13,8 +13,8 @@ from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
 
-PROMPTS = (r"\(Pdb\) ", r"ipdb> ", ">>> ", r"\.\.\. ")
-"""After which a person types: of pdb, ipdb, and python."""
+PROMPTS = (r"\(Pdb\) ", r"ipdb> ", ">>> ", r"\.\.\. ", r"In \[\d+\]: ", r" +\.\.\.: ")
+"""After which a person types: of pdb, ipdb, python, and IPython."""
 
 _WAITING = re.compile(f"(^|\n)({'|'.join(PROMPTS)})$")
 _TYPED = re.compile(f"^(?:{'|'.join(PROMPTS)})(.*)$", re.MULTILINE)

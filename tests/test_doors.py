@@ -49,10 +49,14 @@ def command(*options: str) -> click.Command:
 
 def test_an_option_goes_wherever_a_field_or_parameter_has_its_name() -> None:
     said = ["--name", "x", "--colour", "red"]
-    few = command("name", "colour").main(said, "act", standalone_mode=False, obj=("-v",))
+    few = command("name", "colour").main(
+        said, "act", standalone_mode=False, obj={"arguments": ("-v",)}
+    )
     assert few == (Run(("-v",), "x"), Drawing("x"), "red")
     all_three = command("name", "colour", "times")
-    more = all_three.main([*said, "--times", "3"], "act", standalone_mode=False, obj=())
+    more = all_three.main(
+        [*said, "--times", "3"], "act", standalone_mode=False, obj={"arguments": ()}
+    )
     assert more == (Run((), "x", 3), Drawing("x"), "red")
 
 

@@ -45,6 +45,15 @@ def test_cells_run_in_order_and_give_the_places(session: Session) -> None:
     assert report.meta.target.endswith("a.ipynb")
 
 
+def test_a_cell_with_our_own_magic_runs_as_it_stands(session: Session) -> None:
+    found = places(
+        session,
+        f"%load_ext gradscope\n{START}",
+        "%%gradscope doctor\n\nloss = (w * 2).sum()\nloss.backward()",
+    )
+    assert found["(w * 2).sum()"] == "In[2]:3"
+
+
 def test_code_under_a_magic_keeps_its_lines(session: Session) -> None:
     found = places(
         session,

@@ -66,9 +66,9 @@ ROOMS = {
     "api": "words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
     "diagnose simplify render/options render/words render/drawing render render/notebook",
-    "ipython": "api errors",
     "testing": "words errors diagnose running api",
     "cli": "*",
+    "ipython": "api errors target cli model render/options render/notebook",
     "__init__": "api errors ipython version",
     "__main__": "cli",
 }

@@ -62,6 +62,7 @@ def make_runner(folder: Path) -> Callable[..., str]:
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
         "XDG_CACHE_HOME": str(folder / "cache"),
+        "IPYTHONDIR": str(folder / "ipython"),
         "COLUMNS": "100",
         "NO_COLOR": "1",
         "OMP_NUM_THREADS": "1",

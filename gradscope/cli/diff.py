@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-import gradscope
 from gradscope.analyses.diff import Tolerance, compare
 from gradscope.api.difference import in_one
 from gradscope.cli import last_target as memory
@@ -56,7 +55,7 @@ class Named(NamedTuple):
 # Not -m gradscope, which would take click and the like from the user's folder, if they are there.
 _CHILD = f"""
 import sys
-sys.path[: not sys.flags.safe_path] = [{str(Path(gradscope.__file__).parents[1])!r}]
+sys.path[: not sys.flags.safe_path] = [{str(Path(__file__).parents[2])!r}]
 from gradscope.cli import entry
 entry()
 """

@@ -20,7 +20,7 @@ from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import given_options, remembered_target
+from gradscope.cli.running import given_options, prepared, remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.model import storage
@@ -79,6 +79,18 @@ def how_long(options: DoctorOptions) -> dict[str, Any]:
         "steps": None if options.steps is None else parse_steps(options.steps),
         "seconds": None if options.duration is None else parse_duration(options.duration),
     }
+
+
+def _without_end(options: DoctorOptions) -> dict[str, Any]:
+    """No limits: a cell is never stopped.
+
+    Raises:
+        TargetError: one is asked for.
+    """
+    for name, given in (("--steps", options.steps), ("--for", options.duration)):
+        if given is not None:
+            raise TargetError(f"{name}: a cell is watched to its end", f"leave out {name}")
+    return {}
 
 
 _OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager"}
@@ -156,7 +168,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     """
     member = ranks.member(named.wait, options.output)
     verdict = Verdict.of(ranks.share(options, member))
-    limits = how_long(options)
+    limits = _without_end(options) if named.cell is not None else how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
         unused = [option for option in given_options() if option in _OF_A_RUN]
@@ -170,7 +182,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         verdict.remark(f"running {target.describe()} again")
     examination = Examination(
         **limits,
-        keep_going=options.keep_going,
+        keep_going=options.keep_going or named.cell is not None,
         check_all=options.check,
         thorough=options.thorough,
         eager=options.eager,
@@ -178,7 +190,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         passing=passing,
         graver=is_graver,
     )
-    return _examined(target, examination, verdict, member)
+    return _examined(prepared(target, named, member), examination, verdict, member)
 
 
 def _names_a_report(target: Target) -> bool:
@@ -203,16 +215,14 @@ def _harmless_target(report: Report) -> str:
     return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
-def _examined(target: Target, examination: Examination, verdict: Verdict, member: Member) -> Result:
-    from gradscope.cli import last_target as memory
+def _examined(
+    program: Program, examination: Examination, verdict: Verdict, member: Member
+) -> Result:
     from gradscope.running.session import examine
 
-    program = Program.prepare(target)
-    if not member.job.rank:
-        memory.remember(target)
-    is_text = verdict.options.format_name == "text"
-    with terminal.stdout_reserved(not is_text), _progress(verdict) as tell:
-        outcome = examine(target, program, replace(examination, on_step=tell), member)
+    is_reserved = verdict.options.format_name != "text" and program.target.kind != "cell"
+    with terminal.stdout_reserved(is_reserved), _progress(verdict) as tell:
+        outcome = examine(program.target, program, replace(examination, on_step=tell), member)
         outcome.ending.show()
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.
     if outcome.report is not None and member.is_grouped:

@@ -17,6 +17,7 @@ import click
 from gradscope.cli.commands import gradscope
 from gradscope.cli.messages import say, tell_error, tell_misuse
 from gradscope.cli.result import Result
+from gradscope.cli.typed_command import OF_THE_PROGRAM
 from gradscope.errors import ExitStatus, Fault, GradscopeError
 from gradscope.words import joined
 
@@ -39,14 +40,19 @@ def run(arguments: list[str]) -> Result:
     ours, program = split(arguments)
     try:
         result = gradscope.main(
-            ours, prog_name="gradscope", standalone_mode=False, obj=tuple(program or ())
+            ours,
+            prog_name="gradscope",
+            standalone_mode=False,
+            obj={OF_THE_PROGRAM: tuple(program or ())},
         )
     except GradscopeError as error:
         tell_error(error)
         return Result(status=error.status)
     except click.ClickException as error:
         tell_misuse(error)
-        _hint_program_arguments(error, program)
+        hint = owner_of(error) or _hint_program_arguments(error, program)
+        if hint:
+            say(hint)
         return Result(status=ExitStatus.USAGE)
     except click.Abort:  # Ctrl-C while no program of the user's was running
         return _interrupted()
@@ -67,20 +73,27 @@ def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
     return arguments[:position], arguments[position + 1 :]
 
 
-def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> None:
+def owner_of(error: click.ClickException, prefix: str = "gradscope") -> str:
+    """Which commands have the option that another one was given; "" if that is not what is wrong.
+
+    ``prefix``: how a command is called."""
     if not isinstance(error, click.NoSuchOption):
-        return
+        return ""
     owners = _owners()
     meant = get_close_matches(error.option_name, owners, n=1, cutoff=0.8)
     own = error.ctx.command.name if error.ctx else None
-    if meant and own not in owners[meant[0]]:
-        commands = joined(f"gradscope {name}" for name in owners[meant[0]])
-        say(f"{meant[0]} is an option of {commands}")
-    elif program is None:
-        say(
-            "arguments for your own program go after `--`: "
-            f"gradscope trace script.py -- {error.option_name}"
-        )
+    if not meant or own in owners[meant[0]]:
+        return ""
+    return f"{meant[0]} is an option of {joined(f'{prefix} {name}' for name in owners[meant[0]])}"
+
+
+def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> str:
+    if not isinstance(error, click.NoSuchOption) or program is not None:
+        return ""
+    return (
+        "arguments for your own program go after `--`: "
+        f"gradscope trace script.py -- {error.option_name}"
+    )
 
 
 def _owners() -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ import io
 
 import click
 
+from gradscope.cli import terminal
 from gradscope.errors import GradscopeError
 from gradscope.escaping import for_terminal, visible
 
@@ -31,4 +32,6 @@ def tell_misuse(error: click.ClickException) -> None:
 
 def say(line: str) -> None:
     """A line with our name before it, so that nobody takes it for the program's own."""
+    if terminal.is_notebook():  # where a stream is shown as soon as it is flushed
+        terminal.flush()
     click.echo(f"gradscope: {visible(line)}", err=True)

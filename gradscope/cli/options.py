@@ -12,7 +12,7 @@ from gradscope.cli.output_options import all_of, folding_options
 from gradscope.errors import TargetError
 from gradscope.formats import DIAGNOSES
 from gradscope.ranks.job import WAIT
-from gradscope.target import Target, parse_target
+from gradscope.target import Program, Target, parse_target
 
 if TYPE_CHECKING:
     from gradscope.model.observations import Severity
@@ -252,7 +252,13 @@ doctor_options = all_of(
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """Which program to run with which arguments, or which saved report to read, up to what size."""
+    """Which program to run with which arguments, or which saved report to read, up to what size.
+
+    ``cell`` is the program of ``%%gradscope``, and then the only one.
+
+    Raises:
+        TargetError: besides a cell, another program is named.
+    """
 
     arguments: tuple[str, ...]
     target: str | None
@@ -261,6 +267,16 @@ class TargetOptions:
     lets: tuple[str, ...]
     max_size: int | None = None
     wait: float = WAIT
+    cell: Program | None = None
+
+    def __post_init__(self) -> None:
+        if self.cell is None:
+            return
+        given = {"-m": self.module, "-c": self.code, "--let": self.lets, "--": self.arguments}
+        for word in (self.target, *(option for option, value in given.items() if value)):
+            if word is not None:
+                what = f"{word} is for another program than the cell below"
+                raise TargetError(what, "leave it out: the cell is the program")
 
     def program(self) -> Target | None:
         """The program; None when the options name none.
@@ -268,6 +284,8 @@ class TargetOptions:
         Raises:
             TargetError: when they name two, or the parts do not fit together.
         """
+        if self.cell is not None:
+            return self.cell.target
         lets = tuple(_let(text) for text in self.lets)
         if sum(given is not None for given in (self.target, self.module, self.code)) > 1:
             what = "two programs given at once"

@@ -19,6 +19,7 @@ from gradscope.render.output import STDOUT
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
+    from gradscope.cli.output_options import Display
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Output:
     quiet: bool
     is_text: bool
     is_opened: bool = False
+    display: Display | None = None
 
     @classmethod
     def of(cls, options: OutputOptions, command: str = "graph") -> Output:
@@ -68,7 +70,12 @@ class Output:
         _check_lists(drawing, format_name)
         text = format_name in (own["text"], *TEXTS)
         destination = render.output.settled(path)
-        return cls(path, destination, format_name, drawing, options.quiet, text, opened)
+        # What was asked for as text, or as a list, is no drawing.
+        is_drawn = format_name == ANSWERS["graph"]["text"] and not (
+            options.format_name or width or drawing.top or not to_stdout
+        )
+        shown = options.display if is_drawn else None
+        return cls(path, destination, format_name, drawing, options.quiet, text, opened, shown)
 
     @property
     def to_stdout(self) -> bool:
@@ -91,9 +98,12 @@ class Output:
         Raises:
             GradscopeError: it could not be drawn or written; an existing file is as it was.
         """
-        if self.to_stdout and self.format in BINARIES and terminal.is_terminal():
+        if self.display is not None and isinstance(report, Report):
+            self.display(report, self.drawing)
+            return
+        if self.to_stdout and self.format in BINARIES and terminal.is_read():
             raise OutputError(
-                f"a terminal cannot show {self.format}", f"name a file: -o graph.{self.format}"
+                f"{self.format} cannot be shown as text", f"name a file: -o graph.{self.format}"
             )
         render.save(report, self.destination, self.format, self.drawing)
         if not self.to_stdout:

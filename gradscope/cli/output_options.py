@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from gradscope.cli.completion import files
 from gradscope.formats import DRAWINGS, FORMATS, SORTABLE, Column
+
+if TYPE_CHECKING:
+    from gradscope.model.report import Report
+    from gradscope.render.options import Options
+
+    Display = Callable[[Report, Options], None]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,7 +40,7 @@ class OutputOptions(DrawingOptions):
     """Where the result goes and what it looks like.
 
     ``held``: which of several backward calls in a saved report is drawn.  ``rank``: the gradients
-    of which rank."""
+    of which rank.  ``display``: what shows a graph where a notebook can draw it, if it can."""
 
     output: str | None
     opened: bool
@@ -44,6 +50,7 @@ class OutputOptions(DrawingOptions):
     quiet: bool
     held: int | None = None
     rank: int | None = None
+    display: Display | None = None
 
 
 def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:

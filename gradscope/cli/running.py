@@ -24,6 +24,7 @@ from gradscope.target import Program, Target
 if TYPE_CHECKING:
     from gradscope.model.report import Report
     from gradscope.model.request import Request, Study
+    from gradscope.ranks.member import Member
     from gradscope.running.session import Outcome
 
 
@@ -71,13 +72,12 @@ def run_command(
     if target is None:
         target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
-    program = Program.prepare(target)
-    if not member.job.rank:
-        memory.remember(target)
+    program = prepared(target, named, member)
+    request = replace(request, run_on=request.run_on or named.cell is not None)
     _check_steps(request)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
-    with terminal.stdout_reserved(output.is_machine_readable):
+    with terminal.stdout_reserved(output.is_machine_readable and named.cell is None):
         outcome = run(target, program, request, member)
         outcome.ending.show()
     # A picture of no graph is none; the study of this rank's program is nobody else's.
@@ -88,6 +88,21 @@ def run_command(
         result.status = _status(told.report, is_bad)
     ranks.end(member)
     return result
+
+
+def prepared(target: Target, named: TargetOptions, member: Member) -> Program:
+    """The program, ready to run, and remembered as the last one; a cell's shell has its own memory.
+
+    Raises:
+        TargetError: it cannot be found or read.
+        ToolMissing: what runs such a program is not installed.
+    """
+    if named.cell is not None:
+        return named.cell
+    program = Program.prepare(target)
+    if not member.job.rank:
+        memory.remember(target)
+    return program
 
 
 def _check_steps(request: Request) -> None:

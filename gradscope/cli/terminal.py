@@ -29,12 +29,22 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def is_notebook() -> bool:
+    """Whether a notebook shows stdout, which it does in colours."""
+    return type(sys.stdout).__module__.startswith("ipykernel.")
+
+
+def is_read() -> bool:
+    """Whether a person reads stdout, one way or the other."""
+    return is_terminal() or is_notebook()
+
+
 def color(choice: str) -> bool:
-    """Whether to colour: as chosen, else on a terminal that does not refuse it."""
+    """Whether to colour: as chosen, else where a person reads and does not refuse it."""
     if choice != "auto":
         return choice == "always"
     refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return is_terminal() and not refused
+    return is_read() and not refused
 
 
 def has_unicode() -> bool:

@@ -9,7 +9,11 @@ from typing import Any, cast, get_type_hints
 import click
 
 OF_THE_PROGRAM = "arguments"
-"""The name under which a function gets what stands after --."""
+"""The name under which a function gets what stands after --.
+
+This, and whatever else no option says, is in the mapping that the command is invoked with (``obj``
+of click).
+"""
 
 
 class TypedCommand(click.Command):
@@ -39,7 +43,7 @@ class TypedCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with what the options say."""
-        given = {OF_THE_PROGRAM: ctx.obj, **ctx.params}
+        given = {**ctx.obj, **ctx.params}
         ctx.params = {}
         for name, kind in self._kinds.items():
             if is_dataclass(kind):

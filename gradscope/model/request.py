@@ -36,7 +36,8 @@ class Request:
     one on.  ``values`` keeps the values of all tensors, ``saved`` describes what each node saved
     for backward, ``histograms`` counts the elements of each gradient by size.  ``study`` is
     answered before the gradient flows, while all that was saved for backward is there.  ``eager``:
-    nothing is compiled by torch.compile.
+    nothing is compiled by torch.compile.  ``or_graph``: where backward would need a gradient, and
+    none is given, the graph alone is the answer.
     """
 
     gradients: bool = False
@@ -51,3 +52,4 @@ class Request:
     create_graph: str | None = None
     study: Study | None = None
     eager: bool = False
+    or_graph: bool = False

@@ -6,6 +6,7 @@ The page holds the viewer, some 100 kB, so a saved notebook would grow by that w
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
@@ -31,11 +32,13 @@ _FRAME = (
 )
 
 
-def mime_bundle(report: Report, short: str) -> dict[str, str]:
+def mime_bundle(report: Report, short: str, options: Options | None = None) -> dict[str, str]:
     """What a notebook may choose from, by MIME type: the ``short`` text, and a picture of at most
-    :data:`MOST_DRAWN` boxes, or the coloured tree where it has more or there is no Graphviz."""
+    :data:`MOST_DRAWN` boxes, or the coloured tree where it has more or there is no Graphviz.
+
+    ``options``: how much of the graph is drawn."""
     shown = {"text/plain": short}
-    options = Options(width=WIDTH)
+    options = replace(options or Options(), width=WIDTH, color=True)
     # An explanation, a check or a count of memory has its answer in a text of its own.
     if answer_format(report, "text") == _TREE and _boxes(report, options) <= MOST_DRAWN:
         try:
@@ -43,7 +46,7 @@ def mime_bundle(report: Report, short: str) -> dict[str, str]:
             return shown
         except GradscopeError:  # the tree tells the same without Graphviz
             pass
-    answer = render(report, answer_format(report, "text"), Options(width=WIDTH, color=True))
+    answer = render(report, answer_format(report, "text"), options)
     shown["text/html"] = fragment(_text(answer))
     return shown
 

@@ -120,7 +120,7 @@ def _watched(
     if others.is_this_one:
         return Outcome(ending)  # a forked child: what is to be said, its parent says
     try:
-        outcome = finish(seers[0], ending) if seers else _without_torch(ending)
+        outcome = finish(seers[0], ending) if seers else _without_torch(ending, target)
     except KeyboardInterrupt:
         # Who interrupts the program and then us does not want to wait for a report.
         if not ending.interrupted:
@@ -198,10 +198,12 @@ def _failure_sentence(error: BaseException) -> str:
     )
 
 
-def _without_torch(ending: Ending) -> Outcome:
+def _without_torch(ending: Ending, target: Target) -> Outcome:
     # Who calls sys.exit has ended as intended.
     if ending.exception is not None and not isinstance(ending.exception, SystemExit):
         return Outcome(ending)
+    if target.kind == "cell":
+        return Outcome(ending, error=NoGraph("no autograd graph: torch has not been imported"))
     what = "no autograd graph: the program did not import torch"
     return Outcome(ending, error=NoGraph(what, "point gradscope at a PyTorch program"))
 

@@ -13,7 +13,7 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.errors import Fault, GradscopeError, without_frames
+from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
@@ -257,10 +257,17 @@ class Watcher:
             return
         probe = self._probe([root], scopes)
         text = self._request.gradient
-        if text is None:
-            seed = implicit_gradient(root)
-        else:
-            seed = parse_gradient(text, root, scopes.merged())
+        try:
+            seed = (
+                implicit_gradient(root)
+                if text is None
+                else parse_gradient(text, root, scopes.merged())
+            )
+        except RootError:
+            if text is not None or not self._request.or_graph:
+                raise
+            self._show([root], scopes)
+            return
         studied = self._studied(probe, [root], [seed], scopes)
         self.report = probe.report([probe.own_pass(seed)], studied=studied)
 

@@ -5,7 +5,8 @@ compiles it, :meth:`Program.run` runs it, and the :class:`Ending` shows and repe
 would have done.  This room must not know torch, click, or why the program is run: whoever watches
 comes in by callbacks.
 
-Cells of a notebook run in IPython's shell, which is imported for nothing else.
+Cells of a notebook run in IPython's shell, which is imported for nothing else; a single cell of a
+notebook that is open, in the shell that it was typed in.
 
 torch is imported when the program imports it, so that environment variables set before still count;
 the recorder starts right after. Frames of ours, the detour torch takes while a mode is active, and
@@ -13,6 +14,7 @@ the longer way of a module call with hooks are removed from tracebacks, and warn
 place.
 """
 
+from gradscope.target.cell import cell_program
 from gradscope.target.cleaning import clean
 from gradscope.target.description import Target, TargetKind, parse_target
 from gradscope.target.ending import Ending, Stopper, StopProgram, raise_interrupt
@@ -27,6 +29,7 @@ __all__ = [
     "Stopper",
     "Target",
     "TargetKind",
+    "cell_program",
     "clean",
     "parse_target",
     "raise_interrupt",

@@ -82,6 +82,15 @@ def stack_as_python(
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 
+def without_shell(error: BaseException, shell: Any) -> BaseException:
+    """The error with a traceback that begins in the cell, not in the shell that ran it."""
+    step = error.__traceback__
+    own = shell.run_code.__code__.co_filename
+    while step is not None and step.tb_frame.f_code.co_filename == own:
+        step = step.tb_next
+    return BaseException.with_traceback(error, step)
+
+
 @contextmanager
 def clean_printing() -> Iterator[None]:
     """While the block runs, tracebacks that are printed do not show us."""

@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
 
-TargetKind = Literal["script", "notebook", "module", "code", "function", "stdin"]
+TargetKind = Literal["script", "notebook", "module", "code", "function", "stdin", "cell"]
 
 _WAYS = (
     "give script.py, script.py::function, notebook.ipynb, -m MODULE, -c CODE, or - for a program "
@@ -31,7 +31,7 @@ class Target:
 
     Attributes:
         kind: how ``text`` is meant.
-        text: a path, a module name, code, ``PATH::NAME``, or ``-``.
+        text: a path, a module name, code, ``PATH::NAME``, ``-``, or for a cell ``In[3]``.
         arguments: what the program finds in ``sys.argv[1:]``.
         lets: names and unevaluated literals from ``--let``; only for ``"code"``.
 
@@ -79,6 +79,8 @@ class Target:
             words = ["-c", self.text]
             for name, literal in self.lets:
                 words += ["--let", f"{name}={literal}"]
+        elif self.kind == "cell":
+            return self.text
         else:
             words = [self.text]
         if self.arguments:

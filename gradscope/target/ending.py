@@ -71,7 +71,7 @@ class Ending:
         value: the last expression of a ``code`` target, what a ``function`` target returned, or
             None.
         namespace: the globals it left.
-        is_shown: whether the traceback of ``exception`` has been printed.
+        is_shown: whether ``exception`` has been told, mostly by its traceback.
     """
 
     exception: BaseException | None
@@ -104,9 +104,11 @@ class Ending:
         A hook that calls ``sys.exit`` changes :attr:`exception`, as it changes python's status.
         """
         error = self.exception
+        if self.is_shown:
+            return
         if isinstance(error, SystemExit):
             _show_exit(error)
-        elif error is not None and not self.is_shown:
+        elif error is not None:
             _remember_last(error)
             self._show_by_hook(error)
 

@@ -45,6 +45,8 @@ class Launch:
         always_on_path: ``path_entry`` is there even in python's safe-path mode.
         source: the text of a program that is in no file.
         codes: what that text was compiled to.
+        variables: those of the shell that the program is a cell of; None where it is a program of
+            its own, for which alone ``sys.argv``, ``sys.path`` and ``__main__`` are set.
     """
 
     main: ModuleType
@@ -55,11 +57,12 @@ class Launch:
     always_on_path: bool = False
     source: str = ""
     codes: tuple[CodeType, ...] = ()
+    variables: dict[str, Any] | None = None
 
     @property
     def namespace(self) -> dict[str, Any]:
         """The globals of the program."""
-        return vars(self.extra or self.main)
+        return vars(self.extra or self.main) if self.variables is None else self.variables
 
 
 class Refused(BaseException):

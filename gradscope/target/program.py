@@ -116,7 +116,8 @@ class Program:
         """
         if not isinstance(self._ready, Launch):
             return Ending(self._ready, None, {})
-        self._enter(self._ready)
+        if self._ready.variables is None:
+            self._enter(self._ready)
         # Before the watch starts, for this may import torch itself.
         if before is not None:
             before(self.namespace)

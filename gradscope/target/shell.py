@@ -26,7 +26,7 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets.config import Config
 
-from gradscope.target.cleaning import clean
+from gradscope.target.cleaning import clean, without_shell
 from gradscope.target.compiling import level_recursion
 from gradscope.target.ending import Shown, StopProgram, was_stopped
 from gradscope.target.notebook import Cell
@@ -50,6 +50,7 @@ class _Compiler(CachingCompiler):
     """
 
     _parsed = ""
+    counts_below_magics = True
 
     def cache(self, transformed_code: str, number: int = 0, raw_code: str | None = None) -> str:
         around = self._around()
@@ -155,7 +156,7 @@ async def _run_all(shell: _Shell, cells: Sequence[Cell]) -> BaseException | None
         if isinstance(error, SystemExit):
             return error
         if error is not None and not cell.may_raise:
-            return Shown(_without_shell(error))
+            return Shown(without_shell(error, shell))
     return None
 
 
@@ -172,15 +173,6 @@ async def _run(shell: _Shell, source: str) -> ExecutionResult:
     shell.events.trigger("post_execute")
     shell.events.trigger("post_run_cell", result)
     return result
-
-
-def _without_shell(error: BaseException) -> BaseException:
-    """The error with a traceback that begins in the cell, not in what ran it."""
-    step = error.__traceback__
-    own = InteractiveShell.run_code.__code__.co_filename
-    while step is not None and step.tb_frame.f_code.co_filename == own:
-        step = step.tb_next
-    return BaseException.with_traceback(error, step)
 
 
 @contextmanager
