@@ -227,7 +227,7 @@ def _examined(
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.
     if outcome.report is not None and member.is_grouped:
         outcome.report = verdict.diagnosed(outcome.report)
-    told = ranks.combined(member, outcome, target)
+    told = ranks.combined(member, outcome, program.target)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
     ranks.end(member)
     return result
