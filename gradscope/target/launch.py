@@ -29,7 +29,7 @@ from gradscope.target.compiling import (
     run_code,
 )
 from gradscope.target.description import Target
-from gradscope.target.missing import function_in, missing_file_hint
+from gradscope.target.missing import check_defines, function_in, missing_file_hint
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Launch:
         always_on_path: ``path_entry`` is there even in python's safe-path mode.
         source: the text of a program that is in no file.
         codes: what that text was compiled to.
+        is_importing: what runs is the file of a function, which is called after that.
     """
 
     main: ModuleType
@@ -55,6 +56,7 @@ class Launch:
     always_on_path: bool = False
     source: str = ""
     codes: tuple[CodeType, ...] = ()
+    is_importing: bool = False
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -172,6 +174,7 @@ def _function(target: Target) -> Launch:
     text, _, name = target.text.rpartition("::")
     path = _absolute(text)
     code = compile_source(_read(path, text), path)
+    check_defines(code, name, text)
     stem = PurePath(path).stem
     # With a loader of our own, for the file need not end in .py.
     spec = importlib.util.spec_from_file_location(stem, path, loader=SourceFileLoader(stem, path))
@@ -181,6 +184,7 @@ def _function(target: Target) -> Launch:
 
     def execute() -> object:
         run_code(vars(module), code)
+        ready.is_importing = False
         # Only now: a name may have been imported, or made by a decorator.
         try:
             function = function_in(module, name, text)
@@ -189,7 +193,8 @@ def _function(target: Target) -> Launch:
         return function()
 
     main = _main_module(BuiltinImporter)
-    return Launch(main, text, _directory_of(path), execute, extra=module)
+    ready = Launch(main, text, _directory_of(path), execute, extra=module, is_importing=True)
+    return ready
 
 
 _LAUNCHERS: dict[str, Callable[[Target], Launch]] = {

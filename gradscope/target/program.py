@@ -86,6 +86,11 @@ class Program:
         return self._ready.namespace if isinstance(self._ready, Launch) else {}
 
     @property
+    def is_importing(self) -> bool:
+        """Whether what runs is only the import of the file that defines a function."""
+        return isinstance(self._ready, Launch) and self._ready.is_importing
+
+    @property
     def source(self) -> str:
         """The text of a program that is in no file (``-c`` and stdin), else ""."""
         return self._ready.source if isinstance(self._ready, Launch) else ""
