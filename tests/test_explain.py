@@ -928,3 +928,21 @@ def test_without_pyyaml_everything_but_the_formulas_is_told(fresh: Session) -> N
     assert done.status == 0, done.err
     assert "PyYAML is not installed (pip install pyyaml)" in done.out
     assert "1 × 2 = 2" in done.out
+
+
+def test_what_is_said_of_the_loss_of_a_training_is_not_said_of_a_vector_called_loss(
+    session: Session,
+) -> None:
+    text = """
+    import torch
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    {name} = 2 * x
+    {name}.backward(torch.tensor([1.0, 3.0]))
+    """
+    told = {}
+    for name in ("loss", "y"):
+        session.write(text.replace("{name}", name))
+        told[name] = " ".join(session.cli("explain", "program.py").out.split())
+    assert "In a training L is the loss" in told["y"]
+    assert "In a training L is the loss" not in told["loss"]
+    assert "such as (v * loss).sum()" in told["loss"]
