@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy
 import pytest
 import torch
 
 from gradscope.model.report import GradientInfo, Report
-from tests.looking import Session, leaf_named
+from tests.looking import Session, is_close, leaf_named, new_gradient
 
 SIZES = """
 import torch
@@ -167,3 +170,32 @@ def test_a_function_that_is_missing_is_told_before_the_file_runs_if_that_is_cert
     assert done.status == 2
     assert f"has no function '{name}'" in done.err and "train" in done.err
     assert done.out == ("imported\n" if is_run else "")
+
+
+DRAWS = """
+import random
+first = random.random()
+import numpy
+second = float(numpy.random.rand())
+import torch
+third = torch.rand(())
+w = torch.tensor(1.0, requires_grad=True)
+loss = w * (first + second + third)
+loss.backward()
+"""
+
+
+def test_a_seed_makes_runs_alike_from_the_first_number_on(fresh: Session, session: Session) -> None:
+    path = fresh.write(DRAWS)
+    seen = fresh.look_at(str(path), "--seed", "7")
+    torch.manual_seed(7)
+    random.seed(7)
+    numpy.random.seed(7)
+    wanted = random.random() + float(numpy.random.rand()) + torch.rand(())
+    assert is_close(new_gradient(seen, "w"), wanted)
+    again = session.look_at(str(path), "--seed", "7", command="explain")
+    assert new_gradient(again, "w") == new_gradient(seen, "w")
+    other = session.look_at(str(path), "--seed", "8")
+    assert new_gradient(other, "w") != new_gradient(seen, "w")
+    refused = session.cli("trace", str(path), "--seed", "-1")
+    assert refused.status == 2 and "--seed" in refused.err

@@ -81,7 +81,7 @@ def how_long(options: DoctorOptions) -> dict[str, Any]:
     }
 
 
-_OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager"}
+_OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager", "--seed"}
 """Options that say how to run a program, which a saved report has behind it."""
 
 
@@ -178,7 +178,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         passing=passing,
         graver=is_graver,
     )
-    return _examined(target, examination, verdict, member)
+    return _examined(target, examination, verdict, member, named.seed)
 
 
 def _names_a_report(target: Target) -> bool:
@@ -203,11 +203,17 @@ def _harmless_target(report: Report) -> str:
     return target if shlex.quote(target) == target and target[:1] != "-" else "TARGET"
 
 
-def _examined(target: Target, examination: Examination, verdict: Verdict, member: Member) -> Result:
+def _examined(
+    target: Target,
+    examination: Examination,
+    verdict: Verdict,
+    member: Member,
+    seed: int | None,
+) -> Result:
     from gradscope.cli import last_target as memory
     from gradscope.running.session import examine
 
-    program = Program.prepare(target)
+    program = Program.prepare(target, seed)
     if not member.job.rank:
         memory.remember(target)
     is_text = verdict.options.format_name == "text"

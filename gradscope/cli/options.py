@@ -42,6 +42,13 @@ target_options = all_of(
         help="With -c: make a float leaf, as in --let 'a=[1,2,3]'. VALUE is run as Python code.",
     ),
     click.option(
+        "--seed",
+        type=click.IntRange(min=0, max=2**63 - 1),
+        metavar="N",
+        help="Seed the random numbers of Python, NumPy and torch before the program starts. This "
+        "changes the program's numbers, unless it sets seeds itself; two runs are then alike.",
+    ),
+    click.option(
         "--wait",
         type=click.FloatRange(min=0),
         default=WAIT,
@@ -261,6 +268,7 @@ class TargetOptions:
     lets: tuple[str, ...]
     max_size: int | None = None
     wait: float = WAIT
+    seed: int | None = None
 
     def program(self) -> Target | None:
         """The program; None when the options name none.

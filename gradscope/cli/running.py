@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OF_A_RUN = {
     *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
-    "--eager",
+    *("--eager", "--seed"),
     *("--leaf", "--node", "--jacobian"),
 }
 """Options that choose what is looked at, which in a saved report is settled."""
@@ -71,7 +71,7 @@ def run_command(
     if target is None:
         target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
-    program = Program.prepare(target)
+    program = Program.prepare(target, named.seed)
     if not member.job.rank:
         memory.remember(target)
     _check_steps(request)
