@@ -16,7 +16,7 @@ import pytest
 
 from gradscope import load
 from tests.forkserver import client
-from tests.looking import hear_ctrl_c
+from tests.looking import Session, hear_ctrl_c
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -471,3 +471,26 @@ def test_the_roots_a_function_returns_are_quoted_for_a_shell(
     assert done.returncode == 2
     choice = said(done)[-1].partition("--root ")[2]
     assert gradscope("trace", "prog.py::two", "--root", *shlex.split(choice)).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["trace", "doctor"])
+def test_what_is_no_program_is_not_remembered(command: str, session: Session) -> None:
+    good = session.write(
+        """
+        import torch
+        a = torch.ones(2, requires_grad=True)
+        def made():
+            return (a * a).sum()
+        made().backward()
+        """
+    )
+    for name in ("config.yaml", "report.json"):
+        (session.folder / name).write_text("{}")
+    assert session.cli(command, good.name).status == 0
+    wrong = [["config.yaml"], ["report.json"], ["."], ["-m", "no_such_module"], ["program.py::no"]]
+    for words in wrong:
+        refused = session.cli(command, *words)
+        assert refused.status == 2, refused
+    again = session.cli(command)
+    assert again.status == 0
+    assert "running program.py again" in again.err

@@ -214,10 +214,10 @@ def _examined(
     from gradscope.running.session import examine
 
     program = Program.prepare(target, seed)
-    if not member.job.rank:
-        memory.remember(target)
+    first = not member.job.rank
     is_text = verdict.options.format_name == "text"
-    with terminal.stdout_reserved(not is_text), _progress(verdict) as tell:
+    reserved = terminal.stdout_reserved(not is_text)
+    with memory.remembered(target, first), reserved, _progress(verdict) as tell:
         outcome = examine(target, program, replace(examination, on_step=tell), member)
         outcome.ending.show()
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.

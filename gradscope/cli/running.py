@@ -72,12 +72,12 @@ def run_command(
         target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
     program = Program.prepare(target, named.seed)
-    if not member.job.rank:
-        memory.remember(target)
     _check_steps(request)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
-    with terminal.stdout_reserved(output.is_machine_readable):
+    first = not member.job.rank
+    reserved = terminal.stdout_reserved(output.is_machine_readable)
+    with memory.remembered(target, first), reserved:
         outcome = run(target, program, request, member)
         outcome.ending.show()
     told = ranks.combined(member, outcome)
