@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @contextmanager
@@ -22,3 +27,18 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def without_collector(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, with the collector paused while it runs.
+
+    Not :func:`collector_paused` as a decorator: that would run it in a function of contextlib's,
+    which torch.compile traces where it meets us in the middle of a compiled program.
+    """
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with collector_paused():
+            return function(*args, **kwargs)
+
+    return run

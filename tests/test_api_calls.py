@@ -350,7 +350,7 @@ def test_no_error_speaks_of_options(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 ONLY_TYPED = (
-    *("cli/", "target/", "ranks/"),
+    *("cli/", "target/", "ranks/", "testing/"),
     *(f"running/{name}.py" for name in ("several_calls", "create_graph", "remarks", "watcher")),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
 )

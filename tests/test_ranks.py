@@ -73,14 +73,15 @@ def test_a_child_that_a_rank_forks_ends_as_ever(folder: Path) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("static", "destroy", "accumulate", "tensor", "pipeline"),
+        *("static", "destroy", "accumulate", "tensor", "pipeline", "schedule", "first-alone"),
         *("fsdp", "fsdp-accumulate", "fsdp1", "fsdp1-named"),
     ],
 )
 def test_a_healthy_program_has_no_findings(folder: Path, kind: str) -> None:
     first, second = watched(folder, "doctor", kind)
     assert "no findings" in first.out, first.out
-    assert second.out.count("\n") == (kind != "pipeline"), second.out  # the program's own line
+    is_silent = kind in ("pipeline", "schedule", "first-alone")
+    assert second.out.count("\n") == (not is_silent), second.out  # the program's own line
 
 
 def test_models_of_different_groups_are_not_expected_to_be_the_same(folder: Path) -> None:
@@ -94,7 +95,7 @@ def test_models_of_different_groups_are_not_expected_to_be_the_same(folder: Path
 def test_each_rank_is_told_in_one_table(folder: Path) -> None:
     first, second = watched(folder, "backward")
     assert "‖g‖ rank 0  ‖g‖ rank 1  ‖.grad‖" in first.out
-    assert "2 ranks; rank 0 has no graph of its own" in first.out
+    assert "2 ranks; the graph is that of rank 0" in first.out
     assert (second.out, second.err, second.status) == ("", "", 0)
 
 
@@ -254,6 +255,27 @@ def test_memory_is_told_by_rank(folder: Path) -> None:
     assert ["1", "144"] in rows
 
 
+def test_a_path_that_one_rank_cannot_write_costs_the_others_nothing(folder: Path) -> None:
+    (folder / "out0").mkdir()
+    (folder / "out1").write_text("a file")
+    words = f'exec {forkserver.gradscope()} backward train.py -o "out$RANK/r.json"'
+    first, second = run(folder, ["-c", words], command=["bash"])
+    assert "rank 1: " in first.err
+    assert "there is no folder" in first.err
+    assert ranks_of(folder / "out0" / "r.json").each[1].state == "told"
+    assert (first.status, second.status, second.err) == (0, 0, "")
+
+
+@pytest.mark.parametrize("changes", [["-u", "WORLD_SIZE"], ["-u", "RANK"], ["RANK=zero"]])
+def test_half_of_what_a_launcher_says_is_none(session: Session, changes: list[str]) -> None:
+    code = "import torch; torch.ones(2, requires_grad=True).sum().backward()"
+    command = ["env", *changes, forkserver.gradscope(), "backward", "-c", code]
+    (one,) = run(session.folder, [], 1, command)
+    assert "1 leaf" in one.out
+    assert "rank" not in one.out
+    assert (one.status, one.err) == (0, "")
+
+
 def test_without_a_process_group_each_rank_tells_its_own(folder: Path) -> None:
     for rank, one in enumerate(watched(folder, "backward -o r.json --quiet", "alone")):
         notes = storage.load(folder / ("r.json" if not rank else "r.rank1.json")).notes
@@ -355,6 +377,28 @@ def test_programs_that_fail_before_backward_are_told_once(folder: Path) -> None:
     first, second = watched(folder, "doctor", "early")
     assert "2 ranks; rank 0 has no graph of its own" in first.out
     assert (second.out, first.status, second.status) == ("", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("idle", 1), ("idle-exit", 3), ("idle-destroy", 1), ("idle-more", 1)]
+)
+def test_what_others_found_is_told_where_rank_0_saw_nothing(
+    folder: Path, kind: str, status: int
+) -> None:
+    first, second = watched(folder, "doctor -o r.json", kind)
+    (finding,) = storage.load(folder / "r.json").findings
+    assert (finding.rule, finding.ranks) == ("GS101", (1,))
+    out = " ".join(first.out.split())
+    assert "2 ranks; rank 0 has no graph of its own" in out
+    assert ("rank 0: no autograd graph: no tensor" in out) == (status == 1)
+    assert (first.status, second.status, second.out) == (status, 0, "")
+
+
+def test_a_rank_that_makes_no_call_lets_nobody_wait(folder: Path) -> None:
+    first, second = watched(folder, "backward --wait 50", "idle-destroy")
+    assert "● out.weight" in first.out
+    assert "rank 0: no autograd graph" in first.out
+    assert (first.status, second.status) == (2, 0)
 
 
 def test_a_rank_that_fails_leaves_the_telling_to_rank_0(folder: Path) -> None:

@@ -176,7 +176,7 @@ def test_without_graphviz_the_dot_text_is_left_beside(
     assert caught.value.status == 3
     assert wanted.read_text() == "earlier"
     assert (tmp_path / "graph.svg.dot").read_text() == dot(small())
-    for way in ("gradscope-torch[dot]", "apt/brew install graphviz", "FILE.json", "graph.svg.dot"):
+    for way in ("gradscope-torch[dot]", "apt/brew install graphviz", ".json file", "graph.svg.dot"):
         assert way in caught.value.hint
 
 

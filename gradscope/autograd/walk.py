@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.garbage import collector_paused
+from gradscope.garbage import without_collector
 
 NO_SEQUENCE = 2**63
 """AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""
@@ -41,7 +41,7 @@ class Walked:
     depth: int = 0
 
 
-@collector_paused()
+@without_collector
 def walk(roots: Iterable[LiveNode]) -> Walked:
     """Every node that backward from these roots could reach.
 

@@ -223,7 +223,7 @@ def _examined(
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.
     if outcome.report is not None and member.is_grouped:
         outcome.report = verdict.diagnosed(outcome.report)
-    told = ranks.combined(member, outcome)
+    told = ranks.combined(member, outcome, target)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
     ranks.end(member)
     return result
@@ -237,7 +237,8 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
             status = verdict.deliver(outcome.report)
         except GradscopeError as failure:
             error = failure
-    if error is not None:
+    # Beside findings of other ranks, a note in the report says as much.
+    if error is not None and status != ExitStatus.FINDINGS:
         tell_error(error)
         status = status or error.status
     return Result(0 if outcome.ending.status else status, outcome.ending)

@@ -16,11 +16,12 @@ from gradscope import render
 from gradscope.cli import terminal
 from gradscope.cli.options import DoctorOptions
 from gradscope.cli.output_options import OutputOptions
-from gradscope.errors import RanksError
-from gradscope.model.report import Report
+from gradscope.errors import GradscopeError, RanksError
+from gradscope.model.report import Graph, Report
 from gradscope.ranks.job import Job
 from gradscope.ranks.member import Member
 from gradscope.render.output import STDOUT, settled
+from gradscope.target import Target
 
 if TYPE_CHECKING:
     from gradscope.running.session import Outcome
@@ -97,8 +98,14 @@ def only_alone(what: str) -> None:
         )
 
 
-def combined(one: Member, outcome: Outcome) -> Outcome | None:
-    """What this rank has to tell of all of them; None where another one tells."""
+def combined(one: Member, outcome: Outcome, target: Target | None) -> Outcome | None:
+    """What this rank has to tell of all of them; None where another one tells.
+
+    Args:
+        one: this rank.
+        outcome: its own.
+        target: the program, where what others told can be shown without a graph of this rank.
+    """
     if not one.is_grouped:
         if not one.is_launched:
             return outcome
@@ -108,11 +115,26 @@ def combined(one: Member, outcome: Outcome) -> Outcome | None:
     one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
     if not one.collects(not outcome.ending.status and not one.termination.has_come):
         return None
-    outcome.report = one.collected(outcome.report)
+    if outcome.report is None and target is not None and not isinstance(outcome.error, RanksError):
+        outcome.report = _of_others(one, outcome.error, target)
+    else:
+        outcome.report = one.collected(outcome.report)
     if one.is_unanswered:
         what = f"{one.job}: the store of the process group did not answer, so this is its own look"
         return _noted(outcome, what)
     return outcome
+
+
+def _of_others(one: Member, error: GradscopeError | None, target: Target) -> Report | None:
+    """What the other ranks told, where this one has nothing to show; None where they neither."""
+    from gradscope.graphing.probe import meta
+
+    notes = () if error is None else (f"rank {one.job.rank}: {error.what}",)
+    empty = Report(Graph((), (), (), ()), meta(target.describe()), notes=notes)
+    report = one.collected(empty)
+    ranks = None if report is None else report.ranks
+    is_telling = ranks is not None and bool(ranks.findings or any(at.nodes for at in ranks.each))
+    return report if is_telling else None
 
 
 def end(one: Member) -> None:

@@ -80,7 +80,9 @@ def run_command(
     with memory.remembered(target, first), reserved:
         outcome = run(target, program, request, member)
         outcome.ending.show()
-    told = ranks.combined(member, outcome)
+    # A picture of no graph is none; the study of this rank's program is nobody else's.
+    has_table = request.study is None and (output.is_text or output.format == "json")
+    told = ranks.combined(member, outcome, target if has_table else None)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)
@@ -157,7 +159,9 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
 
 def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError | None:
     """Write the report; whatever prevents that comes back to be told after it."""
-    if outcome.ending.exception is not None and not output.to_stdout:
+    has_failed = outcome.ending.exception is not None
+    has_failed |= report.ranks is not None and any(one.error for one in report.ranks.each)
+    if has_failed and not output.to_stdout:
         for note in report.notes:
             output.remark(note)
     try:

@@ -230,19 +230,39 @@ def _nothing_learns(facts: Facts) -> Iterable[Stop]:
     node = next((node for node in zeroing(facts) if all_zero(facts, node)), None)
     if node is None or is_hinge(facts, node):
         return
-    flat = facts.op(node) in LIMITS | RECTIFIERS
-    yield Stop(
-        node,
-        "Every element lies where it is flat, so its derivative is 0, and no parameter learns."
-        if flat
-        else "For what went in its derivative is exactly 0, as that of x² or of |x| at 0, and no "
-        "parameter learns.",
-        "Look at the bias and the scale of what goes in, or use an activation that passes a "
-        "gradient everywhere (softplus, GELU, LeakyReLU)."
-        if flat
-        else "Start elsewhere: where all outputs are equal (a last layer of zeros), nothing can "
-        "pull them apart.",
-    )
+    op = facts.op(node)
+    yield Stop(node, *next(words for ops, words in _NOTHING_LEARNS if op in ops or not ops))
+
+
+_NOTHING_LEARNS: tuple[tuple[frozenset[str], tuple[str, str]], ...] = (
+    (
+        frozenset(LIMITS | RECTIFIERS),
+        (
+            "Every element lies where it is flat, so its derivative is 0, and no parameter learns.",
+            "Look at the bias and the scale of what goes in, or use an activation that passes a "
+            "gradient everywhere (softplus, GELU, LeakyReLU).",
+        ),
+    ),
+    (
+        frozenset({"Softmax", "Sigmoid", "Tanh"}),
+        (
+            "All of it is saturated: what goes in is so large that the result is exactly 0 or 1 "
+            "(of a tanh -1 or 1), where the derivative is 0, and no parameter learns.",
+            "Bring what goes in to a smaller scale: look at the weights of the layer before, "
+            "normalise, or divide by a temperature; a loss that takes logits does without it.",
+        ),
+    ),
+    (
+        frozenset(),
+        (
+            "For what went in its derivative is exactly 0, as that of x² or of |x| at 0, and no "
+            "parameter learns.",
+            "Start elsewhere: where all outputs are equal (a last layer of zeros), nothing can "
+            "pull them apart.",
+        ),
+    ),
+)
+"""Why an operation passes nothing on, and what to do; the last of any."""
 
 
 def _is_satisfied(facts: Facts) -> bool:

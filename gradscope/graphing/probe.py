@@ -23,7 +23,7 @@ from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
-from gradscope.garbage import collector_paused
+from gradscope.garbage import collector_paused, without_collector
 from gradscope.graphing.assemble import Assembler, backward_pass
 from gradscope.graphing.blame import explain_failure
 from gradscope.graphing.edge_gradients import EdgeGradients
@@ -68,7 +68,7 @@ class Probe:
         detail: how much to keep.
     """
 
-    @collector_paused()
+    @without_collector
     def __init__(
         self, roots: Sequence[Any], recorder: Recorder, scopes: Scopes, detail: Detail
     ) -> None:
@@ -86,7 +86,7 @@ class Probe:
         self._leaf_table = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
 
-    @collector_paused()
+    @without_collector
     def report(
         self,
         passes: Sequence[BackwardPass] = (),
@@ -101,7 +101,7 @@ class Probe:
         finished = Report(graph, meta(), tuple(passes), every_note, **(studied or {}))
         return checked(finished)
 
-    @collector_paused()
+    @without_collector
     def own_pass(self, gradient: torch.Tensor) -> BackwardPass:
         """Send a gradient through the graph from its one root.
 
@@ -141,7 +141,7 @@ class Probe:
             watched.run()
         return watched
 
-    @collector_paused()
+    @without_collector
     def told(self, watched: MeasuredCall) -> tuple[BackwardPass, list[str]]:
         """What flowed in a call that has ended, as plain data, and what to say of a failure."""
         watched.note_grads()
@@ -229,9 +229,7 @@ def hidden(graph: Graph, recorder: Recorder) -> Iterator[str]:
     for op in sorted({node.op for node in graph.nodes if node.kind == "opaque"}):
         way = f"{way_inside(op)} for their lines"
         if Eager.started and op == COMPILED:
-            way = (
-                "the program takes a stance itself (torch.compiler.set_stance) in place of --eager"
-            )
+            way = "the program takes a stance itself (torch.compiler.set_stance), which comes first"
         yield f"{op} hides the operations inside it; only its edges are shown: {way}"
     breaks = graph_breaks(recorder.known_breaks)
     if breaks:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from gradscope.words import either
+
 COMPILED = "CompiledFunction"
 """What torch.compile makes."""
 
 _SCRIPTED = "run with PYTORCH_JIT=0 in the environment"
+_STANCE = 'torch.compiler.set_stance("force_eager")'
 _INSIDE = {
-    COMPILED: 'run with --eager (torch.compiler.set_stance("force_eager"))',
+    COMPILED: f"run with {_STANCE}",
     "CheckpointFunction": "give checkpoint use_reentrant=False",
     "DifferentiableGraph": _SCRIPTED,
     "ScriptFunction": _SCRIPTED,
@@ -22,4 +25,6 @@ def is_opaque(name: str) -> bool:
 
 def way_inside(name: str) -> str:
     """What to do to see the operations behind such a node: ``run with --eager (…)``."""
+    if COMPILED in name:
+        return either(f"run with --eager ({_STANCE})", _INSIDE[COMPILED])
     return next(way for part, way in _INSIDE.items() if part in name)

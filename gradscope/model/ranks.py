@@ -175,6 +175,11 @@ class Ranks(Struct, frozen=True):
         return [one.rank for one in self.each if one.state == state]
 
     @property
+    def has_gradients(self) -> bool:
+        """Whether any rank has seen a gradient."""
+        return any(one.local for one in self.parameters)
+
+    @property
     def faults(self) -> list[str]:
         """What went wrong with gradscope itself, and on which rank."""
         return [f"rank {one.rank}: {one.fault}" for one in self.each if one.fault]

@@ -8,6 +8,7 @@ and not the run.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -35,6 +36,36 @@ _PREFIX = "gradscope/"
 
 ARRIVED = "arrived"
 """Counts the ranks that run under gradscope."""
+
+
+_TORCH = "torch.distributed.distributed_c10d"
+
+
+def listen(told: Callable[[], None]) -> Callable[[], None]:
+    """Call ``told`` whenever the program has made its process group, or is done with it.
+
+    Returns:
+        What ends that.
+    """
+    distributed: Any = sys.modules.get(_TORCH)
+    # Private: programs import what makes a group by name, and that asks for this one by module.
+    original = getattr(distributed, "_update_default_pg", None)
+    if distributed is None or original is None:
+        return lambda: None
+
+    @functools.wraps(original)
+    def updated(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        with contextlib.suppress(Exception):
+            told()
+        return result
+
+    def undo() -> None:
+        if distributed._update_default_pg is updated:
+            distributed._update_default_pg = original
+
+    distributed._update_default_pg = updated
+    return undo
 
 
 class NoAnswer(Exception):
@@ -65,7 +96,7 @@ class Board:
         """The store of the process group that the program has initialised, and which of its ranks
         this is; None where there is none, or it has one rank."""
         # Not imported here: a program that trains in many processes has.
-        distributed = sys.modules.get("torch.distributed.distributed_c10d")
+        distributed = sys.modules.get(_TORCH)
         if distributed is None or not distributed.is_initialized():
             return None
         try:
@@ -140,7 +171,7 @@ class Board:
         except Empty:
             result = NoAnswer()
         if isinstance(result, Exception):
-            self._lost = NoAnswer(type(result).__name__ == "DistNetworkError")
+            self._lost = NoAnswer(_is_gone(result))
             raise self._lost from None
         return result
 
@@ -161,9 +192,12 @@ class Board:
             if self._beats and time.monotonic() - beaten >= BEAT:
                 # By the clock, and not when nothing is asked: who is asked often lives as well.
                 beaten = time.monotonic()
-                with contextlib.suppress(Exception):
+                try:
                     store = store or self._connected()
                     store.add(_PREFIX + self._beats, 1)
+                except Exception as error:
+                    # Torch prints a page for each call to a store that is gone.
+                    self._beats = "" if _is_gone(error) else self._beats
             try:
                 method, arguments, answer = self._asked.get(timeout=BEAT if self._beats else None)
             except Empty:
@@ -180,6 +214,10 @@ class Board:
         store = self._kept.clone() if hasattr(self._kept, "clone") else self._kept
         store.set_timeout(timedelta(seconds=ANSWER))
         return store
+
+
+def _is_gone(error: Exception) -> bool:
+    return type(error).__name__ == "DistNetworkError"
 
 
 def wait_for(question: Callable[[], bool], seconds: float, slowest: float = 0.05) -> bool:

@@ -77,8 +77,10 @@ class _ParameterRow:
             return
         if one.after is not None and one.after not in self.after.values():
             _keep(self.after, rank, one.after)
-        if one.weights is not None and one.weights not in self.weights.values():
-            _keep(self.weights, rank, one.weights)
+        # One of another shape is another one, as in the stages of a pipeline.
+        weights = one.weights if one.shape == self.shape else None
+        if weights is not None and weights not in self.weights.values():
+            _keep(self.weights, rank, weights)
         self._note_sharing(one)
 
     def _note_sharing(self, one: RankParameter) -> None:

@@ -17,23 +17,18 @@ from gradscope.errors import Fault, GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks.board import ARRIVED, Board, NoAnswer, wait_for
+from gradscope.ranks.agreement import StopAgreement
+from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
 from gradscope.ranks.looks import decoded, encoded, look_of
 from gradscope.ranks.pass_exchange import PassExchange
 from gradscope.ranks.termination import Termination
 
-AHEAD = 2
-"""Calls by which a rank may be further than another that wants to stop; doubled with each try."""
-
 _BEAT = "rank 0 lives"
 
 LATE = 1.0
 """Seconds in which a rank that no launcher started with us has to be here, at the end."""
-
-TRIES = 5
-"""Attempts to stop together, after which all run to their end."""
 
 
 class Member:
@@ -65,19 +60,33 @@ class Member:
         self.termination = Termination()
         self.is_unanswered = False
         self._board: Board | None = None
+        self._end_listening: Callable[[], None] = lambda: None
         self._has_told = False
         self._look: RankLook | None = None
         self._exchange: PassExchange | None = None
-        self._wish = 0
-        self._last_stop = ""
+        self._agreement: StopAgreement | None = None
+        self._first = 0
 
     @property
     def is_grouped(self) -> bool:
         """Whether the program has made a process group, whose ranks tell one another."""
         return self._board is not None
 
-    def meet(self) -> None:
-        """Find the others, once the program has made a process group; to be called often."""
+    def begin(self) -> None:
+        """Find the others as soon as there are any; the program has just imported torch."""
+        if self is not ALONE:
+            self._end_listening = listen(self.meet)
+
+    def meet(self, call: int = 0) -> None:
+        """Find the others, once the program has made a process group; to be called often.
+
+        ``call`` is the number of the backward call about to be made, if one is.
+        """
+        self._find()
+        if self._board is not None and not self._first:
+            self._first = call
+
+    def _find(self) -> None:
         # A child that was forked has inherited us, and its parent tells.
         if self._board is not None or self is ALONE or os.getpid() != self._process:
             return
@@ -85,6 +94,7 @@ class Member:
         if found is None:
             return
         self._board, self.job = found
+        self._agreement = StopAgreement(self._board, self.job.size, self.wait)
         self.termination.take_over()
         if not self.job.rank:
             self._board.beat(_BEAT)
@@ -117,27 +127,11 @@ class Member:
     # ------------------------------------------------------------------ stopping together
 
     def agrees_to_stop(self, call: int) -> bool:
-        """Whether all ranks stop before this backward call; asked by one that wants to.
-
-        Every rank that comes here waits for all to come.  Who waits too long says for all that
-        they go on.
-        """
-        if self._board is None:
+        """Whether all ranks stop before this backward call; asked by one that wants to."""
+        if self._agreement is None:
             return True
         try:
-            arrived = f"stop/{call}"
-            self._board.count(arrived)
-
-            def decided() -> bool:
-                return self._everybody(arrived) or self._has(f"{arrived}/all")
-
-            together = wait_for(decided, self.wait) and self._everybody(arrived)
-            verdict = self._settled(f"{arrived}/all", "stop" if together else "go on")
-            if not self._everybody(ARRIVED):
-                self._wish = TRIES  # one that runs without us never comes
-            self._board.count(f"{arrived}/heard")
-            self._last_stop = arrived
-            return verdict == "stop"
+            return self._agreement.reached(call)
         except NoAnswer as lost:
             self._lost()
             # Gone with the rank that kept it, without which nothing goes on.  One that is only
@@ -146,35 +140,20 @@ class Member:
 
     def wishes_to_stop(self, call: int) -> None:
         """Ask all ranks to stop soon; ``call`` is the backward call about to be made."""
-        if self._board is not None and self._wish < TRIES:
+        if self._agreement is not None:
             with self._losing():
-                self._settled(f"wish/{self._wish}", str(call + AHEAD * 2**self._wish))
+                self._agreement.ask(call)
 
     def is_time_to_stop(self, call: int) -> bool:
         """Whether some rank has asked for it, and all stop before this call."""
-        if self._board is None or self._wish >= TRIES:
-            return False
-        try:
-            key = f"wish/{self._wish}"
-            if not self._has(key):
-                return False
-            wanted = int(self._settled(key, "0"))
-            if call < wanted:
-                return False
-            self._wish += 1
-            if call > wanted:  # too far already: those who wait there go on
-                self._settled(f"stop/{wanted}/all", "go on")
-                return False
-        except NoAnswer:
-            self._lost()
-            return False
-        return self.agrees_to_stop(call)
+        is_asked = False
+        if self._agreement is not None:
+            with self._losing():
+                is_asked = self._agreement.is_asked(call)
+        return is_asked and self.agrees_to_stop(call)
 
     def _everybody(self, key: str) -> bool:
         return self._board is not None and self._board.number(key) >= self.job.size
-
-    def _has(self, key: str) -> bool:
-        return self._board is not None and self._board.has(key)
 
     def _settled(self, key: str, value: str) -> str:
         return value if self._board is None else self._board.settle(key, value)
@@ -220,6 +199,8 @@ class Member:
             words = words or described(problem)
         try:
             look = look_of(report, self.job, words, calls, isinstance(error, Fault))
+            if look.call < self._first:  # there were no others yet, and it was not theirs
+                look = msgspec.structs.replace(look, parameters=())
             is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(self._key(self.job.rank), encoded(self._look))
@@ -261,8 +242,8 @@ class Member:
                 every.leave_out(rank)
                 waiting.remove(rank)
             # Where this process keeps the store, the others have to hear that all stop first.
-            if self._last_stop:
-                wait_for(lambda: self._everybody(f"{self._last_stop}/heard"), self.wait)
+            if self._agreement is not None:
+                wait_for(self._agreement.is_heard, self.wait)
 
             def heard() -> bool:
                 waiting[:] = [rank for rank in waiting if not self._hear(rank, every)]
@@ -299,9 +280,13 @@ class Member:
 
     def program_has_ended(self) -> None:
         """The program has come to its end, of itself or not."""
+        self._end_listening()
         self.termination.program_has_ended()
-        # The first time, where the program has made no backward call: it may have failed before.
+        # The first time, where this torch does not say when a group is made.
         self.meet()
+        if self._agreement is not None and os.getpid() == self._process:
+            with self._losing():
+                self._agreement.has_ended()
 
 
 ALONE = Member(None)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.errors import CaptureError, described
+from gradscope.words import either
 
 _FORCED = "force_eager"
 _TORCH = torch.__file__.rpartition("/")[0] + "/"
@@ -42,8 +43,8 @@ class Eager:
             Eager.started = True
         except Exception as error:
             raise CaptureError(
-                f"--eager: torch.compiler.set_stance failed with {described(error)}",
-                "leave out --eager",
+                f"torch.compiler.set_stance failed with {described(error)}",
+                either("leave out --eager", "let the program run compiled"),
             ) from error
 
     def stop(self) -> None:

@@ -159,3 +159,18 @@ def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:
         if frame.f_code.co_name == "<module>":
             return
         frame = frame.f_back
+
+
+_REHEARSING = {("torch.distributed.pipelining.stage", "_backward_metadata_inference")}
+"""Where torch runs a module on memory that nobody has filled, to learn shapes, and drops the
+numbers: by the name of its module and function."""
+
+
+def is_rehearsal(frame: FrameType | None) -> bool:
+    """Whether torch makes a backward call of its own there, which is none of the program's."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if (name, frame.f_code.co_name) in _REHEARSING:
+            return True
+        frame = frame.f_back if name.startswith("torch.") else None
+    return False

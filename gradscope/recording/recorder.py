@@ -40,6 +40,7 @@ from gradscope.recording.events import tensors_in
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
 from gradscope.recording.listener import IGNORED, IN_FULL, Listeners
+from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
@@ -256,7 +257,9 @@ class Recorder(Recording, TorchFunctionMode):
     ) -> Any:
         call: BackwardCall | None = None
         roots: list[torch.Tensor] = []
+        is_torchs = False
         with self.aside():
+            is_torchs = is_rehearsal(frame)
             call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
             refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
             self.refused = [TensorRef(tensor) for tensor in refused]
@@ -272,7 +275,7 @@ class Recorder(Recording, TorchFunctionMode):
                 return func(*args, **kwargs)
         with self.deriving(call.roots, call.frame, call.create_graph), mode_removed(self):
             # What a custom Function does in its forward is a part of what it computes.
-            return self.let_run(call) if self.functions else self.handlers(call)
+            return self.let_run(call) if self.functions or is_torchs else self.handlers(call)
 
     def let_run(
         self,

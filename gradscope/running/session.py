@@ -102,6 +102,7 @@ def _watched(
 
     @collector_paused()
     def on_torch() -> None:
+        member.begin()
         if eager:
             stances.append(_load("recording.compiler").Eager())
             stances[0].start()

@@ -93,7 +93,7 @@ class Watcher:
     def _on_backward(self, call: BackwardCall) -> Any:
         self.calls += 1
         watched: MadeCall | None = None
-        self._member.meet()
+        self._member.meet(self.calls)
         if self._is_asked_for(call):
             with self._answering():
                 self._member.check(self._request)

@@ -184,9 +184,60 @@ def train(model):
     return loss
 
 
+def without_rank_0():
+    """Rank 0 makes no backward call, and what the others make brings NaN."""
+    net = Net()
+    if RANK:
+        (net(torch.randn(16, 4)) - 1e3).log().mean().backward()
+        if KIND == "idle-more":
+            for _ in range(3):
+                net(torch.randn(16, 4)).mean().backward()
+    if RANK == 0 and KIND == "idle-exit":
+        raise SystemExit(3)
+    if KIND == "idle-destroy":
+        del net
+        dist.destroy_process_group()
+
+
+def first_alone():
+    """Each rank trains a network of its own in a group of one; then all train another together."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    own = nn.Linear(4, 1)
+    own(torch.full((3, 4), RANK + 1.0)).mean().backward()
+    torch.optim.SGD(own.parameters(), lr=0.1).step()
+    dist.destroy_process_group()
+    dist.init_process_group("gloo")
+    net = DistributedDataParallel(Net())
+    for step in range(2):
+        (net(batch(step)[0])).mean().backward()
+    del net
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def pipelined():
+    """Stages of torch's own schedule, which first runs on memory that nobody has filled."""
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    layer = (nn.Linear(4, 8), nn.Linear(8, 1))[RANK]
+    stage = PipelineStage(layer, RANK, 2, torch.device("cpu"))
+    schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=nn.functional.mse_loss)
+    torch.manual_seed(0)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True)  # so that it is NaN
+    x, y = batch(0)
+    schedule.step(*([x] if RANK == 0 else []), **({"target": y} if RANK else {}))
+
+
 def main():
+    if KIND == "first-alone":
+        return first_alone()
     if KIND != "alone":
         dist.init_process_group("gloo")
+    if KIND.startswith("idle"):
+        return without_rank_0()
+    if KIND == "schedule":
+        return pipelined()
     if KIND == "pipeline":
         return stages()
     if KIND == "catching":

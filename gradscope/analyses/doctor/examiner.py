@@ -149,7 +149,7 @@ class Examiner:
     def _on_backward(self, call: BackwardCall) -> Any:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
-        self._member.meet()
+        self._member.meet(self._log.calls + 1)
         if call.accumulates:
             self._settle()
         why = self._enough()

@@ -12,7 +12,7 @@ from gradscope.errors import ReportError
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
 from gradscope.model.report import BackwardPass, Report
 from gradscope.render.words import numbers
-from gradscope.words import ranked
+from gradscope.words import either, option, ranked
 
 CLOSE = 1e-5
 """Relative difference of two norms up to which they are not told apart."""
@@ -29,12 +29,12 @@ def passes_of(report: Report, rank: int | None) -> tuple[BackwardPass, ...]:
         return report.passes
     if ranks is None:
         raise ReportError(
-            f"--rank {rank}: the report is of one process, and not of several ranks",
-            "leave out --rank, or run the program with torchrun",
+            f"{option('rank', rank)}: the report is of one process, and not of several ranks",
+            f"leave out {either('--rank', 'rank')}, or run the program with torchrun",
         )
     if not 0 <= rank < ranks.size:
-        what = f"--rank {rank}: there are {ranks.size:,} ranks, from 0"
-        raise ReportError(what, f"--rank {ranks.size - 1} is the last")
+        what = f"{option('rank', rank)}: there are {ranks.size:,} ranks, from 0"
+        raise ReportError(what, f"{option('rank', ranks.size - 1)} is the last")
     if rank == ranks.shown:
         return report.passes
     for one in ranks.passes:
@@ -42,9 +42,9 @@ def passes_of(report: Report, rank: int | None) -> tuple[BackwardPass, ...]:
             return one.passes
     known = sorted([ranks.shown, *(one.rank for one in ranks.passes)])
     raise ReportError(
-        f"--rank {rank}: {why_not(ranks, rank)}",
-        f"gradients are here of {ranked(known)}; -o FILE.json left those of each rank in "
-        f"FILE.rank{rank}.json",
+        f"{option('rank', rank)}: {why_not(ranks, rank)}",
+        f"gradients are here of {ranked(known)}; those of each rank are in FILE.rank{rank}.json "
+        f"{either('beside the FILE.json that -o wrote', 'beside FILE.json')}",
     )
 
 
@@ -87,7 +87,7 @@ class DrawnRank:
             return ""
         kept = {one.rank: one for one in self._ranks.passes}
         others = sorted({self._ranks.shown, *kept} - {self._number})
-        words = f"--rank K draws the gradients of {on(others)}"
+        words = f"{either('--rank K', 'rank=K')} draws the gradients of {on(others)}"
         if self._number in kept and kept[self._number].has_other_shapes:
             words += f"; shapes are those of rank {self._ranks.shown}"
         return words

@@ -96,11 +96,13 @@ class _Tree:
         return self.head.fitted(f"{text} · {label}" if label else text, "bold")
 
     def _leaf_table(self) -> LeafTable | RankTable | None:
-        gradients = self.scene.gradients
+        gradients, ranks = self.scene.gradients, self.scene.report.ranks
         if not gradients:
-            return None
+            # A rank without a graph of its own may have heard of the gradients of others.
+            if ranks is None or self.scene.graph.nodes or not ranks.has_gradients:
+                return None
+            return RankTable(ranks, self.options, self.glyphs)
         leaves = LeafTable(self.scene, gradients, self.glyphs, self.walk.order)
-        ranks = self.scene.report.ranks
         if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
             return leaves
         return RankTable(ranks, self.options, self.glyphs, leaves.names)
