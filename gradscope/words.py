@@ -23,6 +23,18 @@ LONGEST_NAME = 200
 """Characters of a name that are compared; a file may hold one of millions."""
 
 
+SIGNS = {
+    "root": ("◇", "root, where backward starts"),
+    "op": ("○", "operation"),
+    "leaf": ("●", "leaf, which gets the .grad"),
+    "again": ("↪", "shown above already"),
+    "sum": ("Σ", "sum of the edges into it"),
+    "module": ("▸", "closed: a module, loop or function"),
+    "silent": ("∅", "no gradient arrives"),
+}
+"""The signs of a tree, by the names that a set of signs has for them, and what they mean."""
+
+
 _is_python = ContextVar("gradscope.words.is_python", default=False)
 
 

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from gradscope import load
+from gradscope.render.words.text import UNICODE
+from gradscope.words import SIGNS
 from tests.forkserver import client
-from tests.looking import hear_ctrl_c
+from tests.looking import Session, hear_ctrl_c
+from tests.terminals import open_terminal, read
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -471,3 +474,56 @@ def test_the_roots_a_function_returns_are_quoted_for_a_shell(
     assert done.returncode == 2
     choice = said(done)[-1].partition("--root ")[2]
     assert gradscope("trace", "prog.py::two", "--root", *shlex.split(choice)).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["trace", "doctor"])
+def test_what_is_no_program_is_not_remembered(command: str, session: Session) -> None:
+    good = session.write(
+        """
+        import torch
+        a = torch.ones(2, requires_grad=True)
+        def made():
+            return (a * a).sum()
+        made().backward()
+        """
+    )
+    for name in ("config.yaml", "report.json"):
+        (session.folder / name).write_text("{}")
+    assert session.cli(command, good.name).status == 0
+    wrong = [["config.yaml"], ["report.json"], ["."], ["-m", "no_such_module"], ["program.py::no"]]
+    for words in wrong:
+        refused = session.cli(command, *words)
+        assert refused.status == 2, refused
+    again = session.cli(command)
+    assert again.status == 0
+    assert "running program.py again" in again.err
+
+
+def on_a_terminal(fresh: Session, *arguments: str) -> str:
+    """What a person sees of a command, of whom it is the only one."""
+    leader, follower = open_terminal(100)
+    command = [sys.executable, "-m", "gradscope", *arguments]
+    with subprocess.Popen(
+        command, cwd=fresh.folder, stdin=follower, stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        said = b"".join(iter(lambda: read(leader), b""))
+        process.wait(timeout=120)
+    os.close(leader)
+    return " ".join(said.decode().split())
+
+
+def test_the_signs_are_told_in_help_and_once_below_the_first_tree(fresh: Session) -> None:
+    fresh.write(f"{GRAPH}y = (x * x).sum()\ny.backward()\n")
+    piped = fresh.cli("trace", "program.py")
+    quiet = on_a_terminal(fresh, "trace", "program.py", "-q")
+    first = on_a_terminal(fresh, "trace", "program.py")
+    second = on_a_terminal(fresh, "backward", "program.py")
+    told = "◇ root, where backward starts · ○ operation · ● leaf, which gets the .grad"
+    assert told in first
+    assert "└" in second and told not in " ".join((piped.out, piped.err, quiet, second))
+    help_text = fresh.cli("trace", "--help").out
+    for name, (sign, meaning) in SIGNS.items():
+        assert getattr(UNICODE, name) == sign
+        assert f"{sign}  {meaning}" in help_text
+        assert f"{sign} {meaning}" in first

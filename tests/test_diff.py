@@ -340,3 +340,27 @@ def test_a_deep_chain_that_lost_one_step() -> None:
     comparison = compare(reports.chain(50_000), reports.chain(49_999))
     assert comparison.matched == 50_000
     assert [change.what for change in comparison.changes] == ["removed"]
+
+
+STEPS = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for _ in range(2):
+    loss = (w * w).sum()
+    loss.backward()
+    with torch.no_grad():
+        w -= {rate} * w.grad
+        w.grad = None
+"""
+
+
+def test_identical_says_of_which_call_and_where_steps_would_differ(session: Session) -> None:
+    session.write(STEPS.format(rate=0.1), "a.py")
+    session.write(STEPS.format(rate=0.2), "b.py")
+    told = " ".join(session.cli("diff", "a.py", "b.py").out.split())
+    assert "identical" in told
+    assert "compared is backward call 1, before any step" in told and "--call 2" in told
+    later = " ".join(session.cli("diff", "a.py --call 2", "b.py --call 2").out.split())
+    assert "different" in later and "compared is" not in later
+    given = session.cli("diff", "a.py --gradient 2", "b.py --gradient 2")
+    assert "identical" in given.out and "compared is" not in given.out

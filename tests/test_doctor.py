@@ -795,3 +795,65 @@ def test_what_has_no_elements_has_no_gradient_to_lose(session: Session) -> None:
     )
     done = session.cli("doctor", str(path))
     assert "no findings" in done.out, done.out
+
+
+CLIPPED_WHILE_SCALED = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for _ in range(4):
+    optimizer.zero_grad()
+    loss = (model(torch.randn(8, 4)) - torch.randn(8, 1)).pow(2).mean()
+    scaler.scale(loss).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+BLACK_BOX = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+def asked(net):
+    return lambda x: net(x)
+generator = nn.Sequential(nn.Linear(8, 48), nn.Unflatten(1, (3, 4, 4)), nn.Tanh())
+teacher = asked(nn.Sequential(nn.Flatten(), nn.Linear(48, 10)))
+student = nn.Sequential(nn.Flatten(), nn.Linear(48, 10))
+made = generator(torch.randn(4, 8))
+with torch.no_grad():
+    estimate = torch.zeros_like(made)
+    base = (student(made) - teacher(made)).abs().mean()
+    for _ in range(3):
+        way = torch.randn_like(made)
+        moved = made + 1e-3 * way
+        estimate += ((student(moved) - teacher(moved)).abs().mean() - base) / 1e-3 * way
+made.backward({gradient})
+"""
+
+
+def test_clipping_before_unscaling_gets_one_remedy(session: Session) -> None:
+    path = session.write(CLIPPED_WHILE_SCALED)
+    done = session.cli("doctor", str(path))
+    assert "Call `scaler.unscale_(optimizer)`" in done.out
+    assert "Raise the limit" not in done.out
+
+
+def test_a_gradient_estimated_through_black_boxes_is_no_cut(session: Session) -> None:
+    path = session.write(BLACK_BOX.replace("{gradient}", "estimate"))
+    assert session.cli("doctor", str(path)).out == "no findings · 1 backward call watched\n"
+
+
+def test_the_last_line_counts_in_the_words_of_the_findings_and_names_the_worst(
+    session: Session,
+) -> None:
+    text = CLIPPED_WHILE_SCALED.replace(
+        "for _ in range(4):\n",
+        "model.bias.register_hook(lambda g: g * 0.5)\nfor _ in range(4):\n",
+    )
+    done = session.cli("doctor", str(session.write(text)))
+    last = done.out.splitlines()[-1]
+    assert "1 warning, 1 information · " in last
+    assert "GS504 gradient-altered · information" in done.out
+    assert last.endswith("more: gradscope rule GS507")

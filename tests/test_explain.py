@@ -659,6 +659,35 @@ def test_refusals_say_why(arguments: list[str], words: list[str], session: Sessi
         assert word in done.err, done.err
 
 
+@pytest.mark.parametrize(
+    ("root", "given", "words"),
+    [
+        ("(3 * a).sum()", "[0.1, 1.0, 0.0001]", ["shape [3]", "shape []", "added them up"]),
+        ("3 * a", "[1.0, 2.0, 3.0]", ["shape [3]", "shape [2]"]),
+        ("3 * a[:1]", "1.0", []),
+    ],
+    ids=["three for a number", "three for two", "a number for a vector of one"],
+)
+def test_a_gradient_that_torch_refuses_is_not_multiplied_on(
+    root: str, given: str, words: list[str], session: Session
+) -> None:
+    session.write(
+        f"""
+        import torch
+        a = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = {root}
+        y.backward(torch.tensor({given}))
+        """
+    )
+    done = session.cli("explain", "program.py")
+    assert done.status == 1
+    assert "Mismatch in shape" in done.err
+    for word in words:
+        assert word in " ".join(done.out.split())
+    for false in ("L =", "gets", "weight", "upstream"):
+        assert false not in done.out
+
+
 WATCHFUL = """
 import torch
 {setup}
@@ -899,3 +928,21 @@ def test_without_pyyaml_everything_but_the_formulas_is_told(fresh: Session) -> N
     assert done.status == 0, done.err
     assert "PyYAML is not installed (pip install pyyaml)" in done.out
     assert "1 × 2 = 2" in done.out
+
+
+def test_what_is_said_of_the_loss_of_a_training_is_not_said_of_a_vector_called_loss(
+    session: Session,
+) -> None:
+    text = """
+    import torch
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    {name} = 2 * x
+    {name}.backward(torch.tensor([1.0, 3.0]))
+    """
+    told = {}
+    for name in ("loss", "y"):
+        session.write(text.replace("{name}", name))
+        told[name] = " ".join(session.cli("explain", "program.py").out.split())
+    assert "In a training L is the loss" in told["y"]
+    assert "In a training L is the loss" not in told["loss"]
+    assert "such as (v * loss).sum()" in told["loss"]

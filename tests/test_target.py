@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,12 +128,23 @@ def test_remembered_data_that_is_no_target_is_refused(data: object, what: str) -
         ("binary.py", "binary.py is not a Python script: it holds null bytes", "source"),
         ("folder::main", "can't open file '{here}/folder': [Errno 21]", "script itself"),
         ("folder", "can't find '__main__' module in '{here}/folder'", "__main__.py"),
+        ("report.json", "report.json is a saved report", "gradscope show report.json"),
+        ("report.json.gz", "report.json.gz is a saved report", "gradscope show report.json.gz"),
+        ("config.json", "config.json is not a Python program", "script.py -- config.json"),
+        ("config.yaml", "config.yaml is not a Python program", "script.py -- config.yaml"),
+        ("a.whl", "can't find '__main__' module in '{here}/a.whl'", "__main__.py"),
     ],
 )
 def test_a_script_that_cannot_run_is_named(text: str, what: str, hint: str, here: Path) -> None:
     (here / "train.py").touch()
     (here / "binary.py").write_bytes(b"\x7fELF\0\0")
     (here / "folder").mkdir()
+    (here / "report.json").write_text('{"format": "gradscope/1"}')
+    (here / "report.json.gz").write_bytes(b"\x1f\x8b")
+    (here / "config.json").write_text("{}")
+    (here / "config.yaml").write_text("lr: 0.1")
+    with zipfile.ZipFile(here / "a.whl", "w") as wheel:
+        wheel.writestr("a.py", "")
     with pytest.raises(TargetError) as caught:
         run(parse_target(text))
     assert what.format(here=here) in caught.value.what

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy
 import pytest
 import torch
 
 from gradscope.model.report import GradientInfo, Report
-from tests.looking import Session, leaf_named
+from tests.looking import Session, is_close, leaf_named, new_gradient
 
 SIZES = """
 import torch
@@ -122,3 +125,77 @@ def test_the_head_says_which_of_several_passes_is_drawn(session: Session) -> Non
     assert first.out.splitlines()[3:] != second.out.splitlines()[3:]
     missing = session.cli("show", file, "--call", "9")
     assert missing.status == 2 and "calls it holds: 1, 2, 3" in missing.err
+
+
+LOADED = """
+import torch
+a = torch.tensor(2.0, requires_grad=True)
+for _ in range(3):
+    (3 * a).backward()
+def train():
+    for _ in range(2):
+        cube = a ** 3
+        cube.backward()
+{more}
+print("imported")
+"""
+
+
+def test_of_a_function_only_its_own_calls_are_watched(session: Session) -> None:
+    path = session.write(LOADED.format(more=""))
+    first = session.look_at(f"{path}::train")
+    assert [root.label for root in first.graph.roots] == ["cube"]
+    assert first.passes[0].number == 1
+    assert leaf_named(session.look_at(f"{path}::train", "--call", "2"), "a")
+    beyond = session.cli("backward", f"{path}::train", "--call", "3")
+    assert "the program made 2 backward calls" in beyond.err
+    examined = session.look_at(f"{path}::train", command="doctor")
+    assert examined.observations is not None and examined.observations.watched == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "is_run"),
+    [
+        ("", "tran", False),
+        ("globals()['later'] = train", "nosuch", True),
+        ("class Made: pass", "Made.nosuch", True),
+    ],
+    ids=["no such name", "names made of texts", "in a class"],
+)
+def test_a_function_that_is_missing_is_told_before_the_file_runs_if_that_is_certain(
+    more: str, name: str, is_run: bool, session: Session
+) -> None:
+    path = session.write(LOADED.format(more=more))
+    done = session.cli("trace", f"{path}::{name}")
+    assert done.status == 2
+    assert f"has no function '{name}'" in done.err and "train" in done.err
+    assert done.out == ("imported\n" if is_run else "")
+
+
+DRAWS = """
+import random
+first = random.random()
+import numpy
+second = float(numpy.random.rand())
+import torch
+third = torch.rand(())
+w = torch.tensor(1.0, requires_grad=True)
+loss = w * (first + second + third)
+loss.backward()
+"""
+
+
+def test_a_seed_makes_runs_alike_from_the_first_number_on(fresh: Session, session: Session) -> None:
+    path = fresh.write(DRAWS)
+    seen = fresh.look_at(str(path), "--seed", "7")
+    torch.manual_seed(7)
+    random.seed(7)
+    numpy.random.seed(7)
+    wanted = random.random() + float(numpy.random.rand()) + torch.rand(())
+    assert is_close(new_gradient(seen, "w"), wanted)
+    again = session.look_at(str(path), "--seed", "7", command="explain")
+    assert new_gradient(again, "w") == new_gradient(seen, "w")
+    other = session.look_at(str(path), "--seed", "8")
+    assert new_gradient(other, "w") != new_gradient(seen, "w")
+    refused = session.cli("trace", str(path), "--seed", "-1")
+    assert refused.status == 2 and "--seed" in refused.err

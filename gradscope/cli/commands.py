@@ -41,6 +41,7 @@ from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
 from gradscope.model.request import Request
 from gradscope.version import VERSION
+from gradscope.words import SIGNS
 
 if TYPE_CHECKING:
     from gradscope.model.report import Report
@@ -67,7 +68,7 @@ TARGETS = """
 \b
 TARGET is one of
   script.py              run as python would run it
-  script.py::function    call a function without arguments; it returns the root
+  script.py::function    call it without arguments, and watch only that call
   notebook.ipynb         its cells of code in order, as Jupyter would run them
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
@@ -75,6 +76,9 @@ TARGET is one of
 and without it the program run last in this directory.  Arguments for the
 program go after --.
 """
+
+
+LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning in SIGNS.values())))
 
 
 @click.group(
@@ -216,6 +220,8 @@ def _is_wrong(report: Report) -> bool:
 
 for _command in (trace, backward, explain, doctor, memory, check):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
+for _command in (trace, backward, explain):
+    _command.help = f"{_command.help}\n{LEGEND}\n"
 
 
 @gradscope.command(epilog=EXIT_STATUSES)

@@ -15,6 +15,7 @@ import msgspec
 
 from gradscope import render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
+from gradscope.cli import last_target as memory
 from gradscope.cli import ranks, terminal
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
@@ -93,7 +94,7 @@ def _without_end(options: DoctorOptions) -> dict[str, Any]:
     return {}
 
 
-_OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager"}
+_OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager", "--seed"}
 """Options that say how to run a program, which a saved report has behind it."""
 
 
@@ -190,7 +191,9 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         passing=passing,
         graver=is_graver,
     )
-    return _examined(prepared(target, named, member), examination, verdict, member)
+    program = prepared(target, named)
+    with memory.remembered(target, not member.job.rank and named.cell is None):
+        return _examined(program, examination, verdict, member)
 
 
 def _names_a_report(target: Target) -> bool:

@@ -31,18 +31,54 @@ def remember(target: Target) -> None:
 
 
 @contextmanager
+def remembered(target: Target, is_told: bool = True) -> Iterator[None]:
+    """Remember the target that the block runs, unless it turns out to be none.
+
+    ``is_told``: whether this process is the one that remembers.
+    """
+    path, before = _now()
+    if is_told:
+        remember(target)
+    try:
+        yield
+    except TargetError:
+        if is_told:
+            _restore(path, before)
+        raise
+
+
+@contextmanager
 def kept() -> Iterator[None]:
     """While the block runs, other processes may remember; afterwards all is as before."""
-    path = _path() if here() else None
-    before = path.read_bytes() if path is not None and path.is_file() else None
+    path, before = _now()
     try:
         yield
     finally:
-        with suppress(OSError, OutputError):
-            if path is not None and before is None:
-                path.unlink(missing_ok=True)
-            elif path is not None and before is not None:
-                write(str(path), before)
+        _restore(path, before)
+
+
+def _now() -> tuple[Path | None, bytes | None]:
+    """Where the target of this directory is kept, and what is there."""
+    path = _path() if here() else None
+    return path, path.read_bytes() if path is not None and path.is_file() else None
+
+
+def _restore(path: Path | None, before: bytes | None) -> None:
+    with suppress(OSError, OutputError):
+        if path is not None and before is None:
+            path.unlink(missing_ok=True)
+        elif path is not None and before is not None:
+            write(str(path), before)
+
+
+def is_first_tree() -> bool:
+    """Whether no tree was drawn on a terminal in this directory before; there has been one now."""
+    with suppress(OSError):
+        path = _path().with_suffix(".signs")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(exist_ok=False)
+        return True
+    return False
 
 
 def recall() -> Target:

@@ -42,6 +42,13 @@ target_options = all_of(
         help="With -c: make a float leaf, as in --let 'a=[1,2,3]'. VALUE is run as Python code.",
     ),
     click.option(
+        "--seed",
+        type=click.IntRange(min=0, max=2**63 - 1),
+        metavar="N",
+        help="Seed the random numbers of Python, NumPy and torch before the program starts. This "
+        "changes the program's numbers, unless it sets seeds itself; two runs are then alike.",
+    ),
+    click.option(
         "--wait",
         type=click.FloatRange(min=0),
         default=WAIT,
@@ -267,12 +274,19 @@ class TargetOptions:
     lets: tuple[str, ...]
     max_size: int | None = None
     wait: float = WAIT
+    seed: int | None = None
     cell: Program | None = None
 
     def __post_init__(self) -> None:
         if self.cell is None:
             return
-        given = {"-m": self.module, "-c": self.code, "--let": self.lets, "--": self.arguments}
+        given = {
+            "-m": self.module,
+            "-c": self.code,
+            "--let": self.lets,
+            "--seed": self.seed is not None,
+            "--": self.arguments,
+        }
         for word in (self.target, *(option for option, value in given.items() if value)):
             if word is not None:
                 what = f"{word} is for another program than the cell below"

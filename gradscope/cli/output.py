@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradscope import render
 from gradscope.cli import terminal, viewer
+from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.messages import say
 from gradscope.cli.output_options import DrawingOptions, OutputOptions
 from gradscope.errors import OutputError
@@ -16,6 +17,7 @@ from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, LISTS, TEXTS
 from gradscope.model.report import Report
 from gradscope.render.options import options_of
 from gradscope.render.output import STDOUT
+from gradscope.render.words.text import ASCII, UNICODE, legend
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
@@ -92,6 +94,11 @@ class Output:
         """Whether parameters are listed, with a count of their gradients' zeros."""
         return self.format in LISTS
 
+    @property
+    def _is_drawn_for_a_person(self) -> bool:
+        """Whether a tree goes to a terminal, with room for a word about its signs."""
+        return self.format == "tree" and terminal.is_terminal() and not self.quiet
+
     def write(self, report: Report | Comparison) -> None:
         """Draw the report and write it.
 
@@ -108,6 +115,8 @@ class Output:
         render.save(report, self.destination, self.format, self.drawing)
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
+        elif self._is_drawn_for_a_person and is_first_tree():
+            self.remark(legend(UNICODE if self.drawing.unicode else ASCII))
         if self.is_opened:
             viewer.show(self.destination)
 

@@ -24,13 +24,12 @@ from gradscope.target import Program, Target
 if TYPE_CHECKING:
     from gradscope.model.report import Report
     from gradscope.model.request import Request, Study
-    from gradscope.ranks.member import Member
     from gradscope.running.session import Outcome
 
 
 OF_A_RUN = {
     *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
-    "--eager",
+    *("--eager", "--seed"),
     *("--leaf", "--node", "--jacobian"),
 }
 """Options that choose what is looked at, which in a saved report is settled."""
@@ -72,12 +71,15 @@ def run_command(
     if target is None:
         target = remembered_target(named.arguments)
         output.remark(f"running {target.describe()} again")
-    program = prepared(target, named, member)
+    program = prepared(target, named)
     request = replace(request, run_on=request.run_on or named.cell is not None)
     _check_steps(request)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
-    with terminal.stdout_reserved(output.is_machine_readable and named.cell is None):
+    # A cell's shell has its own memory.
+    is_remembered = not member.job.rank and named.cell is None
+    reserved = terminal.stdout_reserved(output.is_machine_readable and named.cell is None)
+    with memory.remembered(target, is_remembered), reserved:
         outcome = run(target, program, request, member)
         outcome.ending.show()
     # A picture of no graph is none; the study of this rank's program is nobody else's.
@@ -90,19 +92,14 @@ def run_command(
     return result
 
 
-def prepared(target: Target, named: TargetOptions, member: Member) -> Program:
-    """The program, ready to run, and remembered as the last one; a cell's shell has its own memory.
+def prepared(target: Target, named: TargetOptions) -> Program:
+    """The program, ready to run.
 
     Raises:
         TargetError: it cannot be found or read.
         ToolMissing: what runs such a program is not installed.
     """
-    if named.cell is not None:
-        return named.cell
-    program = Program.prepare(target)
-    if not member.job.rank:
-        memory.remember(target)
-    return program
+    return named.cell or Program.prepare(target, named.seed)
 
 
 def _check_steps(request: Request) -> None:

@@ -82,8 +82,17 @@ def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
     reached = learner.reached or (in_graph and not failed)
     if reached and not (failed and learner.leaf is None):
         return False
+    if learner.in_optimizer is None and not failed and _is_only_asked(facts, learner):
+        return False
     # What no optimizer holds, while others are held, is not expected to learn: a target network.
     return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
+
+
+def _is_only_asked(facts: Facts, learner: TrackedParameter) -> bool:
+    """Whether it only ever ran without gradients, and nothing of that came into a graph, in a
+    program without optimizers: a black box, whose answers make the gradient that is fed in."""
+    cuts = [cut for cut in facts.seen.cuts if learner.name in cut.leaves]
+    return bool(cuts) and not learner.recorded and all(map(_is_evaluation, cuts))
 
 
 def _lost_inside(facts: Facts, learner: TrackedParameter) -> int | None:

@@ -122,6 +122,7 @@ def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> Find
     """The finding about a cut that these parameters, or its own leaves, are behind."""
     cut = facts.seen.cuts[index]
     names = [learner.name for learner in learners] or list(cut.leaves)
+    names = [name or "a tensor without a name" for name in names]
     failed = failed_without_history(facts)
     why, remedy = why_and_remedy(cut)
     return facts.finding(

@@ -98,6 +98,7 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
             f"the gradient has shape {shown_shape(gradient)}, "
             f"but the root has shape {shown_shape(root)}",
             _suggestion(gradient, root),
+            _added_up(gradient, root),
         )
     if gradient.is_complex() and not root.is_complex():
         raise RootError(
@@ -176,6 +177,16 @@ def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:
         reshaped = gradient.reshape(root.shape)
         return f'it has the right number of elements: --gradient "{_text(reshaped.tolist())}"'
     return f"one that fits: {_fitting(root.shape)}"
+
+
+def _added_up(gradient: torch.Tensor, root: torch.Tensor) -> str:
+    """What answers from the time of early torch make of several numbers for a root of one."""
+    if root.numel() != 1 or gradient.numel() < 2:
+        return ""
+    return (
+        f"the root is one number and takes one, so torch refuses {gradient.numel()}; early "
+        "versions added them up, so results in old answers differ"
+    )
 
 
 def _fitting(shape: torch.Size) -> str:

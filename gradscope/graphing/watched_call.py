@@ -230,13 +230,26 @@ def seeded(
     ]
 
 
+def fits(root: Any, gradient: torch.Tensor | None) -> bool:
+    """Whether torch starts from this root with this gradient: it wants one of the same shape."""
+    described = _described(root)
+    if gradient is None or is_nested(described):
+        return True
+    return tuple(gradient.shape) == tuple(described.shape)
+
+
 def initial(root: Any, seed: torch.Tensor | None) -> torch.Tensor | None:
     """The gradient that a pass starts with: as given, or the 1 that torch fills in."""
     if seed is not None:
         return seed
-    node, output = edge_of(root)
-    described: Any = outputs_of(node)[output] if outputs_of(node) else root
+    described = _described(root)
     # Torch fills in a 1 for one element only; for others the call is about to fail.
     if is_nested(described) or math.prod(described.shape) != 1:
         return None
     return torch.ones(tuple(described.shape), dtype=described.dtype, device=described.device)
+
+
+def _described(root: Any) -> Any:
+    """What has the shape, dtype and device of a root, which may be a gradient edge."""
+    node, output = edge_of(root)
+    return outputs_of(node)[output] if outputs_of(node) else root

@@ -27,6 +27,11 @@ class BackwardHandlers:
         """No longer that one."""
         self._all.remove(handler)
 
+    def skip_while(self, is_early: Callable[[], bool], make: BackwardHandler) -> None:
+        """While ``is_early`` says so, ``make`` makes the calls in place of the first handler."""
+        first = self._all[0]
+        self._all[0] = lambda call: make(call) if is_early() else first(call)
+
     def __call__(self, call: BackwardCall) -> Any:
         """Have a call made."""
         return self._handle(len(self._all) - 1, call)

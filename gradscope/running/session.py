@@ -107,7 +107,10 @@ def _watched(
             stances.append(_load("recording.compiler").Eager())
             stances[0].start()
         seers.append(make(_sources(target, program, folder)))
-        seers[0].recorder.start()
+        recorder = seers[0].recorder
+        # Of a file that holds the function that is meant, only what it defines is wanted.
+        recorder.handlers.skip_while(lambda: program.is_importing, recorder.let_run)
+        recorder.start()
 
     try:
         ending = program.run(before=_code_namespace(target), on_torch=on_torch)

@@ -14,7 +14,7 @@ from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
-from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
+from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     Unusable,
@@ -38,6 +38,7 @@ from gradscope.recording.source import Sources
 from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
+from gradscope.running.sent_there import implicit_start
 from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
 from gradscope.target import Stopper
 
@@ -147,7 +148,7 @@ class Watcher:
             if request.root is not None:
                 root = self._named_root(request.root, scopes)
                 if root is not None:
-                    self._take(self._derived([root], scopes, call.frame), scopes)
+                    self._take(self._derived([root], scopes, call.frame), scopes, call)
                 else:
                     self._seen.update(dict.fromkeys(scopes.variable_names()))
             elif request.create_graph is not None:
@@ -251,25 +252,26 @@ class Watcher:
             raise no_graph(self.recorder)
         return root
 
-    def _take(self, root: torch.Tensor, scopes: Scopes) -> None:
+    def _take(self, root: torch.Tensor, scopes: Scopes, call: BackwardCall | None = None) -> None:
         if not self._request.gradients:
             self._show([root], scopes)
             return
         probe = self._probe([root], scopes)
-        text = self._request.gradient
-        try:
-            seed = (
-                implicit_gradient(root)
-                if text is None
-                else parse_gradient(text, root, scopes.merged())
-            )
-        except RootError:
-            if text is not None or not self._request.or_graph:
-                raise
-            self._show([root], scopes)
-            return
+        text, notes = self._request.gradient, list[str]()
+        if text is None:
+            # The gradient of a leaf, which --create-graph makes, no call of the program sends on.
+            name = None if self._request.create_graph else self._request.root
+            try:
+                seed, notes = implicit_start(root, name, call)
+            except RootError:
+                if not self._request.or_graph:
+                    raise
+                self._show([root], scopes)
+                return
+        else:
+            seed = parse_gradient(text, root, scopes.merged())
         studied = self._studied(probe, [root], [seed], scopes)
-        self.report = probe.report([probe.own_pass(seed)], studied=studied)
+        self.report = probe.report([probe.own_pass(seed)], notes, studied)
 
     def _derived(
         self,

@@ -11,6 +11,7 @@ import importlib.util
 import linecache
 import os
 import pkgutil
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,16 @@ from gradscope.target.compiling import (
     run_code,
 )
 from gradscope.target.description import Target
-from gradscope.target.missing import function_in, missing_file_hint
+from gradscope.target.missing import check_defines, function_in, missing_file_hint
+
+_DATA = {
+    *(".json", ".yaml", ".yml", ".toml", ".csv", ".md", ".html", ".svg", ".png", ".pdf", ".dot"),
+    *(".npy", ".npz", ".pt", ".pth", ".safetensors"),
+}
+"""How the names of data end, which is no program although some of it is valid python."""
+
+_HEAD = 4_096
+"""Bytes of a saved report in which it names its format."""
 
 
 @dataclass
@@ -47,6 +57,7 @@ class Launch:
         codes: what that text was compiled to.
         variables: those of the shell that the program is a cell of; None where it is a program of
             its own, for which alone ``sys.argv``, ``sys.path`` and ``__main__`` are set.
+        is_importing: what runs is the file of a function, which is called after that.
     """
 
     main: ModuleType
@@ -58,6 +69,7 @@ class Launch:
     source: str = ""
     codes: tuple[CodeType, ...] = ()
     variables: dict[str, Any] | None = None
+    is_importing: bool = False
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -86,9 +98,10 @@ def launch(target: Target) -> Launch:
 def _script(target: Target) -> Launch:
     path = _absolute(target.text)
     # Python asks the same: what modules can be imported from is no script.
-    if pkgutil.get_importer(path) is not None:
-        return _folder(target, path)
-    code = compile_source(_read(path, target.text), path)
+    importer = pkgutil.get_importer(path)
+    if importer is not None:
+        return _folder(target, path, importer)
+    code = compile_source(_read_program(path, target.text), path)
     main = _main_module(SourceFileLoader("__main__", path), file=path)
     return Launch(main, target.text, _directory_of(path), lambda: run_code(vars(main), code))
 
@@ -112,10 +125,13 @@ def _notebook(target: Target) -> Launch:
     return Launch(main, target.text, "", call)
 
 
-def _folder(target: Target, path: str) -> Launch:
+def _folder(target: Target, path: str, importer: Any) -> Launch:
     """A directory or an archive runs as its ``__main__.py``, which python leaves to runpy."""
+    hint = "put a __main__.py there, or give the script itself"
+    if importer.find_spec("__main__") is None:
+        raise TargetError(f"can't find '__main__' module in {path!r}", hint)
     main = _main_module(BuiltinImporter)
-    call = _module_call("__main__", "put a __main__.py there, or give the script itself")
+    call = _module_call("__main__", hint)
     return Launch(main, target.text, path, call, always_on_path=True)
 
 
@@ -175,6 +191,7 @@ def _function(target: Target) -> Launch:
     text, _, name = target.text.rpartition("::")
     path = _absolute(text)
     code = compile_source(_read(path, text), path)
+    check_defines(code, name, text)
     stem = PurePath(path).stem
     # With a loader of our own, for the file need not end in .py.
     spec = importlib.util.spec_from_file_location(stem, path, loader=SourceFileLoader(stem, path))
@@ -184,6 +201,7 @@ def _function(target: Target) -> Launch:
 
     def execute() -> object:
         run_code(vars(module), code)
+        ready.is_importing = False
         # Only now: a name may have been imported, or made by a decorator.
         try:
             function = function_in(module, name, text)
@@ -192,7 +210,8 @@ def _function(target: Target) -> Launch:
         return function()
 
     main = _main_module(BuiltinImporter)
-    return Launch(main, text, _directory_of(path), execute, extra=module)
+    ready = Launch(main, text, _directory_of(path), execute, extra=module, is_importing=True)
+    return ready
 
 
 _LAUNCHERS: dict[str, Callable[[Target], Launch]] = {
@@ -245,6 +264,28 @@ def _read(path: str, text: str) -> bytes:
     if b"\0" in source:
         raise TargetError(f"{text} is not a Python script: it holds null bytes", "give its source")
     return source
+
+
+def _read_program(path: str, text: str) -> bytes:
+    """Read a script, unless its name says that it is data: much JSON and YAML is valid python.
+
+    Raises:
+        TargetError: it cannot be read, or is no program.
+    """
+    suffixes = PurePath(text.lower()).suffixes
+    kinds = suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:]
+    if not _DATA.isdisjoint(kinds):
+        content = _content(path, text)
+        if ".json" in kinds and (".gz" in kinds or b"gradscope/" in content[:_HEAD]):
+            raise TargetError(
+                f"{text} is a saved report, not a program",
+                f"to draw it again: gradscope show {shlex.quote(text)}",
+            )
+        raise TargetError(
+            f"{text} is not a Python program",
+            "give the script that reads it: script.py -- " + shlex.quote(text),
+        )
+    return _read(path, text)
 
 
 def _content(path: str, text: str) -> bytes:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from gradscope.errors import TargetError
 from gradscope.target.description import NOTEBOOK
 from gradscope.words import listed, nearest
 
 _SHOWN_NAMES = 8
+
+_MAKES_NAMES = {
+    *("globals", "locals", "vars", "setattr", "exec", "eval", "__dict__", "__getattr__", "*"),
+}
+"""What a file that makes names of texts, or takes over those of another, has to mention."""
 
 
 def missing_file_hint(text: str, error: OSError) -> str:
@@ -39,6 +44,36 @@ def missing_file_hint(text: str, error: OSError) -> str:
     return "check the path; it is taken from the current directory"
 
 
+def check_defines(code: CodeType, name: str, text: str) -> None:
+    """Refuse a function before its file runs, where nothing in the file can make that name.
+
+    Args:
+        code: the compiled file.
+        name, text: as for :func:`function_in`.
+
+    Raises:
+        TargetError: with the functions that the file does define.
+    """
+    first = name.partition(".")[0]
+    known: set[str] = set()
+    codes = [code]
+    while codes:
+        one = codes.pop()
+        known.update(one.co_names, one.co_varnames, one.co_cellvars, one.co_freevars)
+        for value in one.co_consts:
+            known.update(_texts(value))
+            codes += [value] if isinstance(value, CodeType) else []
+    if first in known or known & _MAKES_NAMES:
+        return
+    own = [one.co_name for one in code.co_consts if isinstance(one, CodeType)]
+    raise _no_function(text, name, [one for one in own if one.isidentifier()])
+
+
+def _texts(constant: object) -> tuple[str, ...]:
+    values = constant if isinstance(constant, (tuple, frozenset)) else (constant,)
+    return tuple(value for value in values if isinstance(value, str))
+
+
 def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object]:
     """Return the function ``name`` (dots go into classes) of ``module``, ready to be called.
 
@@ -53,11 +88,11 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise TargetError(f"{text} has no function {name!r}", _names_hint(module, name))
+            raise _no_function(text, name, _own_names(module))
         found = getattr(found, part)
     if not callable(found):
         what = f"{text}::{name} is no function but of type {type(found).__name__}"
-        raise TargetError(what, _names_hint(module, name))
+        raise TargetError(what, _names_hint(name, _own_names(module)))
     needed = _needed_parameters(found)
     if needed:
         raise TargetError(
@@ -67,13 +102,20 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
     return found
 
 
-def _names_hint(module: ModuleType, name: str) -> str:
+def _no_function(text: str, name: str, own: Sequence[str]) -> TargetError:
+    return TargetError(f"{text} has no function {name!r}", _names_hint(name, own))
+
+
+def _own_names(module: ModuleType) -> list[str]:
     # Not what the file imported: nobody means torch.relu by train.py::relu.
-    own = [
+    return [
         known
         for known, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == module.__name__
     ]
+
+
+def _names_hint(name: str, own: Sequence[str]) -> str:
     if not own:
         return "the file defines no functions"
     return f"it has: {listed(nearest(name, own), _SHOWN_NAMES)}"

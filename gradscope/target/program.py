@@ -16,8 +16,9 @@ from gradscope.errors import GradscopeError
 from gradscope.target.cleaning import clean, clean_printing
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
+from gradscope.target.import_watch import ImportWatch
 from gradscope.target.launch import Launch, Refused, launch
-from gradscope.target.torch_import import TorchWatch
+from gradscope.target.seeding import seed_torch, seeded
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,20 @@ class _Interpreter:
 class Program:
     """A prepared target; made by :meth:`prepare`, run once.
 
-    As a context manager it calls :meth:`restore` at the end.
+    As a context manager it calls :meth:`restore` at the end.  ``seed``: what its random numbers
+    start from; None leaves them to the program.
     """
 
-    def __init__(self, target: Target, ready: Launch | BaseException) -> None:
+    def __init__(
+        self, target: Target, ready: Launch | BaseException, seed: int | None = None
+    ) -> None:
         self.target = target
+        self.seed = seed
         self._ready = ready
         self._before: _Interpreter | None = None
 
     @classmethod
-    def prepare(cls, target: Target) -> Program:
+    def prepare(cls, target: Target, seed: int | None = None) -> Program:
         """Find, read and compile the program.  Nothing of it runs and nothing is changed yet.
 
         A ``SyntaxError`` is kept and becomes the :class:`Ending` of :meth:`run`.
@@ -72,18 +77,23 @@ class Program:
             ToolMissing: what runs such a program is not installed.
         """
         try:
-            return cls(target, launch(target))
+            return cls(target, launch(target), seed)
         except GradscopeError:
             raise
         # Too deeply nested source raises RecursionError or MemoryError instead of SyntaxError.
         except Exception as error:
             clean(error)
-            return cls(target, error)
+            return cls(target, error, seed)
 
     @property
     def namespace(self) -> dict[str, Any]:
         """The globals of the program: of ``__main__``, or of the file that holds the function."""
         return self._ready.namespace if isinstance(self._ready, Launch) else {}
+
+    @property
+    def is_importing(self) -> bool:
+        """Whether what runs is only the import of the file that defines a function."""
+        return isinstance(self._ready, Launch) and self._ready.is_importing
 
     @property
     def source(self) -> str:
@@ -121,13 +131,20 @@ class Program:
         # Before the watch starts, for this may import torch itself.
         if before is not None:
             before(self.namespace)
-        watch = TorchWatch(on_torch or _do_nothing)
-        watch.start()
-        try:
-            with clean_printing():
-                exception, value = _outcome(self._ready.execute)
-        finally:
-            watch.stop()
+
+        def torch_is_there() -> None:
+            seed_torch(self.seed)
+            if on_torch is not None:
+                on_torch()
+
+        watch = ImportWatch("torch", torch_is_there)
+        with seeded(self.seed):
+            watch.start()
+            try:
+                with clean_printing():
+                    exception, value = _outcome(self._ready.execute)
+            finally:
+                watch.stop()
         if watch.failure is not None:
             raise watch.failure
         if isinstance(exception, Refused):
@@ -181,7 +198,3 @@ def _outcome(execute: Callable[[], object]) -> tuple[BaseException | None, objec
         return None, None
     clean(escaped)
     return escaped, None
-
-
-def _do_nothing() -> None:
-    pass

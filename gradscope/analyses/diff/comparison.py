@@ -32,20 +32,26 @@ class Tolerance(Struct, frozen=True):
 
 
 class Side(Struct, frozen=True):
-    """One of the two reports, in a few words."""
+    """One of the two reports, in a few words.
+
+    ``call`` is the number of the program's backward call whose gradients these are; 0 where it is
+    none of the program's.
+    """
 
     target: str
     torch: str
     nodes: int
     leaves: int
     has_gradients: bool
+    call: int = 0
 
     @classmethod
     def of(cls, report: Report) -> Side:
         """The words for a report."""
         graph, meta = report.graph, report.meta
         sizes = len(graph.nodes), len(graph.leaves)
-        return cls(meta.target, meta.torch, *sizes, bool(report.passes))
+        call = report.passes[0].number if report.passes else 0
+        return cls(meta.target, meta.torch, *sizes, bool(report.passes), call)
 
 
 class NodePlace(Struct, frozen=True):

@@ -23,7 +23,7 @@ from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
 from gradscope.graphing.study import LiveGraph
-from gradscope.graphing.watched_call import initial
+from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.explanation import ChainStep, Explanation, Ways
 from gradscope.model.report import Graph
 
@@ -63,6 +63,9 @@ class _Study:
             steps = [] if at_leaf else [self._step(asked.node)]
             return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
         leaves = chosen_leaves(self.live, asked)
+        if not all(map(fits, self.live.roots, self.live.gradients)):
+            # No pass starts, so there is nothing to multiply; the report says what does not fit.
+            return Explanation((), (), tuple(leaves), asked=asked.leaf is not None)
         through = between(self.graph, leaves)
         seeds = []
         try:

@@ -18,7 +18,7 @@ from gradscope.model.report import Report
 from gradscope.render.answers.annotations import gcc, github, relative
 from gradscope.render.answers.sarif import sarif
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph
+from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph, worst
 from gradscope.render.words.writer import Writer
 from gradscope.words import count, duration
 
@@ -99,8 +99,9 @@ def _last_line(report: Report) -> str:
     elif seen is not None and not report.passes and not report.notes:
         words.append("the program made no backward call that could be watched")
     if report.findings:
-        codes = sorted({finding.rule for finding in report.findings})
-        words.append(f"more: gradscope rule {codes[0]}")
+        gravest = worst(finding.severity for finding in report.findings)
+        first = next(one for one in report.findings if one.severity == gravest)
+        words.append(f"more: gradscope rule {first.rule}")
     return " · ".join(words)
 
 

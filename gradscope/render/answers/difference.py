@@ -69,6 +69,11 @@ class _DifferenceWriter(Writer):
 
     def _caveats(self) -> Iterator[str]:
         found = self.found
+        if found.verdict in ("identical", "equal") and found.a.call == found.b.call == 1:
+            later = either(': "TARGET --call 2"', "")
+            text = "compared is backward call 1, before any step of an optimizer; what differs in "
+            text += f"steps shows at a later call{later}"
+            yield from self.wrapped(text)
         by_norm = found.compared - found.exact
         if by_norm:
             every = either("--values", "values=True in both looks")

@@ -124,10 +124,16 @@ class WeightWriter:
         more = ", and so on" if self.weights.total > len(each) else ""
         changes = "that element" if self.weights.total > 1 else "it"
         meant = (
-            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist "
-            f"here. In a training L is the loss, and the weights come from the steps after "
-            f"{self._roots()}."
+            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist here."
         )
+        if "loss" in self._roots().lower():
+            # What is called so has several elements here, so it is not the loss of a training.
+            meant += (
+                f" It is one number made of {self._roots()}, such as (v * {self._roots()}).sum()."
+            )
+        else:
+            meant += " In a training L is the loss, and the weights come from the steps after "
+            meant += f"{self._roots()}."
         return " ".join(part for part in (meant, self._special()) if part)
 
     def _special(self) -> str:

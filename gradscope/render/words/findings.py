@@ -59,8 +59,9 @@ def counted(findings: Sequence[Finding]) -> str:
     parts = []
     for severity in BADGES:
         amount = sum(finding.severity == severity for finding in findings)
-        noun = "remark" if severity == "information" else severity
-        parts += [count(amount, noun)] if amount else []
+        # The one word for it, which has no plural.
+        told = f"{amount:,} {severity}" if severity == "information" else count(amount, severity)
+        parts += [told] if amount else []
     return ", ".join(parts) or "no findings"
 
 

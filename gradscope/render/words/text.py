@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len, chop_cells
 
 from gradscope.escaping import visible
+from gradscope.words import SIGNS
 
 
 def markup(text: str) -> str:
@@ -128,6 +129,11 @@ class Glyphs:
         for sign, plain in _PLAIN.items():
             text = text.replace(sign, plain)
         return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def legend(glyphs: Glyphs) -> str:
+    """What the signs of a tree mean, in one line."""
+    return " · ".join(f"{getattr(glyphs, name)} {text}" for name, (_, text) in SIGNS.items())
 
 
 _PLAIN = {

@@ -1,4 +1,4 @@
-"""Tells the moment at which the program has imported torch.
+"""Tells the moment at which the program has imported torch, or another module.
 
 Importing torch ourselves beforehand would be simpler, but then a program that sets an environment
 variable before ``import torch`` would not do what it does under python.  Must not import torch.
@@ -14,27 +14,26 @@ from types import ModuleType
 
 from gradscope.target.ending import StopProgram
 
-_TORCH = "torch"
 
-
-class TorchWatch(importlib.abc.MetaPathFinder):
-    """Calls back once: when torch is there already, or right after its import has succeeded.
+class ImportWatch(importlib.abc.MetaPathFinder):
+    """Calls back once: when a module is there already, or right after its import has succeeded.
 
     Attributes:
         failure: what the callback raised inside the program's import statement.  It has stopped
             the program and is for the caller to raise: there it would look like the program's.
     """
 
-    def __init__(self, on_torch: Callable[[], None]) -> None:
-        self._on_torch = on_torch
+    def __init__(self, module: str, then: Callable[[], None]) -> None:
+        self._module = module
+        self._then = then
         self.failure: BaseException | None = None
 
     def start(self) -> None:
-        """Call back at once if torch is imported, else wait for it."""
-        if _TORCH in sys.modules:
-            self._on_torch()
+        """Call back at once if it is imported, else wait for it."""
+        if self._module in sys.modules:
+            self._then()
         else:
-            # In front, because whoever finds torch ends the search.
+            # In front, because whoever finds it ends the search.
             sys.meta_path.insert(0, self)
 
     def stop(self) -> None:
@@ -45,8 +44,8 @@ class TorchWatch(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Let the other finders find torch, and have its loader tell when it is done."""
-        if fullname != _TORCH:
+        """Let the other finders find the module, and have its loader tell when it is done."""
+        if fullname != self._module:
             return None
         # The finders one by one: the search of importlib itself would come back to us.
         for finder in sys.meta_path:
@@ -65,7 +64,7 @@ class TorchWatch(importlib.abc.MetaPathFinder):
             return
 
         def exec_module(module: ModuleType) -> None:
-            # Gone before torch runs: the loader that torch keeps is the real one, untouched.
+            # Gone before the module runs: the loader that it keeps is the real one, untouched.
             vars(loader).pop("exec_module", None)
             loader.exec_module(module)
             self._imported()
@@ -79,7 +78,7 @@ class TorchWatch(importlib.abc.MetaPathFinder):
             return
         self.stop()
         try:
-            self._on_torch()
+            self._then()
         except BaseException as failure:
             self.failure = failure
             raise StopProgram from failure
