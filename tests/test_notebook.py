@@ -212,7 +212,7 @@ def test_a_graph_is_drawn_as_a_report_is(outputs: dict[str, list[Any]]) -> None:
     [
         ("little of it", "the 2 largest gradients"),
         ("with a gradient", "‖g‖"),
-        ("doctor", "1 remark · 3 backward calls watched"),
+        ("doctor", "1 information · 3 backward calls watched"),
         ("doctor", "In[{}]:3 · (w * w).detach()"),
         ("quiet rule", "no findings · 1 backward call watched"),
         ("explain", "Step by step: upstream × local derivative"),
