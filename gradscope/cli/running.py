@@ -144,6 +144,7 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
     error = outcome.error
     if outcome.report is not None:
         error = _deliver(outcome, output, outcome.report) or error
+        _tell_stop(outcome, output)
     if error is None:
         return Result(ending=outcome.ending)
     if isinstance(error, NoGraph) and output.to_stdout and not request.gradients:
@@ -153,6 +154,15 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
         return Result(ending=outcome.ending)
     tell_error(error)
     return Result(0 if outcome.ending.status else error.status, outcome.ending)
+
+
+def _tell_stop(outcome: Outcome, output: Output) -> None:
+    """Who sees no more of the program than its first backward call should know why."""
+    stop = outcome.stopped
+    if stop is not None:
+        following = f", --call {stop.call + 1} looks at the next" if stop.is_repeated else ""
+        place = f"backward call {stop.call} ({stop.file}:{stop.line})"
+        output.remark(f"stopped at {place}; --run-on lets it go on{following}")
 
 
 def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError | None:

@@ -39,6 +39,7 @@ from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
 from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
+from gradscope.running.stopped import StoppedAt
 from gradscope.target import Stopper
 
 
@@ -52,6 +53,7 @@ class Watcher:
     def __init__(self, request: Request, sources: Sources, member: Member = ALONE) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
+        self.stopped: StoppedAt | None = None
         self.calls = 0
         self._stopper = Stopper()
         self._steps_left = request.steps
@@ -106,6 +108,9 @@ class Watcher:
             return watched.conclude()
         if self._may_go_on():
             return call.run() if self.answered else self.recorder.let_run(call)
+        if not self._stopper.has_stopped:
+            with self.recorder.aside():
+                self.stopped = StoppedAt.of(self.calls, call.frame, self.recorder)
         self._stopper.stop()
 
     def _is_asked_for(self, call: BackwardCall) -> bool:

@@ -45,6 +45,7 @@ class Launch:
         always_on_path: ``path_entry`` is there even in python's safe-path mode.
         source: the text of a program that is in no file.
         codes: what that text was compiled to.
+        followed: code after which more is run.
     """
 
     main: ModuleType
@@ -55,6 +56,7 @@ class Launch:
     always_on_path: bool = False
     source: str = ""
     codes: tuple[CodeType, ...] = ()
+    followed: tuple[CodeType, ...] = ()
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -151,7 +153,8 @@ def _code(target: Target) -> Launch:
         lines = source.splitlines(keepends=True)
         linecache.cache["<string>"] = (len(source), None, lines, "<string>")
     call = partial(run_code, vars(main), *codes)
-    return Launch(main, "-c", "", call, source=source, codes=tuple(codes))
+    every = tuple(codes)
+    return Launch(main, "-c", "", call, source=source, codes=every, followed=every[:-1])
 
 
 def _stdin(target: Target) -> Launch:
@@ -189,7 +192,8 @@ def _function(target: Target) -> Launch:
         return function()
 
     main = _main_module(BuiltinImporter)
-    return Launch(main, text, _directory_of(path), execute, extra=module)
+    place = _directory_of(path)
+    return Launch(main, text, place, execute, extra=module, followed=(code,))
 
 
 _LAUNCHERS: dict[str, Callable[[Target], Launch]] = {
