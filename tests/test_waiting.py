@@ -59,3 +59,73 @@ def test_the_last_expression_of_code_is_its_end(code: str, is_told: bool, sessio
 def test_a_file_whose_function_is_still_to_be_called_is_not_at_its_end(session: Session) -> None:
     path = session.write(HEAD + "def f():\n    return x.sum()\n(x * x).sum().backward()\n")
     assert "stopped at backward call 1" in session.cli("trace", f"{path}::f").err
+
+
+# ---------------------------------------------------------------------- known before it runs
+
+
+LOSSES = HEAD + "print('begun')\ndef losses(t):\n    loss = t.sum()\n    return loss\n"
+HELPED = "from helper import losses, x\nprint('begun')\nlosses(x).backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--root", "los"), "--root los: no such variable in the program\ngradscope: did you mean"),
+        (("--root", "qqq[0] + 1"), "--root qqq[0] + 1: no such variable in the program"),
+        (("--gradient", "[wieghts, 1]"), "--gradient: no variable is called 'wieghts'"),
+        (("--gradient", "@wieghts.npy"), "did you mean @weights.npy?"),
+        (("--gradient", "@no/such.npy"), "there is no such file"),
+    ],
+)
+def test_what_a_program_cannot_have_is_refused_before_it_runs(
+    arguments: tuple[str, str], told: str, session: Session
+) -> None:
+    session.write(LOSSES, "helper.py")
+    (session.folder / "weights.npy").write_bytes(b"")
+    done = session.cli("backward", str(session.write(HELPED)), *arguments)
+    assert told in done.err
+    assert (done.status, done.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "exec('lo' + 's = x.sum()')",
+        "globals()['lo' + 's'] = x.sum()",
+        "import sys; setattr(sys.modules['__main__'], 'lo' + 's', x.sum())",
+        "from maker import *",
+        "import numpy as np, maker; from maker import los",
+        "# los\nimport importlib; los = importlib.import_module('maker').los",
+    ],
+)
+def test_a_name_that_is_made_as_the_program_runs_is_found(made: str, session: Session) -> None:
+    session.write(HEAD + "los = x.sum()\n", "maker.py")
+    text = f"{HEAD}{made}\n(x * x).sum().backward()\n"
+    assert session.look(text, "--root", "los").graph.nodes[0].op == "SumBackward0"
+
+
+def test_a_gradient_that_the_program_writes_is_read(session: Session) -> None:
+    text = HEAD + "torch.save(torch.ones(2), f'{1}.pt')\n(x * x).sum().backward()\n"
+    report = session.look(text, "--root", "x * x", "--gradient", "@1.pt")
+    assert report.passes
+
+
+@pytest.mark.parametrize(
+    ("side", "told"),
+    [
+        ("nosuch.py", "can't open file"),
+        ("a.py --root los", "--root los: no such variable in the program"),
+        ("a.py --bogus", "No such option"),
+        ("broken.json", "broken.json"),
+    ],
+)
+def test_diff_looks_at_both_sides_before_either_runs(
+    side: str, told: str, process: Session
+) -> None:
+    process.write(HEAD + "print('begun')\nx.sum().backward()\n", "a.py")
+    process.write("{}", "broken.json")
+    done = process.cli("diff", "a.py", side)
+    assert told in done.err
+    assert done.status == 2
+    assert "begun" not in done.out + done.err

@@ -56,6 +56,10 @@ class Output:
         format_name = format_name or ("text" if to_stdout else _format_for(path, own))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
+        if to_stdout and format_name in BINARIES and terminal.is_terminal():
+            raise OutputError(
+                f"a terminal cannot show {format_name}", f"name a file: -o graph.{format_name}"
+            )
         width = options.width
         drawing = options_of(
             width=min(width, terminal.WIDEST) if width else terminal.width(to_stdout),
@@ -91,10 +95,6 @@ class Output:
         Raises:
             GradscopeError: it could not be drawn or written; an existing file is as it was.
         """
-        if self.to_stdout and self.format in BINARIES and terminal.is_terminal():
-            raise OutputError(
-                f"a terminal cannot show {self.format}", f"name a file: -o graph.{self.format}"
-            )
         render.save(report, self.destination, self.format, self.drawing)
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from gradscope.cli import beforehand, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli import ranks, terminal
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
@@ -75,6 +75,7 @@ def run_command(
     if not member.job.rank:
         memory.remember(target)
     _check_steps(request)
+    beforehand.check(request, program)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
     with terminal.stdout_reserved(output.is_machine_readable):
