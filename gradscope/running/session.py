@@ -156,7 +156,7 @@ def _finish(watcher: Watcher, ending: Ending, program: Program) -> Outcome:
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
         frames = list(frames_of(ending.exception))
-        watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        watcher.finish_failed(frames, ending.exception)
         # Torch's words for a backward call that has nowhere to go.
         if "does not require grad" in message(ending.exception):
             watcher.error = watcher.error or _load("running.remarks").refusal(
@@ -201,13 +201,6 @@ def frames_of(error: BaseException) -> Iterator[FrameType]:
         frames.append(step.tb_frame)
         step = step.tb_next
     return reversed(frames)
-
-
-def _failure_sentence(error: BaseException) -> str:
-    return (
-        f"the program ended with {type(error).__name__}; "
-        "this is the graph of the last result it had made by then"
-    )
 
 
 def _without_torch(ending: Ending) -> Outcome:

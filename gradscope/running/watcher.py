@@ -16,6 +16,7 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.raised import failed_call, operands, told
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -215,13 +216,13 @@ class Watcher:
             root = self._final_root(scopes, value)
             self._take(self._derived([root], scopes), scopes)
 
-    def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
+    def finish_failed(self, frames: list[FrameType], error: BaseException) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
         self._settle()
         if self.answered:
             return
         with self._answering(Fault.of), unseen():
-            self._show_last(Scopes.of_frames(frames), sentence)
+            self._show_last(Scopes.of_frames(frames), error)
 
     def _settle(self) -> None:
         """No further call will come."""
@@ -229,7 +230,17 @@ class Watcher:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error
 
-    def _show_last(self, scopes: Scopes, sentence: str) -> None:
+    def _show_last(self, scopes: Scopes, error: BaseException) -> None:
+        ended = f"the program ended with {type(error).__name__}"
+        failed = failed_call(self.recorder, error)
+        given = operands(failed) if failed is not None else []
+        if failed is not None and given and self._request.root is None is self._request.study:
+            probe = self._probe(given, scopes)
+            probe.end_in(failed)
+            call = told(failed, self.recorder)
+            self.report = probe.report(notes=[f"{ended}, raised by {call}: ✖ in the graph"])
+            return
+        sentence = f"{ended}; this is the graph of the last result it had made by then"
         last = last_made(self.recorder)
         if self._request.root is not None:
             named = named_root(self._request.root, scopes, self.recorder)
