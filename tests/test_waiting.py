@@ -224,3 +224,36 @@ def test_nothing_of_a_call_that_raised_is_kept(session: Session) -> None:
         print("alive" if alive[0]() is not None else "gone")
     """
     assert "gone" in session.cli("trace", str(session.write(text)), "--run-on").out
+
+
+# ---------------------------------------------------------------------- what never came
+
+BAD = HEAD + "y = x * 2\nif y.sum() > 100:\n    later = y * 2\n1 / 0\n"
+
+
+@pytest.mark.parametrize("command", ["trace", "backward"])
+def test_a_root_is_not_taken_from_before_a_call_that_never_came(
+    command: str, session: Session
+) -> None:
+    text = TWICE.replace("(x * x).sum()", "loss = (x * x).sum(); loss")
+    done = session.cli(command, str(session.write(text)), "--root", "loss", "--call", "3")
+    assert done.status == 2
+    assert "the program made 2 backward calls, so there is no call 3" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "ended with ZeroDivisionError; this is the graph of the last result it had made"),
+        (("--root", "y"), "ended with ZeroDivisionError; this is the graph of --root y"),
+        (("--root", "later"), "ZeroDivisionError, and no variable --root later was there by then;"),
+        (
+            ("--call", "2"),
+            "ZeroDivisionError before backward call 2; this is the graph of the last",
+        ),
+    ],
+)
+def test_what_was_waited_for_when_the_program_failed_is_told(
+    arguments: tuple[str, ...], told: str, session: Session
+) -> None:
+    assert told in session.look(BAD, *arguments, command="trace").notes[0]

@@ -231,25 +231,33 @@ class Watcher:
             self.report, self.error = last.report, last.error
 
     def _show_last(self, scopes: Scopes, error: BaseException) -> None:
+        request = self._request
         ended = f"the program ended with {type(error).__name__}"
+        if self.calls < (request.call or 0):
+            ended += f" before backward call {request.call}"
         failed = failed_call(self.recorder, error)
         given = operands(failed) if failed is not None else []
-        if failed is not None and given and self._request.root is None is self._request.study:
+        if failed is not None and given and request.root is None is request.study:
             probe = self._probe(given, scopes)
             probe.end_in(failed)
             call = told(failed, self.recorder)
             self.report = probe.report(notes=[f"{ended}, raised by {call}: ✖ in the graph"])
             return
-        sentence = f"{ended}; this is the graph of the last result it had made by then"
-        last = last_made(self.recorder)
-        if self._request.root is not None:
-            named = named_root(self._request.root, scopes, self.recorder)
-            last = last if named is None else named
+        last, shown = last_made(self.recorder), "the last result it had made by then"
+        if request.root is not None:
+            named = named_root(request.root, scopes, self.recorder)
+            if named is None:
+                ended += f", and no variable --root {request.root} was there by then"
+            else:
+                last, shown = named, f"--root {request.root}"
+        sentence = f"{ended}; this is the graph of {shown}"
         if last is not None and grad_fn_of(last) is not None:
             self._show([last], scopes, [sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
+        if 0 < self.calls < (request.call or 0):
+            raise no_such_call(request.call or 0, self.calls)
         if request.root is not None:
             named = named_root(request.root, scopes, self.recorder)
             if named is None and self._unusable is not None:
@@ -257,8 +265,6 @@ class Watcher:
             if named is None:
                 raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
             return named
-        if self.calls and request.call is not None:
-            raise no_such_call(request.call, self.calls)
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder)
         root = result_root(value, "the target")
