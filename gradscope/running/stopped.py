@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 
+from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 
 _STARTER = str(Path(__file__).parent.parent / "target") + "/"
@@ -14,6 +15,8 @@ _STARTER = str(Path(__file__).parent.parent / "target") + "/"
 
 _IDLE = ("POP_TOP", "NOP", "CACHE", "LOAD_CONST", "LOAD_FAST", "STORE_NAME", "STORE_FAST")
 """Instructions that do nothing but keep or drop a result."""
+
+_LOOPS = ("JUMP_BACKWARD", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE")
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class StoppedAt:
             origin.file,
             origin.line,
             all(_has_finished(one) for one in frames),
-            any(_goes_on_to_another(one) for one in frames),
+            # Further out are who runs a notebook's cells, or imported this module.
+            any(_goes_on_to_another(one) for one in frames_from(frame, recorder.places)),
             frames[-1].f_code,
         )
 
@@ -67,7 +71,8 @@ def _left(frame: FrameType) -> list[dis.Instruction]:
 def _goes_on_to_another(frame: FrameType) -> bool:
     """Whether a loop is around the call in which a frame stands, or another call after it."""
     left = _left(frame)
-    begun = (step.argval for step in left if "JUMP_BACKWARD" in step.opname)
+    # Not those by which `await` and `yield from` wait.
+    begun = (step.argval for step in left if step.opname in _LOOPS)
     is_in_loop = any(offset <= frame.f_lasti for offset in begun)
     return is_in_loop or any(step.argval in ("backward", "autograd") for step in left)
 
