@@ -264,8 +264,8 @@ def test_sides_take_options_and_arguments(session: Session) -> None:
 @pytest.mark.parametrize(
     ("side", "words"),
     [
-        ("nosuch.py", "B gave no graph to compare: nosuch.py"),
-        ("nosuch.json", "B gave no graph to compare"),
+        ("nosuch.py", "can't open file"),
+        ("nosuch.json", "can't open file"),
         ("a.py 'x", "B is not a command line: No closing quotation"),
         ("", "B is empty"),
     ],

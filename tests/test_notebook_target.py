@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,10 @@ def test_the_run_stops_after_the_call_that_is_shown(
 ) -> None:
     cells = (START, "loss = (w * 2).sum()", cell, "print('on')")
     done = session.cli("backward", notebook(session.folder / "a.ipynb", *cells))
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
+    assert re.fullmatch(
+        r"gradscope: stopped at backward call 1 \(In\[3\]:\d\); --run-on lets it go on\n", done.err
+    )
     assert "on\n" not in done.out
     on = session.cli("backward", str(session.folder / "a.ipynb"), "--run-on")
     assert on.out.count("on\n") == (2 if "%%" not in str(cell) else 1)

@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import msgspec
 
 from gradscope.analyses.diff import Tolerance, compare
 from gradscope.api.difference import in_one
+from gradscope.cli import beforehand, ranks
 from gradscope.cli import last_target as memory
-from gradscope.cli import ranks
-from gradscope.cli.options import DiffOptions
+from gradscope.cli.options import DiffOptions, TargetOptions
 from gradscope.cli.output import Output
 from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
@@ -26,6 +27,8 @@ from gradscope.filesystem import is_file
 from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
+from gradscope.model.request import Request
+from gradscope.target import Program
 
 
 class Named(NamedTuple):
@@ -70,8 +73,10 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     if not (is_saved(options.a.strip()) and is_saved(options.b.strip())):
         ranks.only_alone("diff")
     output = Output.of(shown, "diff")
-    a = _report(Named("A", options.a.strip()), options)
-    b = _report(Named("B", options.b.strip()), options)
+    sides = [Named("A", options.a.strip()), Named("B", options.b.strip())]
+    for side in sides:
+        _check(side, options)
+    a, b = (_report(side, options) for side in sides)
     comparison = compare(a, b, Tolerance(options.rtol, options.atol))
     if output.format not in FORMATS:
         output.write(comparison)
@@ -80,6 +85,29 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
         replace(output, drawing=drawing).write(both)
     different = comparison.verdict in ("different", "unrelated")
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
+
+
+def _check(side: Named, options: DiffOptions) -> None:
+    """Find out before either program runs whether this side could be looked at.
+
+    Raises:
+        GradscopeError: the program is missing, or the saved report cannot be read.
+        click.ClickException: an option of it is wrong.
+    """
+    if is_saved(side.words):
+        storage.load(side.words, options.max_size)
+        return
+    given = side.split()
+    own = given[: given.index("--")] if "--" in given else given
+    context = click.get_current_context()
+    group = context.find_root().command
+    assert isinstance(group, click.Group)
+    typed = group.commands["backward"].make_context("backward", own, context).params
+    named = ("target", "module", "code", "lets")
+    target = TargetOptions((), **{name: typed[name] for name in named}).program()
+    if target is not None and target.kind != "stdin":  # which can be read only once
+        asked = Request(root=typed["root"], gradient=typed["gradient"])
+        beforehand.check(asked, Program.prepare(target))
 
 
 def _report(side: Named, options: DiffOptions) -> Report:

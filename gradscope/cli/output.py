@@ -60,6 +60,10 @@ class Output:
         format_name = format_name or ("text" if to_stdout else _format_for(path, own))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
+        if to_stdout and format_name in BINARIES and terminal.is_terminal():
+            raise OutputError(
+                f"a terminal cannot show {format_name}", f"name a file: -o graph.{format_name}"
+            )
         width = options.width
         drawing = options_of(
             width=min(width, terminal.WIDEST) if width else terminal.width(to_stdout),
@@ -108,10 +112,6 @@ class Output:
         if self.display is not None and isinstance(report, Report):
             self.display(report, self.drawing)
             return
-        if self.to_stdout and self.format in BINARIES and terminal.is_read():
-            raise OutputError(
-                f"{self.format} cannot be shown as text", f"name a file: -o graph.{self.format}"
-            )
         render.save(report, self.destination, self.format, self.drawing)
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")

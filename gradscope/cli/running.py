@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from gradscope.cli import beforehand, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli import ranks, terminal
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
@@ -74,6 +74,7 @@ def run_command(
     program = prepared(target, named)
     request = replace(request, run_on=request.run_on or named.cell is not None)
     _check_steps(request)
+    beforehand.check(request, program)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
     # A cell's shell has its own memory.
@@ -158,6 +159,7 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
     error = outcome.error
     if outcome.report is not None:
         error = _deliver(outcome, output, outcome.report) or error
+        _tell_stop(outcome, output)
     if error is None:
         return Result(ending=outcome.ending)
     if isinstance(error, NoGraph) and output.to_stdout and not request.gradients:
@@ -167,6 +169,15 @@ def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
         return Result(ending=outcome.ending)
     tell_error(error)
     return Result(0 if outcome.ending.status else error.status, outcome.ending)
+
+
+def _tell_stop(outcome: Outcome, output: Output) -> None:
+    """Who sees no more of the program than its first backward call should know why."""
+    stop = outcome.stopped
+    if stop is not None:
+        following = f", --call {stop.call + 1} looks at the next" if stop.is_repeated else ""
+        place = f"backward call {stop.call} ({stop.file}:{stop.line})"
+        output.remark(f"stopped at {place}; --run-on lets it go on{following}")
 
 
 def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError | None:

@@ -29,11 +29,13 @@ from gradscope.graphing.blame import explain_failure
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.own_call import own_call
+from gradscope.graphing.raised import with_raised
 from gradscope.graphing.watched_call import MeasuredCall, seeded
 from gradscope.model.invariants import check
 from gradscope.model.opaque import COMPILED, way_inside
 from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
 from gradscope.recording.compiler import Eager, graph_breaks
+from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.version import VERSION
@@ -152,6 +154,11 @@ class Probe:
             return passed, []
         frees = not watched.call.retain_graph
         return passed, explain_failure(failure, self.walked, self._recorder, frees)
+
+    def end_in(self, failed: FailedCall) -> None:
+        """Put a call that raised above the graph, whose roots are what went into it."""
+        site = self._recorder.places.site(failed.place)
+        self.graph = with_raised(self.graph, failed, self._assembler.origin(site))
 
     # ------------------------------------------------------------------ inside
 

@@ -66,7 +66,9 @@ class Node(Struct, frozen=True):
     each output number, None where torch knows nothing of it.  ``origin`` and ``call`` index the
     graph's tables. ``variable`` is set on the node that made the final value of its origin's
     expression. ``backward_made`` marks nodes made by a backward pass that ran with
-    ``create_graph``. ``saved`` names the tensors kept for backward, where asked for.
+    ``create_graph``. ``saved`` names the tensors kept for backward, where asked for.  ``raised`` is
+    set on what is no node of torch's: the call in which the program failed, named by torch's
+    function, with the module and the shapes that came to it in words.
     """
 
     id: int
@@ -78,10 +80,14 @@ class Node(Struct, frozen=True):
     variable: str = ""
     backward_made: bool = False
     saved: tuple[tuple[str, TensorInfo], ...] = ()
+    raised: str = ""
 
     @property
     def short_op(self) -> str:
-        """``Mul`` of ``MulBackward0``; a custom Function keeps its name, whatever it ends with."""
+        """``Mul`` of ``MulBackward0``; a custom Function keeps its name, whatever it ends with, and
+        a call that raised is marked."""
+        if self.raised:
+            return f"✖ {self.op}"
         return self.op if self.kind == "custom" else short_op(self.op)
 
 

@@ -161,6 +161,12 @@ class ModuleTracker:
         """Whether a module call is under way."""
         return bool(self._running)
 
+    @property
+    def running(self) -> tuple[nn.Module, ModulePath] | None:
+        """The innermost module whose call is under way."""
+        place = self.place(self._stack[-1]) if self._stack else None
+        return None if place is None else (self._running[-1], place)
+
     def met(self) -> Iterator[tuple[nn.Module, ModulePath]]:
         """The modules that still live, with their places."""
         for reference, place in self._places.values():

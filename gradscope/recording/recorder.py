@@ -37,6 +37,7 @@ from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
 from gradscope.recording.compiler import break_count, keep_out
 from gradscope.recording.events import tensors_in
+from gradscope.recording.failed import FailedCall
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
 from gradscope.recording.listener import IGNORED, IN_FULL, Listeners
@@ -167,9 +168,10 @@ class Recorder(Recording, TorchFunctionMode):
         before = sequence_number()
         try:
             out = func(*args, **kwargs)
-        except Exception:
+        except Exception as error:
             with self.aside():
-                self.failed_with = [TensorRef(one) for one in tensors_in(args)]
+                call = TorchCall(func, args, kwargs, (before, before), None, frame, self.places)
+                self.failed = FailedCall.of(error, call, self.modules)
             raise
         made = (before, sequence_number())
         if route is not IN_FULL:
@@ -179,7 +181,7 @@ class Recorder(Recording, TorchFunctionMode):
             if made[0] != made[1]:
                 place = self._place_briefly(route, made, out, frame)
                 if place is not None:
-                    self.failed_with = []
+                    self.failed = None
                     self.spans.add(*made, place)
                     return out
         self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
@@ -302,7 +304,7 @@ class Recorder(Recording, TorchFunctionMode):
     # ------------------------------------------------------------------ what is remembered
 
     def _note(self, call: TorchCall, opened: Sequence[Any]) -> None:
-        self.failed_with = []
+        self.failed = None
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.
         try:

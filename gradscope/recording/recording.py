@@ -24,6 +24,7 @@ from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
 from gradscope.errors import Fault
 from gradscope.recording.elsewhere import Elsewhere
 from gradscope.recording.events import Events
+from gradscope.recording.failed import FailedCall
 from gradscope.recording.freed import FreedGraphs
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
@@ -119,8 +120,8 @@ class Recording:
         self.scaled = ScaledLosses()
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
-        self.failed_with: list[TensorRef] = []
-        """The arguments of the call that has just raised; let go of at the next."""
+        self.failed: FailedCall | None = None
+        """The call that has just raised; forgotten at the next."""
         self.elsewhere = Elsewhere(self.sources, self.places)
         self.transforms = 0  # those that torch.func made inside of a transform
         self.known_breaks = 0  # graphs that torch.compile broke before it was started

@@ -26,6 +26,7 @@ from gradscope.target import Ending, OtherProcesses, Program, Target
 if TYPE_CHECKING:
     from gradscope.analyses.doctor.examiner import Examiner
     from gradscope.analyses.doctor.request import Examination
+    from gradscope.running.stopped import StoppedAt
     from gradscope.running.watcher import Watcher
 
 Seer = TypeVar("Seer", bound="Watcher | Examiner")
@@ -33,11 +34,15 @@ Seer = TypeVar("Seer", bound="Watcher | Examiner")
 
 @dataclass
 class Outcome:
-    """How it went: a report, or the reason why there is none; and how the program itself ended."""
+    """How it went: a report, or the reason why there is none; and how the program itself ended.
+
+    ``stopped`` is where we ended it, if anything of it was left to run.
+    """
 
     ending: Ending
     report: Report | None = None
     error: GradscopeError | None = None
+    stopped: StoppedAt | None = None
 
 
 def run(target: Target, program: Program, request: Request, member: Member = ALONE) -> Outcome:
@@ -52,7 +57,7 @@ def run(target: Target, program: Program, request: Request, member: Member = ALO
         target,
         program,
         lambda sources: _load("running.watcher").Watcher(request, sources, member),
-        _finish,
+        lambda watcher, ending: _finish(watcher, ending, program),
         member,
         request.eager,
     )
@@ -150,12 +155,12 @@ def _sources(target: Target, program: Program, folder: str) -> Any:
     return _load("recording.source").Sources(texts, folder, program.codes)
 
 
-def _finish(watcher: Watcher, ending: Ending) -> Outcome:
+def _finish(watcher: Watcher, ending: Ending, program: Program) -> Outcome:
     # Who calls sys.exit has ended as intended.
     failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
     if failed and ending.exception is not None:
         frames = list(frames_of(ending.exception))
-        watcher.finish_failed(frames, _failure_sentence(ending.exception))
+        watcher.finish_failed(frames, ending.exception)
         # Torch's words for a backward call that has nowhere to go.
         if "does not require grad" in message(ending.exception):
             watcher.error = watcher.error or _load("running.remarks").refusal(
@@ -163,7 +168,15 @@ def _finish(watcher: Watcher, ending: Ending) -> Outcome:
             )
     else:
         watcher.finish(ending.namespace, ending.value)
-    return _with_other_threads(Outcome(ending, watcher.report, watcher.error), watcher)
+    outcome = Outcome(ending, watcher.report, watcher.error, _cut_short(watcher.stopped, program))
+    return _with_other_threads(outcome, watcher)
+
+
+def _cut_short(stopped: StoppedAt | None, program: Program) -> StoppedAt | None:
+    """Where the program was stopped; None where that was its end."""
+    if stopped is None or not stopped.is_last or program.goes_on_after(stopped.outermost):
+        return stopped
+    return None
 
 
 def _with_other_threads(outcome: Outcome, watcher: Watcher) -> Outcome:
@@ -192,13 +205,6 @@ def frames_of(error: BaseException) -> Iterator[FrameType]:
         frames.append(step.tb_frame)
         step = step.tb_next
     return reversed(frames)
-
-
-def _failure_sentence(error: BaseException) -> str:
-    return (
-        f"the program ended with {type(error).__name__}; "
-        "this is the graph of the last result it had made by then"
-    )
 
 
 def _without_torch(ending: Ending, target: Target) -> Outcome:

@@ -16,6 +16,7 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.raised import failed_call, operands, told
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -40,6 +41,7 @@ from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
 from gradscope.running.sent_there import implicit_start
 from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
+from gradscope.running.stopped import StoppedAt
 from gradscope.target import Stopper
 
 
@@ -53,6 +55,7 @@ class Watcher:
     def __init__(self, request: Request, sources: Sources, member: Member = ALONE) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
+        self.stopped: StoppedAt | None = None
         self.calls = 0
         self._stopper = Stopper()
         self._steps_left = request.steps
@@ -107,6 +110,9 @@ class Watcher:
             return watched.conclude()
         if self._may_go_on():
             return call.run() if self.answered else self.recorder.let_run(call)
+        if not self._stopper.has_stopped:
+            with self.recorder.aside():
+                self.stopped = StoppedAt.of(self.calls, call.frame, self.recorder)
         self._stopper.stop()
 
     def _is_asked_for(self, call: BackwardCall) -> bool:
@@ -211,13 +217,13 @@ class Watcher:
             root = self._final_root(scopes, value)
             self._take(self._derived([root], scopes), scopes)
 
-    def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
+    def finish_failed(self, frames: list[FrameType], error: BaseException) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
         self._settle()
         if self.answered:
             return
         with self._answering(Fault.of), unseen():
-            self._show_last(Scopes.of_frames(frames), sentence)
+            self._show_last(Scopes.of_frames(frames), error)
 
     def _settle(self) -> None:
         """No further call will come."""
@@ -225,16 +231,34 @@ class Watcher:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error
 
-    def _show_last(self, scopes: Scopes, sentence: str) -> None:
-        last = last_made(self.recorder)
-        if self._request.root is not None:
-            named = named_root(self._request.root, scopes, self.recorder)
-            last = last if named is None else named
+    def _show_last(self, scopes: Scopes, error: BaseException) -> None:
+        request = self._request
+        ended = f"the program ended with {type(error).__name__}"
+        if self.calls < (request.call or 0):
+            ended += f" before backward call {request.call}"
+        failed = failed_call(self.recorder, error)
+        given = operands(failed) if failed is not None else []
+        if failed is not None and given and request.root is None is request.study:
+            probe = self._probe(given, scopes)
+            probe.end_in(failed)
+            call = told(failed, self.recorder)
+            self.report = probe.report(notes=[f"{ended}, raised by {call}: ✖ in the graph"])
+            return
+        last, shown = last_made(self.recorder), "the last result it had made by then"
+        if request.root is not None:
+            named = named_root(request.root, scopes, self.recorder)
+            if named is None:
+                ended += f", and no variable --root {request.root} was there by then"
+            else:
+                last, shown = named, f"--root {request.root}"
+        sentence = f"{ended}; this is the graph of {shown}"
         if last is not None and grad_fn_of(last) is not None:
             self._show([last], scopes, [sentence])
 
     def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
         request = self._request
+        if 0 < self.calls < (request.call or 0):
+            raise no_such_call(request.call or 0, self.calls)
         if request.root is not None:
             named = named_root(request.root, scopes, self.recorder)
             if named is None and self._unusable is not None:
@@ -242,8 +266,6 @@ class Watcher:
             if named is None:
                 raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
             return named
-        if self.calls and request.call is not None:
-            raise no_such_call(request.call, self.calls)
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder)
         root = result_root(value, "the target")

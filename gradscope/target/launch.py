@@ -58,6 +58,7 @@ class Launch:
         variables: those of the shell that the program is a cell of; None where it is a program of
             its own, for which alone ``sys.argv``, ``sys.path`` and ``__main__`` are set.
         is_importing: what runs is the file of a function, which is called after that.
+        followed: code after which more is run.
     """
 
     main: ModuleType
@@ -70,6 +71,7 @@ class Launch:
     codes: tuple[CodeType, ...] = ()
     variables: dict[str, Any] | None = None
     is_importing: bool = False
+    followed: tuple[CodeType, ...] = ()
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -170,7 +172,8 @@ def _code(target: Target) -> Launch:
         lines = source.splitlines(keepends=True)
         linecache.cache["<string>"] = (len(source), None, lines, "<string>")
     call = partial(run_code, vars(main), *codes)
-    return Launch(main, "-c", "", call, source=source, codes=tuple(codes))
+    every = tuple(codes)
+    return Launch(main, "-c", "", call, source=source, codes=every, followed=every[:-1])
 
 
 def _stdin(target: Target) -> Launch:
@@ -210,7 +213,8 @@ def _function(target: Target) -> Launch:
         return function()
 
     main = _main_module(BuiltinImporter)
-    ready = Launch(main, text, _directory_of(path), execute, extra=module, is_importing=True)
+    place = _directory_of(path)
+    ready = Launch(main, text, place, execute, extra=module, followed=(code,), is_importing=True)
     return ready
 
 

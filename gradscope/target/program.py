@@ -105,6 +105,10 @@ class Program:
         """What :attr:`source` was compiled to."""
         return self._ready.codes if isinstance(self._ready, Launch) else ()
 
+    def goes_on_after(self, code: CodeType) -> bool:
+        """Whether the program has more to run when this code has been."""
+        return isinstance(self._ready, Launch) and code in self._ready.followed
+
     def run(
         self,
         before: Callable[[dict[str, Any]], None] | None = None,

@@ -31,8 +31,14 @@ class Note(NamedTuple):
 
 
 def notes_of(scene: Scene, item: Item) -> list[Note]:
-    """The notes of an item, sums first."""
-    return [*_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
+    """The notes of an item, what failed and sums first."""
+    return [*_raised(scene, item), *_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
+
+
+def _raised(scene: Scene, item: Item) -> list[Note]:
+    """What came to the call in which the program failed."""
+    got = "" if item.folded else scene.graph.nodes[item.members[0]].raised
+    return [Note("", None, remark=got, across=True)] if got else []
 
 
 def _strips(scene: Scene, item: Item) -> list[Note]:

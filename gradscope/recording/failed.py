@@ -1,0 +1,79 @@
+"""The torch call that raised last: where it stands, and what came to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gradscope.autograd.summary import shown_shape
+from gradscope.autograd.tensors import TensorRef
+from gradscope.recording.modules import ModuleTracker
+from gradscope.recording.torch_call import TorchCall, name_of_call
+from gradscope.words import joined
+
+_LONGEST_CHAIN = 20
+_SIZES = (("in_features", "out_features"), ("in_channels", "out_channels"))
+"""Attributes of torch's layers that say what they take and give."""
+
+
+@dataclass(frozen=True)
+class FailedCall:
+    """A call of torch that raised; holds neither its error nor its tensors.
+
+    Attributes:
+        function: torch's name of it.
+        place: the number of its place in the program.
+        got: the module that made it, and the shapes that came to it, in words.
+        operands: the tensors among its arguments.
+        error: identity and class of what it raised.
+    """
+
+    function: str
+    place: int
+    got: str
+    operands: tuple[TensorRef, ...]
+    error: tuple[int, type[BaseException]]
+
+    @classmethod
+    def of(cls, error: BaseException, call: TorchCall, modules: ModuleTracker) -> FailedCall:
+        """The call that has just raised."""
+        return cls(
+            name_of_call(call.func),
+            call.place,
+            _in_words(call, modules),
+            tuple(TensorRef(one) for one in call.operands),
+            (id(error), type(error)),
+        )
+
+    def is_behind(self, error: BaseException | None) -> bool:
+        """Whether this is what an exception, or one that it was raised from, came from."""
+        for _ in range(_LONGEST_CHAIN):
+            if error is None:
+                break
+            if (id(error), type(error)) == self.error:
+                return True
+            error = error.__cause__ or error.__context__
+        return False
+
+
+def _in_words(call: TorchCall, modules: ModuleTracker) -> str:
+    """``fc Linear(100→10) got [2,676], weight [10,100]``."""
+    running = modules.running
+    path = running[1].path if running else ""
+    given: list[str] = []
+    named: list[str] = []
+    for tensor in call.operands:
+        name = modules.parameter_name(tensor).removeprefix(f"{path}.")
+        shape = shown_shape(tensor)
+        (named if name else given).append(f"{name} {shape}" if name else shape)
+    words = [joined(given)] if given else []
+    got = f"got {', '.join([*words, *named])}"
+    return f"{path} {_kind(*running)} {got}".strip() if running else got
+
+
+def _kind(module: Any, place: Any) -> str:
+    if place.is_library:  # an attribute of the program's own module may run code of it
+        for taken, made in _SIZES:
+            if hasattr(module, taken) and hasattr(module, made):
+                return f"{place.type}({getattr(module, taken)}→{getattr(module, made)})"
+    return str(place.type)

@@ -1,0 +1,259 @@
+"""What is said of waiting and stopping: where a program was cut off, and what is refused before it
+runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import Session, expression_of
+
+HEAD = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+TWICE = HEAD + "for i in range(2):\n    (x * x).sum().backward()\nprint('the end')\n"
+IN_MAIN = (
+    HEAD + "def main():\n    (x * x).sum().backward()\nif __name__ == '__main__':\n    main()\n"
+)
+
+# ---------------------------------------------------------------------- stopped
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "told"),
+    [
+        (TWICE, (), "stopped at backward call 1 (program.py:4); --run-on lets it go on, --call 2"),
+        (TWICE, ("--call", "2"), "stopped at backward call 2 (program.py:4); --run-on lets it"),
+        (TWICE, ("--steps", "2"), "stopped at backward call 2 (program.py:4); --run-on lets it"),
+        (
+            TWICE,
+            ("--root", "x.sum()"),
+            "stopped at backward call 1 (program.py:4); --run-on lets it",
+        ),
+        (TWICE, ("--run-on",), ""),
+        (TWICE, ("-q",), ""),
+        (IN_MAIN, (), ""),
+        (IN_MAIN + "print(x.grad)\n", (), "(program.py:4); --run-on lets it go on\n"),
+        (IN_MAIN + "main()\n", ("-q",), ""),
+    ],
+)
+def test_it_is_told_where_the_rest_of_a_program_was_cut_off(
+    text: str, arguments: tuple[str, ...], told: str, session: Session
+) -> None:
+    done = session.cli("backward", str(session.write(text)), *arguments)
+    assert told in done.err
+    assert done.err.count("stopped at") == bool(told)
+    assert ("the end" in done.out) == ("--run-on" in arguments)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_told"),
+    [
+        ("(x * x).sum().backward()", False),
+        ("(x * x).sum().backward(); x.grad", True),
+        ("y = (x * x).sum(); y.backward()", False),
+    ],
+)
+def test_the_last_expression_of_code_is_its_end(code: str, is_told: bool, session: Session) -> None:
+    done = session.cli("trace", "-c", code, "--let", "x=[1,2]")
+    assert ("stopped at backward call 1" in done.err) == is_told
+
+
+def test_a_file_whose_function_is_still_to_be_called_is_not_at_its_end(session: Session) -> None:
+    path = session.write(HEAD + "def f():\n    return x.sum()\n(x * x).sum().backward()\n")
+    assert "stopped at backward call 1" in session.cli("trace", f"{path}::f").err
+
+
+# ---------------------------------------------------------------------- known before it runs
+
+
+LOSSES = HEAD + "print('begun')\ndef losses(t):\n    loss = t.sum()\n    return loss\n"
+HELPED = "from helper import losses, x\nprint('begun')\nlosses(x).backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--root", "los"), "--root los: no such variable in the program\ngradscope: did you mean"),
+        (("--root", "qqq[0] + 1"), "--root qqq[0] + 1: no such variable in the program"),
+        (("--gradient", "[wieghts, 1]"), "--gradient: no variable is called 'wieghts'"),
+        (("--gradient", "@wieghts.npy"), "did you mean @weights.npy?"),
+        (("--gradient", "@no/such.npy"), "there is no such file"),
+    ],
+)
+def test_what_a_program_cannot_have_is_refused_before_it_runs(
+    arguments: tuple[str, str], told: str, session: Session
+) -> None:
+    session.write(LOSSES, "helper.py")
+    (session.folder / "weights.npy").write_bytes(b"")
+    done = session.cli("backward", str(session.write(HELPED)), *arguments)
+    assert told in done.err
+    assert (done.status, done.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "exec('lo' + 's = x.sum()')",
+        "globals()['lo' + 's'] = x.sum()",
+        "import sys; setattr(sys.modules['__main__'], 'lo' + 's', x.sum())",
+        "from maker import *",
+        "import numpy as np, maker; from maker import los",
+        "# los\nimport importlib; los = importlib.import_module('maker').los",
+    ],
+)
+def test_a_name_that_is_made_as_the_program_runs_is_found(made: str, session: Session) -> None:
+    session.write(HEAD + "los = x.sum()\n", "maker.py")
+    text = f"{HEAD}{made}\n(x * x).sum().backward()\n"
+    assert session.look(text, "--root", "los").graph.nodes[0].op == "SumBackward0"
+
+
+def test_a_gradient_that_the_program_writes_is_read(session: Session) -> None:
+    text = HEAD + "torch.save(torch.ones(2), f'{1}.pt')\n(x * x).sum().backward()\n"
+    report = session.look(text, "--root", "x * x", "--gradient", "@1.pt")
+    assert report.passes
+
+
+@pytest.mark.parametrize(
+    ("side", "told"),
+    [
+        ("nosuch.py", "can't open file"),
+        ("a.py --root los", "--root los: no such variable in the program"),
+        ("a.py --bogus", "No such option"),
+        ("broken.json", "broken.json"),
+    ],
+)
+def test_diff_looks_at_both_sides_before_either_runs(
+    side: str, told: str, process: Session
+) -> None:
+    process.write(HEAD + "print('begun')\nx.sum().backward()\n", "a.py")
+    process.write("{}", "broken.json")
+    done = process.cli("diff", "a.py", side)
+    assert told in done.err
+    assert done.status == 2
+    assert "begun" not in done.out + done.err
+
+
+# ---------------------------------------------------------------------- the call that raised
+
+
+FAILING = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(100, 10)
+    def forward(self, x):
+        x = x.relu().flatten(1)
+        return self.fc(x)
+net = Net()
+x = torch.rand(2, 4, 13, 13, requires_grad=True)
+loss = net(x).sum()
+loss.backward()
+"""
+GOT = "fc Linear(100→10) got [2, 676], weight [10, 100], bias [10]"
+
+
+def test_the_call_that_raised_is_the_root(session: Session) -> None:
+    report = session.look(FAILING)
+    (root,) = report.graph.roots
+    failed = report.graph.nodes[root.node]
+    assert (failed.op, failed.raised) == ("linear", GOT)
+    assert expression_of(report, failed) == "self.fc(x)"
+    into = [report.graph.nodes[edge.target] for edge in report.graph.edges if edge.source == 0]
+    assert [node.op for node in into] == ["ViewBackward0", "AccumulateGrad", "AccumulateGrad"]
+    assert report.notes[0] == (
+        f"the program ended with RuntimeError, raised by `self.fc(x)` at program.py:9 ({GOT}): "
+        "✖ in the graph"
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("tree", ["✖ linear", "self.fc(x)", GOT]),
+        ("lanes", ["✖ linear", "self.fc(x)", GOT]),
+        ("dot", ["✖ linear", "self.fc(x)"]),
+    ],
+)
+def test_every_format_shows_the_call_that_raised(
+    form: str, told: list[str], session: Session
+) -> None:
+    session.look(FAILING)
+    out = session.cli("show", "report.json", "--format", form).out
+    assert [words for words in told if words not in out] == []
+
+
+def test_the_doctor_tells_of_the_call_that_raised(session: Session) -> None:
+    done = session.cli("doctor", str(session.write(FAILING)))
+    assert f"raised by `self.fc(x)` at program.py:9 ({GOT})" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "op"),
+    [
+        # The error is another's, though it was raised from that of the call.
+        (
+            "try:\n    y @ x.new_ones(5)\nexcept RuntimeError as e:\n    raise ValueError from e\n",
+            "mat",
+        ),
+        # The error of the call was caught, and the program failed by itself.
+        ("try:\n    y @ x.new_ones(5)\nexcept RuntimeError:\n    pass\n1 / 0\n", "Exp"),
+        ("y @ y.new_ones(5)\n", "mat"),
+        ("torch.cat([y[None], x])\n", "cat"),
+        ("torch.cat(tensors=[y, x[None]])\n", "cat"),
+    ],
+)
+def test_only_the_call_behind_the_end_is_drawn(text: str, op: str, session: Session) -> None:
+    report = session.look(f"{HEAD}y = x.exp()\n{text}", command="trace")
+    assert report.graph.nodes[0].op.startswith(op)
+    assert bool(report.graph.nodes[0].raised) == (op != "Exp")
+
+
+def test_nothing_of_a_call_that_raised_is_kept(session: Session) -> None:
+    text = """
+        import torch, weakref
+        x = torch.ones(3, requires_grad=True)
+        def attempt():
+            y = x * 2
+            alive.append(weakref.ref(y))
+            return y @ torch.ones(5)
+        alive = []
+        try:
+            attempt()
+        except RuntimeError:
+            pass
+        print("alive" if alive[0]() is not None else "gone")
+    """
+    assert "gone" in session.cli("trace", str(session.write(text)), "--run-on").out
+
+
+# ---------------------------------------------------------------------- what never came
+
+BAD = HEAD + "y = x * 2\nif y.sum() > 100:\n    later = y * 2\n1 / 0\n"
+
+
+@pytest.mark.parametrize("command", ["trace", "backward"])
+def test_a_root_is_not_taken_from_before_a_call_that_never_came(
+    command: str, session: Session
+) -> None:
+    text = TWICE.replace("(x * x).sum()", "loss = (x * x).sum(); loss")
+    done = session.cli(command, str(session.write(text)), "--root", "loss", "--call", "3")
+    assert done.status == 2
+    assert "the program made 2 backward calls, so there is no call 3" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "ended with ZeroDivisionError; this is the graph of the last result it had made"),
+        (("--root", "y"), "ended with ZeroDivisionError; this is the graph of --root y"),
+        (("--root", "later"), "ZeroDivisionError, and no variable --root later was there by then;"),
+        (
+            ("--call", "2"),
+            "ZeroDivisionError before backward call 2; this is the graph of the last",
+        ),
+    ],
+)
+def test_what_was_waited_for_when_the_program_failed_is_told(
+    arguments: tuple[str, ...], told: str, session: Session
+) -> None:
+    assert told in session.look(BAD, *arguments, command="trace").notes[0]
