@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import sys
 from difflib import get_close_matches
 from typing import NoReturn
@@ -46,7 +48,7 @@ def run(arguments: list[str]) -> Result:
         return Result(status=error.status)
     except click.ClickException as error:
         tell_misuse(error)
-        _hint_program_arguments(error, program)
+        _hint_program_arguments(error, arguments, program)
         return Result(status=ExitStatus.USAGE)
     except click.Abort:  # Ctrl-C while no program of the user's was running
         return _interrupted()
@@ -67,7 +69,9 @@ def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
     return arguments[:position], arguments[position + 1 :]
 
 
-def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> None:
+def _hint_program_arguments(
+    error: click.ClickException, arguments: list[str], program: list[str] | None
+) -> None:
     if not isinstance(error, click.NoSuchOption):
         return
     owners = _owners()
@@ -77,10 +81,16 @@ def _hint_program_arguments(error: click.ClickException, program: list[str] | No
         commands = joined(f"gradscope {name}" for name in owners[meant[0]])
         say(f"{meant[0]} is an option of {commands}")
     elif program is None:
-        say(
-            "arguments for your own program go after `--`: "
-            f"gradscope trace script.py -- {error.option_name}"
-        )
+        places = (at for at, word in enumerate(arguments) if _names(word, error.option_name))
+        at = next(places, len(arguments))
+        typed = shlex.join([*arguments[:at], "--", *arguments[at:]])
+        say(f"arguments for your own program go after `--`: gradscope {typed}")
+
+
+def _names(word: str, option: str) -> bool:
+    """Whether click has found this option in a word: alone, with a value, or among short ones."""
+    is_short = re.fullmatch("-[^-]", option) is not None and re.match("-[^-]", word) is not None
+    return word.partition("=")[0] == option or (is_short and option[1] in word)
 
 
 def _owners() -> dict[str, list[str]]:
