@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import sys
 from difflib import get_close_matches
 from typing import NoReturn
@@ -50,7 +52,7 @@ def run(arguments: list[str]) -> Result:
         return Result(status=error.status)
     except click.ClickException as error:
         tell_misuse(error)
-        hint = owner_of(error) or _hint_program_arguments(error, program)
+        hint = owner_of(error) or _hint_program_arguments(error, arguments, program)
         if hint:
             say(hint)
         return Result(status=ExitStatus.USAGE)
@@ -87,13 +89,15 @@ def owner_of(error: click.ClickException, prefix: str = "gradscope") -> str:
     return f"{meant[0]} is an option of {joined(f'{prefix} {name}' for name in owners[meant[0]])}"
 
 
-def _hint_program_arguments(error: click.ClickException, program: list[str] | None) -> str:
+def _hint_program_arguments(
+    error: click.ClickException, arguments: list[str], program: list[str] | None
+) -> str:
     if not isinstance(error, click.NoSuchOption) or program is not None:
         return ""
-    return (
-        "arguments for your own program go after `--`: "
-        f"gradscope trace script.py -- {error.option_name}"
-    )
+    places = (at for at, word in enumerate(arguments) if _names(word, error.option_name))
+    at = next(places, len(arguments))
+    typed = shlex.join([*arguments[:at], "--", *arguments[at:]])
+    return f"arguments for your own program go after `--`: gradscope {typed}"
 
 
 def _owners() -> dict[str, list[str]]:
