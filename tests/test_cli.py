@@ -414,7 +414,7 @@ def test_a_mistyped_root_lists_the_names_at_the_calls(gradscope: Run, tmp_path: 
     )
     done = gradscope("backward", "prog.py", "--root", "logit")
     assert done.returncode == 2
-    assert said(done)[1].startswith("tensors in sight: logits")
+    assert said(done)[1].startswith("available tensors: logits")
 
 
 def test_parameters_keep_their_names_when_the_model_is_gone(gradscope: Run, tmp_path: Path) -> None:

@@ -287,10 +287,14 @@ def saved(session: Session) -> str:
     ("arguments", "what", "hint"),
     [
         ("--sort size --format table", "'size' is not one of 'name', 'shape'", ""),
-        ("--sort name", "--sort orders parameters, not tree", "--format table"),
-        ("--sort name -o x.svg", "--sort orders parameters, not svg", "--format table"),
+        ("--sort name", "--sort works with the formats table and csv, not tree", "--format table"),
+        (
+            "--sort name -o x.svg",
+            "--sort works with the formats table and csv, not svg",
+            "--format table",
+        ),
         ("--top 0", "--top 0 lists nothing", "--top 10"),
-        ("--top 3 -o x.svg", "--top makes a list, not svg", "--focus GLOB"),
+        ("--top 3 -o x.svg", "--top works with lists, not svg", "--focus GLOB"),
         ("--top many", "'many' is not a valid integer", ""),
         ("--focus gpt.h.99", "--focus gpt.h.99 matches no module", "nearest: gpt.h.9"),
         ("--focus", "Option '--focus' requires an argument", ""),

@@ -45,7 +45,9 @@ def parse_steps(text: str) -> int | None:
         return None
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    raise TargetError(f"--steps {text} is no number from 1", "write --steps 5, or --steps all")
+    raise TargetError(
+        f"--steps {text}: must be a positive number or all", "write --steps 5, or --steps all"
+    )
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([smh]?)", re.ASCII)
@@ -62,9 +64,7 @@ def parse_duration(text: str) -> float:
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if 0 < seconds < math.inf:
         return seconds
-    raise TargetError(
-        f"--for {text} is no length of time", "write --for 90s, --for 10m or --for 1h"
-    )
+    raise TargetError(f"--for {text} is not a duration", "write --for 90s, --for 10m or --for 1h")
 
 
 def how_long(options: DoctorOptions) -> dict[str, Any]:

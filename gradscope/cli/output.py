@@ -112,10 +112,12 @@ def _check_lists(drawing: render.Options, format: str) -> None:
     if drawing.top == 0:
         raise OutputError("--top 0 lists nothing", "--top 10: the largest; --top -10: the smallest")
     if drawing.sort and format not in LISTS:
-        raise OutputError(f"--sort orders parameters, not {format}", "add --format table")
+        raise OutputError(
+            f"--sort works with the formats table and csv, not {format}", "add --format table"
+        )
     if drawing.top and format in DRAWINGS:
         hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
-        raise OutputError(f"--top makes a list, not {format}", hint)
+        raise OutputError(f"--top works with lists, not {format}", hint)
 
 
 def _format_for(path: str, own: Mapping[str, str]) -> str:

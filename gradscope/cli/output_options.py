@@ -88,7 +88,9 @@ _terminal_options = all_of(
         show_default=True,
         help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+    click.option(
+        "-q", "--quiet", is_flag=True, help="Hide notes on stderr; errors are still shown."
+    ),
 )
 
 folding_options = all_of(

@@ -60,7 +60,7 @@ def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
 def unknown_root(text: str, names: Iterable[str]) -> RootError:
     """The error for a ``--root`` that never existed: the names that did, nearest first."""
     near = listed(nearest(text, names), MAX_LISTED)
-    hint = f"tensors in sight: {near}" if near else "the program has no tensor in sight"
+    hint = f"available tensors: {near}" if near else "the program has no tensor there"
     return RootError(f"--root {text}: no such variable in the program", hint)
 
 

@@ -56,7 +56,7 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
             raise TargetError(f"{text} has no function {name!r}", _names_hint(module, name))
         found = getattr(found, part)
     if not callable(found):
-        what = f"{text}::{name} is no function but of type {type(found).__name__}"
+        what = f"{text}::{name} is not a function but of type {type(found).__name__}"
         raise TargetError(what, _names_hint(module, name))
     needed = _needed_parameters(found)
     if needed:
