@@ -188,7 +188,11 @@ WRONG: dict[str, tuple[object, str, str]] = {
     "other JSON": (b"[1]", "not a notebook: it does not say its nbformat", "Jupyter"),
     "too old": ({"nbformat": 3}, "of nbformat 3; only nbformat 4", "jupyter nbconvert --to"),
     "too new": ({"nbformat": 5}, "of nbformat 5; only nbformat 4", "save it in that format"),
-    "odd cells": ({"cells": 3}, "not a notebook: Expected `array`, got `int` - at `$.cells`", "Jup"),
+    "odd cells": (
+        {"cells": 3},
+        "not a notebook: Expected `array`, got `int` - at `$.cells`",
+        "Jup",
+    ),
     "no cells": ({"cells": []}, "has no cell of code to run", "that computes something"),
     "only text": ({"cells": [text("x"), code("\n")]}, "has no cell of code to run", "computes"),
     "skipped": ({"cells": [code("1", "skip-execution")]}, "has no cell of code to run: ", "comp"),

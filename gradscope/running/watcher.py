@@ -13,15 +13,15 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.errors import Fault, GradscopeError, without_frames
+from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
+    main_result,
     named_root,
     no_graph,
-    only_result,
     result_root,
     unknown_root,
     usable_root,
@@ -207,8 +207,12 @@ class Watcher:
             return
         with self._answering(Fault.of), unseen():
             scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-            root = self._final_root(scopes, value)
-            self._take(self._derived([root], scopes), scopes)
+            root, notes = self._final_root(scopes, value)
+            try:
+                self._take(self._derived([root], scopes), scopes, notes)
+            except RootError as error:
+                # Who is asked for a gradient has to know of what.
+                raise type(error)(error.what, *error.hints, *notes) from None
 
     def finish_failed(self, frames: list[FrameType], sentence: str) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
@@ -232,7 +236,7 @@ class Watcher:
         if last is not None and grad_fn_of(last) is not None:
             self._show([last], scopes, [sentence])
 
-    def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
+    def _final_root(self, scopes: Scopes, value: object) -> tuple[torch.Tensor, list[str]]:
         request = self._request
         if request.root is not None:
             named = named_root(request.root, scopes, self.recorder)
@@ -240,20 +244,21 @@ class Watcher:
                 raise self._unusable
             if named is None:
                 raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
-            return named
+            return named, []
         if self.calls and request.call is not None:
             raise no_such_call(request.call, self.calls)
         if isinstance(value, torch.Tensor):
-            return usable_root(value, "the result", "_", self.recorder)
-        root = result_root(value, "the target")
-        root = only_result(self.recorder, scopes) if root is None else root
+            return usable_root(value, "the result", "_", self.recorder), []
+        root, notes = result_root(value, "the target")
+        if root is None:
+            root, notes = main_result(self.recorder, scopes)
         if root is None:
             raise no_graph(self.recorder)
-        return root
+        return root, notes
 
-    def _take(self, root: torch.Tensor, scopes: Scopes) -> None:
+    def _take(self, root: torch.Tensor, scopes: Scopes, notes: Sequence[str] = ()) -> None:
         if not self._request.gradients:
-            self._show([root], scopes)
+            self._show([root], scopes, notes)
             return
         probe = self._probe([root], scopes)
         text = self._request.gradient
@@ -262,7 +267,7 @@ class Watcher:
         else:
             seed = parse_gradient(text, root, scopes.merged())
         studied = self._studied(probe, [root], [seed], scopes)
-        self.report = probe.report([probe.own_pass(seed)], studied=studied)
+        self.report = probe.report([probe.own_pass(seed)], notes, studied)
 
     def _derived(
         self,
