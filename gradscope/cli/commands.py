@@ -83,12 +83,17 @@ program go after --.
     epilog=EXIT_STATUSES,
 )
 @click.version_option(VERSION, prog_name="gradscope")
-def gradscope() -> None:
+@click.option("--no-pager", is_flag=True, help="Never show help and rules in a pager.")
+@click.pass_context
+def gradscope(context: click.Context, no_pager: bool) -> None:
     """See where the gradients of a PyTorch program go.
 
     gradscope runs your program unchanged and shows every node that backward walks by the
     expression and line you wrote, and the gradient that flows along every edge.
     """
+    from gradscope.cli.documents import NO_PAGER
+
+    context.meta[NO_PAGER] = no_pager
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -271,15 +276,31 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
     return run_diff(options, output)
 
 
-@gradscope.command(epilog="Without CODE: all rules.")
-@click.argument("code", metavar="[CODE]", required=False, shell_complete=completion.rules)
-def rule(code: str | None) -> Result:
+@gradscope.command(epilog="Without WORD: all rules, one sentence each.")
+@click.argument("word", metavar="[WORD]", required=False, shell_complete=completion.rules)
+def rule(word: str | None) -> Result:
     """Explain a rule of the doctor: what it means, how it is recognised, what to do.
 
-    CODE is a rule's code or name, such as GS303 or history-cut.
+    WORD is a rule's code or name, such as GS303 or history-cut.  Any other word lists the
+    rules that have it: gradscope rule nan.
     """
+    from gradscope.cli import documents
     from gradscope.cli.rules import explain
-    from gradscope.render import output
 
-    output.write(output.STDOUT, explain(code))
+    documents.show(explain(word))
+    return Result()
+
+
+@gradscope.command("help")
+@click.argument("command", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
+def help_command(command: str | None) -> Result:
+    """Show the help of a command, as COMMAND --help does."""
+    from gradscope.cli import documents
+
+    root = click.get_current_context().find_root()
+    shown = root
+    if command is not None:
+        _, known, _ = gradscope.resolve_command(root, [command])
+        shown = click.Context(known or gradscope, info_name=command, parent=root)
+    documents.show(shown.get_help() + "\n")
     return Result()
