@@ -51,6 +51,19 @@ Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
+ENVIRONMENT = """
+\b
+Environment variables:
+  NO_COLOR               no colours
+  COLUMNS                columns of text that goes into a pipe
+  PAGER                  what shows long help and rules; cat for none
+  GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
+  GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
+  XDG_CACHE_HOME         where the last program of each folder is noted
+Settings of a project stand in pyproject.toml, under [tool.gradscope]: ignore,
+fail-on, width and color.
+"""
+
 FINDING_STATUSES = """
 \b
 Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
@@ -80,7 +93,7 @@ program go after --.
 @click.group(
     cls=TypedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
-    epilog=EXIT_STATUSES,
+    epilog=f"{EXIT_STATUSES}{ENVIRONMENT}",
 )
 @click.version_option(VERSION, prog_name="gradscope")
 @click.option("--no-pager", is_flag=True, help="Never show help and rules in a pager.")
@@ -91,9 +104,11 @@ def gradscope(context: click.Context, no_pager: bool) -> None:
     gradscope runs your program unchanged and shows every node that backward walks by the
     expression and line you wrote, and the gradient that flows along every edge.
     """
+    from gradscope.cli import settings
     from gradscope.cli.documents import NO_PAGER
 
     context.meta[NO_PAGER] = no_pager
+    context.default_map = settings.defaults(gradscope)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)

@@ -15,14 +15,14 @@ import msgspec
 
 from gradscope import render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
-from gradscope.cli import ranks, terminal
+from gradscope.cli import ranks, terminal, viewer
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import given_options, remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
-from gradscope.errors import ExitStatus, GradscopeError, TargetError
+from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
@@ -105,6 +105,11 @@ class Verdict:
             OutputError: the file or stdout could not be written, or a suffix names no format.
         """
         path = options.output
+        if options.opened and path == STDOUT:
+            raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
+        if options.opened and path is None:
+            path = viewer.temporary(None)
+            options = replace(options, output=path)
         render.output.check_writable(STDOUT)
         if path is not None and path != STDOUT:
             render.format_for(path)
@@ -122,8 +127,8 @@ class Verdict:
         found = report.findings
         form = self.options.format_name
         drawing = render.Options(
-            width=terminal.width(),
-            color=terminal.color("auto") and form == "text",
+            width=terminal.chosen_width(self.options.width),
+            color=terminal.color(self.options.color) and form == "text",
             unicode=terminal.has_unicode(),
         )
         told = diagnosis.FORMATS[form](report, drawing)
@@ -135,6 +140,8 @@ class Verdict:
             saved = render.Options(width=terminal.PIPED_WIDTH)
             render.save(report, self.destination, render.format_for(self.destination), saved)
             self.remark(f"wrote {self.options.output}")
+            if self.options.opened:
+                viewer.show(self.destination)
         if at_least(found, self.options.fail_on):
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from gradscope.cli.completion import files, reports, rules
-from gradscope.cli.output_options import all_of, folding_options
+from gradscope.cli.output_options import (
+    all_of,
+    folding_options,
+    open_option,
+    terminal_options,
+)
 from gradscope.errors import TargetError
 from gradscope.formats import DIAGNOSES
 from gradscope.ranks.job import WAIT
@@ -245,12 +250,8 @@ doctor_options = all_of(
         shell_complete=files,
         help="Also write the report with its findings to FILE, whose suffix chooses the format.",
     ),
-    click.option(
-        "-q",
-        "--quiet",
-        is_flag=True,
-        help="Hide progress and notes on stderr; errors are still shown.",
-    ),
+    open_option,
+    terminal_options,
 )
 """What a doctor is asked to do, and how the findings are told."""
 
@@ -300,6 +301,9 @@ class DoctorOptions:
     ignore: tuple[str, ...]
     format_name: str
     output: str | None
+    opened: bool
+    width: int | None
+    color: Literal["auto", "always", "never"]
     quiet: bool
 
 

@@ -56,9 +56,8 @@ class Output:
         format_name = format_name or ("text" if to_stdout else _format_for(path, own))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
-        width = options.width
         drawing = options_of(
-            width=min(width, terminal.WIDEST) if width else terminal.width(to_stdout),
+            width=terminal.chosen_width(options.width, to_stdout),
             color=terminal.color(options.color) and to_stdout,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
