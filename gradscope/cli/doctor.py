@@ -16,6 +16,7 @@ import msgspec
 from gradscope import render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import ranks, terminal, viewer
+from gradscope.cli.ignored import IgnoredByComment
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
@@ -23,6 +24,7 @@ from gradscope.cli.rules import find
 from gradscope.cli.running import given_options, remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
+from gradscope.filesystem import here
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
@@ -90,12 +92,14 @@ class Verdict:
     """What becomes of findings: which are told, how, where to, and which of them matter.
 
     ``destination`` is the file of ``options`` also when the program has gone to another directory
-    since; ``ignored`` are the codes of the rules that it leaves out.
+    since; ``ignored`` are the codes of the rules that it leaves out, ``comments`` what the program
+    itself takes back.
     """
 
     options: DoctorOptions
     destination: str
     ignored: tuple[str, ...]
+    comments: IgnoredByComment
 
     @classmethod
     def of(cls, options: DoctorOptions) -> Verdict:
@@ -115,15 +119,18 @@ class Verdict:
             render.format_for(path)
             render.output.check_writable(path)
         ignored = tuple(find(code).code for code in options.ignore)
-        return cls(options, render.output.settled(path or STDOUT), ignored)
+        comments = IgnoredByComment(here())
+        return cls(options, render.output.settled(path or STDOUT), ignored, comments)
 
-    def diagnosed(self, report: Report) -> Report:
-        """The report with its findings."""
-        return msgspec.structs.replace(report, findings=diagnose(report, self.ignored))
+    def diagnosed(self, report: Report) -> tuple[Report, int]:
+        """The report with its findings, and how many more the program's comments take back."""
+        found = diagnose(report, self.ignored)
+        kept = self.comments.kept(found)
+        return msgspec.structs.replace(report, findings=kept), len(found) - len(kept)
 
     def deliver(self, report: Report) -> int:
         """Diagnose, tell, write; the exit status that follows."""
-        report = self.diagnosed(report)
+        report, taken_back = self.diagnosed(report)
         found = report.findings
         form = self.options.format_name
         drawing = render.Options(
@@ -131,10 +138,13 @@ class Verdict:
             color=terminal.color(self.options.color) and form == "text",
             unicode=terminal.has_unicode(),
         )
-        told = diagnosis.FORMATS[form](report, drawing)
+        told = diagnosis.FORMATS[form](report, drawing, taken_back)
         render.output.write(STDOUT, told)
+        for note in self.comments.unknown:
+            self.remark(note)
         if form in ("github", "gcc"):  # the other formats tell them with the findings
-            for note in (*report.notes, *diagnosis.left_out(report)):
+            words = diagnosis.ignored_by_comment(taken_back)
+            for note in (*report.notes, *diagnosis.left_out(report), *words):
                 self.remark(note)
         if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
@@ -223,7 +233,7 @@ def _examined(target: Target, examination: Examination, verdict: Verdict, member
         outcome.ending.show()
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.
     if outcome.report is not None and member.is_grouped:
-        outcome.report = verdict.diagnosed(outcome.report)
+        outcome.report, _ = verdict.diagnosed(outcome.report)
     told = ranks.combined(member, outcome)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
     ranks.end(member)
