@@ -90,6 +90,47 @@ program go after --.
 """
 
 
+EXAMPLES = {
+    "trace": (
+        "gradscope trace train.py",
+        "gradscope trace train.py -o graph.html --open",
+    ),
+    "backward": (
+        "gradscope backward train.py --call 2",
+        'gradscope backward -c "x * x" --let "x=[1,2]" --gradient "[1, 0.1]"',
+    ),
+    "explain": (
+        "gradscope explain train.py --leaf w",
+        'gradscope explain -c "(x * x).sum()" --let "x=[1,2]"',
+    ),
+    "doctor": (
+        "gradscope doctor train.py -- --epochs 2",
+        "gradscope doctor train.py --steps 20 --format github",
+    ),
+    "memory": (
+        "gradscope memory train.py --by module",
+        "gradscope memory train.py --top 5 -o memory.html",
+    ),
+    "check": (
+        "gradscope check train.py",
+        "gradscope check train.py --all --format json",
+    ),
+    "show": (
+        "gradscope show saved.json --depth 2",
+        "gradscope show saved.json -o graph.svg",
+    ),
+    "diff": (
+        "gradscope diff old.json new.json",
+        'gradscope diff "train.py" "train.py -- --lr 0.1" --top 5',
+    ),
+    "rule": (
+        "gradscope rule GS303",
+        "gradscope rule nan",
+    ),
+}
+"""Two of each command, the plainest first."""
+
+
 @click.group(
     cls=TypedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
@@ -319,3 +360,9 @@ def help_command(command: str | None) -> Result:
         shown = click.Context(known or gradscope, info_name=command, parent=root)
     documents.show(shown.get_help() + "\n")
     return Result()
+
+
+for _name, _examples in EXAMPLES.items():
+    _lines = "".join(f"  {line}\n" for line in _examples)
+    _known = gradscope.commands[_name]
+    _known.epilog = f"\b\nExamples:\n{_lines}\n{inspect.cleandoc(_known.epilog or '')}"
