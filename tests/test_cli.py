@@ -527,3 +527,57 @@ def test_the_signs_are_told_in_help_and_once_below_the_first_tree(fresh: Session
         assert getattr(UNICODE, name) == sign
         assert f"{sign}  {meaning}" in help_text
         assert f"{sign} {meaning}" in first
+
+
+RESULTS = "import torch\nw = torch.ones(3, requires_grad=True)\n{}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "chosen", "others"),
+    [
+        (
+            "a = w * 2\nloss = w.sum()\nb = w.mean()",
+            "loss, the scalar of that name",
+            "a [3] program",
+        ),
+        ("kept = {'loss': w.sum()}\nb = w.mean()", "kept['loss'], the scalar of that name", "b []"),
+        ("a = w * 2\nb = w.mean()\nc = w + 1", "b, the only scalar", "c [3] program.py:5"),
+        ("a = w * 2\nc = w + 1", "c, the one made last", "a [3] program.py:3"),
+        ("a = w.sum()\nc = w.mean()", "c, the one made last", "a [] program.py:3"),
+    ],
+)
+def test_of_several_results_the_likeliest_is_shown_and_the_others_told(
+    session: Session, lines: str, chosen: str, others: str
+) -> None:
+    session.write(RESULTS.format(lines))
+    for command in ("trace", "doctor"):
+        done = session.cli(command, "program.py")
+        told = " ".join(done.out.split())
+        assert f"this is {chosen}; the others: " in told and others in told
+        assert "--root NAME shows another" in told
+        assert done.status == 0
+
+
+def test_of_several_results_of_a_function_one_has_to_speak_for_itself(session: Session) -> None:
+    session.write(
+        """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        def one():
+            return w * 2, w.sum()
+        def none():
+            return w * 2, w + 1
+        """
+    )
+    told = session.cli("trace", "program.py::one")
+    assert "the target gives 2 tensors; this is _[1] [], the only scalar" in told.out
+    refused = session.cli("trace", "program.py::none")
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.splitlines()[1] == "gradscope: choose one: --root '_[0]'"
+
+
+def test_who_has_to_give_a_gradient_is_told_of_which_result(session: Session) -> None:
+    session.write(RESULTS.format("a = w * 2\nc = w + 1"))
+    done = session.cli("backward", "program.py")
+    assert done.status == 2
+    assert "this is c, the one made last; the others: a [3]" in done.err.splitlines()[2]

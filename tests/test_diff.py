@@ -143,7 +143,7 @@ def both(session: Session, a: str, b: str, *options: str) -> tuple[str, str]:
 
 def first_told(out: str) -> str:
     """The paragraph on where the two part, on one line."""
-    return " ".join(out.partition("they part first\n")[2].partition("\n\n")[0].split())
+    return " ".join(out.partition("first difference\n")[2].partition("\n\n")[0].split())
 
 
 def test_the_same_program_twice_is_identical(session: Session) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -287,10 +288,14 @@ def saved(session: Session) -> str:
     ("arguments", "what", "hint"),
     [
         ("--sort size --format table", "'size' is not one of 'name', 'shape'", ""),
-        ("--sort name", "--sort orders parameters, not tree", "--format table"),
-        ("--sort name -o x.svg", "--sort orders parameters, not svg", "--format table"),
+        ("--sort name", "--sort works with the formats table and csv, not tree", "--format table"),
+        (
+            "--sort name -o x.svg",
+            "--sort works with the formats table and csv, not svg",
+            "--format table",
+        ),
         ("--top 0", "--top 0 lists nothing", "--top 10"),
-        ("--top 3 -o x.svg", "--top makes a list, not svg", "--focus GLOB"),
+        ("--top 3 -o x.svg", "--top works with lists, not svg", "--focus GLOB"),
         ("--top many", "'many' is not a valid integer", ""),
         ("--focus gpt.h.99", "--focus gpt.h.99 matches no module", "nearest: gpt.h.9"),
         ("--focus", "Option '--focus' requires an argument", ""),
@@ -336,6 +341,21 @@ def test_over_ssh_a_file_is_named_and_not_opened(
     assert f"not opened over SSH: {session.folder / 'x.dot'}" in done.err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="others need not be told where")
+def test_without_a_display_a_file_is_named_in_one_line(
+    saved: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSH_TTY", "SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
+    done = session.cli("show", saved, "-o", "x.dot", "--open")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.splitlines() == [
+        "gradscope: wrote x.dot",
+        f"gradscope: not opened, there is no display: {session.folder / 'x.dot'}",
+    ]
+
+
 def test_open_without_a_file_makes_a_page_in_a_temporary_folder(
     saved: str, process: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -343,6 +363,7 @@ def test_open_without_a_file_makes_a_page_in_a_temporary_folder(
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     # A desktop without a program for the file: the same as none at all.
+    monkeypatch.setenv("DISPLAY", ":9")
     monkeypatch.setenv("PATH", str(tmp_path))
     done = process.cli("show", saved, "--open")
     assert done.status == 0
@@ -359,6 +380,7 @@ def test_open_starts_the_desktops_program(
     opener = tmp_path / "xdg-open"
     opener.write_text('#!/bin/sh\nread line < "$1"\necho "$1: $line" > "$1.opened"\n')
     opener.chmod(0o755)
+    monkeypatch.setenv("DISPLAY", ":9")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     done = process.cli("show", saved, "--open", "-o", "x.dot")
     assert done.status == 0

@@ -289,7 +289,7 @@ def test_b7_an_unknown_root_lists_the_names_there_are(session: Session) -> None:
     text = HEAD + "losses = x * 2\nloss = losses.sum()\nexec('other = 3')\nloss.backward()\n"
     said = fails(session, text, "--root", "los").err
     assert "--root los" in said
-    listed = said.split("tensors in sight: ")[1]
+    listed = said.split("available tensors: ")[1]
     assert listed.startswith("loss")
     assert {"loss", "losses", "x"} <= set(listed.strip().split(", "))
     assert "other" not in listed
@@ -311,7 +311,7 @@ def test_b7_a_call_that_was_never_made(session: Session) -> None:
 @pytest.mark.parametrize(
     ("gradient", "said"),
     [
-        ("[1, 2", "stops being python at character"),
+        ("[1, 2", "is not valid Python (character"),
         ("[1, [2], 3]", "stops being a tensor at [1]"),
         ("[[1, 2], [3]]", "stops being a tensor at [1]"),
         ("[1, 'two', 3]", "stops being a tensor at [1]: 'two' is not a number"),
@@ -327,7 +327,7 @@ def test_b7_a_call_that_was_never_made(session: Session) -> None:
         ("onehot:7", "does not name an element"),
         ("@nosuch.npy", "cannot read a gradient from nosuch.npy"),
         ("@program.py", "cannot tell the format"),
-        ("", "stops being python"),
+        ("", "is not valid Python"),
         ("{1: 2}", "is not a number"),
         ("print", "is not a number"),
     ],

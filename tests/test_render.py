@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import msgspec
@@ -286,3 +289,34 @@ def test_a_backward_call_that_is_not_there_is_an_error() -> None:
     assert "3 + 3 = 6" in tree(scalars(), call=2)
     with pytest.raises(ReportError, match="no backward call 7"):
         tree(scalars(), call=7)
+
+
+@pytest.mark.parametrize("name", ["small", "traced", "scalars", "transformer"])
+def test_at_80_columns_the_line_of_source_stays(name: str) -> None:
+    shown = str(render(CASES[name](), "tree", Options(width=80)))
+    titles = next(line for line in shown.splitlines() if line.startswith("node "))
+    assert titles.endswith("  source")
+    assert max(map(cell_len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("term", ["xterm", "linux"])
+def test_in_16_colours_nothing_is_written_in_a_colour_of_the_ground(term: str) -> None:
+    program = """
+from gradscope.render import Options, render
+from tests.reports import CASES
+for make in CASES.values():
+    for format in ("tree", "table", "lanes"):
+        print(render(make(), format, Options(width=120, color=True)))
+"""
+    environment = {**os.environ, "TERM": term, "COLORTERM": "", "NO_COLOR": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    styles = re.findall(r"\x1b\[([\d;]*)m", done.stdout)
+    codes = {code for style in styles for code in style.split(";")}
+    assert codes >= {"1", "2", "36"}
+    assert not codes & {"30", "37", "38", "48", "90", "97"}

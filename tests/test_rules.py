@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from gradscope.model.observations import Finding
 from gradscope.render.words.rule_pages import page
 from tests.looking import Session
 from tests.ranks.running import run
+from tests.terminals import open_terminal, read
 from tests.test_structure import imports
 from tests.transcripts import ROOT
 
@@ -83,11 +87,63 @@ def test_every_rule_is_tried_on_a_report_built_by_hand(code: str) -> None:
     assert any(f'"{code}"' in path.read_text("utf-8") for path in files)
 
 
-def test_rules_are_listed_and_unknown_ones_refused(session: Session) -> None:
-    assert session.cli("rule").out.splitlines() == [f"{c}  {RULES[c].name}" for c in CODES]
+def test_rules_are_listed_in_a_sentence_each_and_unknown_ones_refused(session: Session) -> None:
+    listed = session.cli("rule").out.splitlines()
+    assert [line.split("  ")[:2] for line in listed] == [[c, RULES[c].name] for c in CODES]
+    assert all(line.split("  ")[2].endswith(".") for line in listed)
     done = session.cli("rule", "GS999")
     assert done.status == 2
     assert "unknown rule GS999" in done.err
+
+
+def test_rules_are_found_by_a_word(session: Session) -> None:
+    found = {word: session.cli("rule", word).out for word in ("NaN", "GS7", "rsample")}
+    assert {line[:5] for line in found["NaN"].splitlines()} >= {"GS101", "GS102", "GS105"}
+    assert "GS203" not in found["NaN"]
+    assert [line[:5] for line in found["GS7"].splitlines()] == [c for c in CODES if c[2] == "7"]
+    # What no name and no sentence has is looked for on the pages.
+    assert "GS304  no-grad-region  A part of" in found["rsample"]
+
+
+def on_terminal(*arguments: str, **more: str) -> str:
+    """What a person sees of a command on a terminal of 40 lines."""
+    command = [sys.executable, "-m", "gradscope", *arguments]
+    pager = "sed s/^/paged:/"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PAGER": pager, **more}
+    leader, follower = open_terminal(100)
+    with subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, env=environment
+    ):
+        os.close(follower)
+        said = b""
+        while new := read(leader):
+            said += new
+        os.close(leader)
+    return said.decode()
+
+
+def test_on_a_terminal_a_page_is_drawn_and_what_is_longer_than_the_screen_paged() -> None:
+    color = {"TERM": "xterm", "NO_COLOR": ""}
+    shown = on_terminal("rule", "GS304", **color)
+    assert "paged:" in shown
+    assert "```" not in shown
+    assert "## " not in shown
+    assert "\x1b[1;4mGS304 no-grad-region\x1b[0m" in shown
+    assert not re.search(r"\x1b\[[\d;]*4[0-7]m", shown), "a background of our own"
+    plain = on_terminal("--no-pager", "rule", "GS304", TERM="xterm", NO_COLOR="1")
+    assert "paged:" not in plain
+    assert "\x1b[" not in plain
+    assert "How it is recognised" in plain
+    assert "paged:" not in on_terminal("rule", "GS304", **color | {"PAGER": "cat"})
+    assert "paged:" not in on_terminal("help", "rule", **color)
+
+
+def test_help_of_a_command(session: Session) -> None:
+    for words in (["backward"], []):
+        assert session.cli("help", *words).out == session.cli(*words, "--help").out
+    done = session.cli("help", "bakward")
+    assert (done.status, done.out) == (2, "")
+    assert "No such command 'bakward'" in done.err
 
 
 def test_an_ignored_rule_stays_silent(session: Session) -> None:

@@ -283,6 +283,7 @@ SPEAKERS = {
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "cli/terminal.py": "asks what stdout is, and flushes it",
+    "cli/documents.py": "a pager for our own pages; a console of rich that writes into a string",
     "cli/doctor.py": "asks whether stderr is a terminal",
     "render/words/page.py": "a console of rich that writes into a string",
     "render/words/table.py": "asks rich which colours the terminal has",

@@ -231,7 +231,7 @@ def test_a_function_is_called_and_its_file_is_no_script(
     [
         ("losse", "functions.py has no function 'losse'", "it has: losses, loss, "),
         ("Model.bild", "functions.py has no function 'Model.bild'", "it has: Model, "),
-        ("number", "functions.py::number is no function but of type int", "it has: "),
+        ("number", "functions.py::number is not a function but of type int", "it has: "),
         ("lots", "cannot be called without arguments: it needs a, c", "defaults"),
         ("Model.forward", "it needs self, x", "defaults"),
     ],

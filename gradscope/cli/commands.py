@@ -52,6 +52,19 @@ Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
+ENVIRONMENT = """
+\b
+Environment variables:
+  NO_COLOR               no colours
+  COLUMNS                columns of text that goes into a pipe
+  PAGER                  what shows long help and rules; cat for none
+  GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
+  GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
+  XDG_CACHE_HOME         where the last program of each folder is noted
+Settings of a project stand in pyproject.toml, under [tool.gradscope]: ignore,
+fail-on, width and color.
+"""
+
 FINDING_STATUSES = """
 \b
 Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
@@ -80,19 +93,66 @@ program go after --.
 
 LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning in SIGNS.values())))
 
+EXAMPLES = {
+    "trace": (
+        "gradscope trace train.py",
+        "gradscope trace train.py -o graph.html --open",
+    ),
+    "backward": (
+        "gradscope backward train.py --call 2",
+        'gradscope backward -c "x * x" --let "x=[1,2]" --gradient "[1, 0.1]"',
+    ),
+    "explain": (
+        "gradscope explain train.py --leaf w",
+        'gradscope explain -c "(x * x).sum()" --let "x=[1,2]"',
+    ),
+    "doctor": (
+        "gradscope doctor train.py -- --epochs 2",
+        "gradscope doctor train.py --steps 20 --format github",
+    ),
+    "memory": (
+        "gradscope memory train.py --by module",
+        "gradscope memory train.py --top 5 -o memory.html",
+    ),
+    "check": (
+        "gradscope check train.py",
+        "gradscope check train.py --all --format json",
+    ),
+    "show": (
+        "gradscope show saved.json --depth 2",
+        "gradscope show saved.json -o graph.svg",
+    ),
+    "diff": (
+        "gradscope diff old.json new.json",
+        'gradscope diff "train.py" "train.py -- --lr 0.1" --top 5',
+    ),
+    "rule": (
+        "gradscope rule GS303",
+        "gradscope rule nan",
+    ),
+}
+"""Two of each command, the plainest first."""
+
 
 @click.group(
     cls=TypedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
-    epilog=EXIT_STATUSES,
+    epilog=f"{EXIT_STATUSES}{ENVIRONMENT}",
 )
 @click.version_option(VERSION, prog_name="gradscope")
-def gradscope() -> None:
+@click.option("--no-pager", is_flag=True, help="Never show help and rules in a pager.")
+@click.pass_context
+def gradscope(context: click.Context, no_pager: bool) -> None:
     """See where the gradients of a PyTorch program go.
 
     gradscope runs your program unchanged and shows every node that backward walks by the
     expression and line you wrote, and the gradient that flows along every edge.
     """
+    from gradscope.cli import settings
+    from gradscope.cli.documents import NO_PAGER
+
+    context.meta[NO_PAGER] = no_pager
+    context.default_map = settings.defaults(gradscope)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -277,15 +337,37 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
     return run_diff(options, output)
 
 
-@gradscope.command(epilog="Without CODE: all rules.")
-@click.argument("code", metavar="[CODE]", required=False, shell_complete=completion.rules)
-def rule(code: str | None) -> Result:
+@gradscope.command(epilog="Without WORD: all rules, one sentence each.")
+@click.argument("word", metavar="[WORD]", required=False, shell_complete=completion.rules)
+def rule(word: str | None) -> Result:
     """Explain a rule of the doctor: what it means, how it is recognised, what to do.
 
-    CODE is a rule's code or name, such as GS303 or history-cut.
+    WORD is a rule's code or name, such as GS303 or history-cut.  Any other word lists the
+    rules that have it: gradscope rule nan.
     """
+    from gradscope.cli import documents
     from gradscope.cli.rules import explain
-    from gradscope.render import output
 
-    output.write(output.STDOUT, explain(code))
+    documents.show(explain(word))
     return Result()
+
+
+@gradscope.command("help")
+@click.argument("command", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
+def help_command(command: str | None) -> Result:
+    """Show the help of a command, as COMMAND --help does."""
+    from gradscope.cli import documents
+
+    root = click.get_current_context().find_root()
+    shown = root
+    if command is not None:
+        _, known, _ = gradscope.resolve_command(root, [command])
+        shown = click.Context(known or gradscope, info_name=command, parent=root)
+    documents.show(shown.get_help() + "\n")
+    return Result()
+
+
+for _name, _examples in EXAMPLES.items():
+    _lines = "".join(f"  {line}\n" for line in _examples)
+    _known = gradscope.commands[_name]
+    _known.epilog = f"\b\nExamples:\n{_lines}\n{inspect.cleandoc(_known.epilog or '')}"

@@ -26,6 +26,12 @@ def rules(_context: click.Context, _parameter: click.Parameter, begun: str) -> I
     return items or [CompletionItem(rule.name, help=rule.code) for rule in names]
 
 
+def commands(context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
+    """The commands of gradscope whose name begins so."""
+    known = context.find_root().command
+    return known.shell_complete(context.find_root(), begun)
+
+
 def files(_context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
     """Any file: the shell lists them itself."""
     return [CompletionItem(begun, type="file")]

@@ -16,14 +16,16 @@ import msgspec
 from gradscope import render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import last_target as memory
-from gradscope.cli import ranks, terminal
+from gradscope.cli import ranks, terminal, viewer
+from gradscope.cli.ignored import IgnoredByComment
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import given_options, prepared, remembered_target
 from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
-from gradscope.errors import ExitStatus, GradscopeError, TargetError
+from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
+from gradscope.filesystem import here
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
@@ -46,7 +48,9 @@ def parse_steps(text: str) -> int | None:
         return None
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    raise TargetError(f"--steps {text} is no number from 1", "write --steps 5, or --steps all")
+    raise TargetError(
+        f"--steps {text}: must be a positive number or all", "write --steps 5, or --steps all"
+    )
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([smh]?)", re.ASCII)
@@ -63,9 +67,7 @@ def parse_duration(text: str) -> float:
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if 0 < seconds < math.inf:
         return seconds
-    raise TargetError(
-        f"--for {text} is no length of time", "write --for 90s, --for 10m or --for 1h"
-    )
+    raise TargetError(f"--for {text} is not a duration", "write --for 90s, --for 10m or --for 1h")
 
 
 def how_long(options: DoctorOptions) -> dict[str, Any]:
@@ -103,12 +105,14 @@ class Verdict:
     """What becomes of findings: which are told, how, where to, and which of them matter.
 
     ``destination`` is the file of ``options`` also when the program has gone to another directory
-    since; ``ignored`` are the codes of the rules that it leaves out.
+    since; ``ignored`` are the codes of the rules that it leaves out, ``comments`` what the program
+    itself takes back.
     """
 
     options: DoctorOptions
     destination: str
     ignored: tuple[str, ...]
+    comments: IgnoredByComment
 
     @classmethod
     def of(cls, options: DoctorOptions) -> Verdict:
@@ -118,36 +122,49 @@ class Verdict:
             OutputError: the file or stdout could not be written, or a suffix names no format.
         """
         path = options.output
+        if options.opened and path == STDOUT:
+            raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
+        if options.opened and path is None:
+            path = viewer.temporary(None)
+            options = replace(options, output=path)
         render.output.check_writable(STDOUT)
         if path is not None and path != STDOUT:
             render.format_for(path)
             render.output.check_writable(path)
         ignored = tuple(find(code).code for code in options.ignore)
-        return cls(options, render.output.settled(path or STDOUT), ignored)
+        comments = IgnoredByComment(here())
+        return cls(options, render.output.settled(path or STDOUT), ignored, comments)
 
-    def diagnosed(self, report: Report) -> Report:
-        """The report with its findings."""
-        return msgspec.structs.replace(report, findings=diagnose(report, self.ignored))
+    def diagnosed(self, report: Report) -> tuple[Report, int]:
+        """The report with its findings, and how many more the program's comments take back."""
+        found = diagnose(report, self.ignored)
+        kept = self.comments.kept(found)
+        return msgspec.structs.replace(report, findings=kept), len(found) - len(kept)
 
     def deliver(self, report: Report) -> int:
         """Diagnose, tell, write; the exit status that follows."""
-        report = self.diagnosed(report)
+        report, taken_back = self.diagnosed(report)
         found = report.findings
         form = self.options.format_name
         drawing = render.Options(
-            width=terminal.width(),
-            color=terminal.color("auto") and form == "text",
+            width=terminal.chosen_width(self.options.width),
+            color=terminal.color(self.options.color) and form == "text",
             unicode=terminal.has_unicode(),
         )
-        told = diagnosis.FORMATS[form](report, drawing)
+        told = diagnosis.FORMATS[form](report, drawing, taken_back)
         render.output.write(STDOUT, told)
+        for note in self.comments.unknown:
+            self.remark(note)
         if form in ("github", "gcc"):  # the other formats tell them with the findings
-            for note in (*report.notes, *diagnosis.left_out(report)):
+            words = diagnosis.ignored_by_comment(taken_back)
+            for note in (*report.notes, *diagnosis.left_out(report), *words):
                 self.remark(note)
         if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
             render.save(report, self.destination, render.format_for(self.destination), saved)
             self.remark(f"wrote {self.options.output}")
+            if self.options.opened:
+                viewer.show(self.destination)
         if at_least(found, self.options.fail_on):
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.
@@ -229,7 +246,7 @@ def _examined(
         outcome.ending.show()
     # What this rank finds goes to the others; alone, it is diagnosed when it is told.
     if outcome.report is not None and member.is_grouped:
-        outcome.report = verdict.diagnosed(outcome.report)
+        outcome.report, _ = verdict.diagnosed(outcome.report)
     told = ranks.combined(member, outcome, program.target)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
     ranks.end(member)

@@ -100,6 +100,12 @@ def _hint_program_arguments(
     return f"arguments for your own program go after `--`: gradscope {typed}"
 
 
+def _names(word: str, option: str) -> bool:
+    """Whether click has found this option in a word: alone, with a value, or among short ones."""
+    is_short = re.fullmatch("-[^-]", option) is not None and re.match("-[^-]", word) is not None
+    return word.partition("=")[0] == option or (is_short and option[1] in word)
+
+
 def _owners() -> dict[str, list[str]]:
     """Every option, with the names of the commands that have it."""
     found: dict[str, list[str]] = {}

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from gradscope.cli.completion import files, reports, rules
-from gradscope.cli.output_options import all_of, folding_options
+from gradscope.cli.output_options import (
+    all_of,
+    folding_options,
+    open_option,
+    terminal_options,
+)
 from gradscope.errors import TargetError
 from gradscope.formats import DIAGNOSES
 from gradscope.ranks.job import WAIT
@@ -88,7 +93,7 @@ start_options = all_of(
 derivative_option = click.option(
     "--create-graph",
     metavar="LEAF",
-    help="Start from the gradient of this leaf instead, computed with create_graph=True.",
+    help="Take ∂root/∂LEAF as the root (second derivatives), computed with create_graph=True.",
 )
 
 look_options = all_of(
@@ -108,8 +113,8 @@ flow_options = all_of(
         default=1,
         metavar="N",
         show_default=True,
-        help="Watch N of the program's own backward calls, from --call on, where they walk the "
-        "same graph; -o FILE.html switches between them.",
+        help="Watch N of the program's own backward calls, from --call on; calls with another "
+        "graph are skipped. -o FILE.html switches between them.",
     ),
     click.option(
         "--histograms",
@@ -161,7 +166,7 @@ diff_options = all_of(
         default=1e-5,
         metavar="R",
         show_default=True,
-        help="Allow a difference of this part of the larger norm.",
+        help="Relative tolerance: allow a difference of R times the larger norm.",
     ),
     click.option(
         "--atol",
@@ -169,7 +174,7 @@ diff_options = all_of(
         default=1e-8,
         metavar="N",
         show_default=True,
-        help="And of this much in any case.",
+        help="Absolute tolerance: allow a difference of N in any case.",
     ),
     click.option(
         "--values",
@@ -243,7 +248,7 @@ doctor_options = all_of(
         type=click.Choice(DIAGNOSES),
         default="text",
         show_default=True,
-        help="How findings are told.",
+        help="Output format of the findings.",
     ),
     click.option(
         "-o",
@@ -252,7 +257,8 @@ doctor_options = all_of(
         shell_complete=files,
         help="Also write the report with its findings to FILE, whose suffix chooses the format.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks on stderr."),
+    open_option,
+    terminal_options,
 )
 """What a doctor is asked to do, and how the findings are told."""
 
@@ -327,6 +333,9 @@ class DoctorOptions:
     ignore: tuple[str, ...]
     format_name: str
     output: str | None
+    opened: bool
+    width: int | None
+    color: Literal["auto", "always", "never"]
     quiet: bool
 
 

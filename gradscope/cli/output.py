@@ -64,9 +64,8 @@ class Output:
             raise OutputError(
                 f"a terminal cannot show {format_name}", f"name a file: -o graph.{format_name}"
             )
-        width = options.width
         drawing = options_of(
-            width=min(width, terminal.WIDEST) if width else terminal.width(to_stdout),
+            width=terminal.chosen_width(options.width, to_stdout),
             color=terminal.color(options.color) and to_stdout,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
@@ -78,7 +77,7 @@ class Output:
         destination = render.output.settled(path)
         # What was asked for as text, or as a list, is no drawing.
         is_drawn = format_name == ANSWERS["graph"]["text"] and not (
-            options.format_name or width or drawing.top or not to_stdout
+            options.format_name or options.width or drawing.top or not to_stdout
         )
         shown = options.display if is_drawn else None
         return cls(path, destination, format_name, drawing, options.quiet, text, opened, shown)
@@ -131,10 +130,12 @@ def _check_lists(drawing: render.Options, format: str) -> None:
     if drawing.top == 0:
         raise OutputError("--top 0 lists nothing", "--top 10: the largest; --top -10: the smallest")
     if drawing.sort and format not in LISTS:
-        raise OutputError(f"--sort orders parameters, not {format}", "add --format table")
+        raise OutputError(
+            f"--sort works with the formats table and csv, not {format}", "add --format table"
+        )
     if drawing.top and format in DRAWINGS:
         hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
-        raise OutputError(f"--top makes a list, not {format}", hint)
+        raise OutputError(f"--top works with lists, not {format}", hint)
 
 
 def _format_for(path: str, own: Mapping[str, str]) -> str:

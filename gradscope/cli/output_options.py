@@ -64,6 +64,14 @@ def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+open_option = click.option(
+    "--open",
+    "opened",
+    is_flag=True,
+    help="Open the file in its viewer or browser; without -o a page in a temporary folder. "
+    "Over SSH, or without a display: print its path.",
+)
+
 _file_options = all_of(
     click.option(
         "-o",
@@ -72,16 +80,10 @@ _file_options = all_of(
         shell_complete=files,
         help="Write to FILE, whose suffix chooses the format; - is stdout.",
     ),
-    click.option(
-        "--open",
-        "opened",
-        is_flag=True,
-        help="Open the file in its viewer or browser; without -o a page in a temporary folder. "
-        "Over SSH: print its path.",
-    ),
+    open_option,
 )
 
-_terminal_options = all_of(
+terminal_options = all_of(
     click.option(
         "--width",
         type=click.IntRange(min=20),
@@ -95,7 +97,12 @@ _terminal_options = all_of(
         show_default=True,
         help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr; errors stay."),
+    click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        help="Hide progress and notes on stderr; errors are still shown.",
+    ),
 )
 
 folding_options = all_of(
@@ -141,7 +148,7 @@ output_options = all_of(
     ),
     folding_options,
     _list_options,
-    _terminal_options,
+    terminal_options,
 )
 """Where the result goes and what it looks like."""
 
@@ -160,6 +167,6 @@ study_output_options = all_of(
         type=click.Choice(["text", *DRAWINGS]),
         help="text and html tell the numbers, json holds all, the others draw the graph.",
     ),
-    _terminal_options,
+    terminal_options,
 )
 """The same for a command that tells more than a graph."""

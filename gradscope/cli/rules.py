@@ -1,9 +1,17 @@
-"""The rules of the doctor, by code or name, and their pages."""
+"""The rules of the doctor, by code, name or a word of theirs, and their pages."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+from gradscope.cli import documents, terminal
 from gradscope.diagnose import RULES, Rule, find_rule
-from gradscope.render.words.rule_pages import page
+from gradscope.render.words.rule_pages import page, sentence
+from gradscope.render.words.text import wrapped
+from gradscope.words import one_line
+
+LIST = "gradscope rule lists them all"
 
 
 def find(word: str) -> Rule:
@@ -12,15 +20,50 @@ def find(word: str) -> Rule:
     Raises:
         TargetError: there is none.
     """
-    return find_rule(word, "gradscope rule lists them all")
+    return find_rule(word, LIST)
 
 
 def explain(word: str | None) -> str:
-    """The page of a rule; without a word, all codes and names.
+    """The page of a rule; of a word that is in several, or without one, a line for each.
 
     Raises:
-        TargetError: there is no such rule.
+        TargetError: no rule has it.
     """
     if word is None:
-        return "".join(f"{rule.code}  {rule.name}\n" for rule in RULES.values())
-    return page(find(word).code)
+        return _listed(RULES.values())
+    found = _matching(word)
+    if len(found) > 1:
+        return _listed(found)
+    rule = found[0] if found else find(word)
+    return documents.drawn(page(rule.code))
+
+
+def _matching(word: str) -> list[Rule]:
+    """The rule of this code or name; else those with a word that begins so, in code, name or
+    sentence, else anywhere on their pages."""
+    for rule in RULES.values():
+        if word.lower() in (rule.code.lower(), rule.name.lower()):
+            return [rule]
+    begins = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+    known = [rule for rule in RULES.values() if begins.search(_line(rule))]
+    return known or [rule for rule in RULES.values() if begins.search(page(rule.code))]
+
+
+def _line(rule: Rule) -> str:
+    return f"{rule.code}  {rule.name}  {_sentence(rule)}"
+
+
+def _sentence(rule: Rule) -> str:
+    return one_line(sentence(page(rule.code)))
+
+
+def _listed(rules: Iterable[Rule]) -> str:
+    """One line for each rule; on a terminal, where that would be cut, as many as it needs."""
+    if not terminal.is_terminal():
+        return "".join(f"{_line(rule)}\n" for rule in rules)
+    lines: list[str] = []
+    for rule in rules:
+        lines.append(f"{rule.code}  {rule.name}")
+        below = wrapped(_sentence(rule), max(terminal.width() - 7, 20))
+        lines += (f"       {line}" for line in below)
+    return "\n".join(lines) + "\n"

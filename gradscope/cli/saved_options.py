@@ -17,7 +17,7 @@ def _size(_context: click.Context, _option: click.Parameter, text: str) -> int:
     """A number of bytes: 500000, 200M, 4GiB; all units are powers of 1024."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise click.BadParameter(f"{text!r} is no size; write 500000, 200M or 4GiB")
+        raise click.BadParameter(f"{text!r} is not a size; write 500000, 200M or 4GiB")
     number, unit = match.groups()
     return int(float(number) * 1024 ** " kmgt".index(unit.lower() or " "))
 

@@ -24,6 +24,11 @@ def width(to_stdout: bool = True) -> int:
     return min(shutil.get_terminal_size((PIPED_WIDTH, 40)).columns, WIDEST)
 
 
+def chosen_width(columns: int | None, to_stdout: bool = True) -> int:
+    """The columns that were asked for, else those there are."""
+    return min(columns, WIDEST) if columns else width(to_stdout)
+
+
 def is_terminal() -> bool:
     """Whether a person reads stdout; it may also be closed."""
     return sys.stdout is not None and sys.stdout.isatty()

@@ -8,6 +8,8 @@ from typing import Any, cast, get_type_hints
 
 import click
 
+from gradscope.cli import help_groups
+
 OF_THE_PROGRAM = "arguments"
 """The name under which a function gets what stands after --.
 
@@ -40,6 +42,12 @@ class TypedCommand(click.Command):
         lost, missing = given - taken, needed - given - {OF_THE_PROGRAM}
         if lost or missing:
             raise TypeError(f"{self.name}: nothing takes {lost}, no option gives {missing}")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups, the same in every command."""
+        for title, records in help_groups.of(self.get_params(ctx), ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with what the options say."""

@@ -5,6 +5,7 @@ Must not know what is in the file."""
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -30,5 +31,16 @@ def show(path: str) -> None:
     place = Path(path).absolute()
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
         say(f"not opened over SSH: {place}")
+    elif not _has_display():
+        say(f"not opened, there is no display: {place}")
     elif click.launch(str(place)):
         say(f"no program to open it with: {place}")
+
+
+def _has_display() -> bool:
+    """Whether a viewer has somewhere to show itself.
+
+    Without, ``xdg-open`` says so in ten lines, or starts a browser of text in this terminal."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")))

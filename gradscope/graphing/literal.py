@@ -152,7 +152,7 @@ def _explain_syntax(text: str, error: SyntaxError, what: str) -> tuple[str, str]
     shown = text.splitlines()[(error.lineno or 1) - 1] if text.strip() else ""
     near = shown[max(0, position - 12) : position + 12]
     return (
-        f"{what} stops being python at character {position + 1}, near {near!r}: {error.msg}",
+        f"{what} is not valid Python (character {position + 1}), near {near!r}: {error.msg}",
         'write it as a literal, as in "[0.1, 1, 0.0001]"',
     )
 

@@ -1,4 +1,4 @@
-"""Which tensor to start from: ``--root``, or the one result that nothing else was made from."""
+"""Which tensor to start from: ``--root``, or the result that speaks for itself."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
 def unknown_root(text: str, names: Iterable[str]) -> RootError:
     """The error for a ``--root`` that never existed: the names that did, nearest first."""
     near = listed(nearest(text, names), MAX_LISTED)
-    hint = f"tensors in sight: {near}" if near else "the program has no tensor in sight"
+    hint = f"available tensors: {near}" if near else "the program has no tensor there"
     return RootError(f"--root {text}: no such variable in the program", hint)
 
 
@@ -110,21 +110,47 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
             stack.extend(reversed(children))
 
 
-def result_root(value: Any, what: str) -> torch.Tensor | None:
-    """The one tensor with history in what a function or an expression gave; None when there is
-    none.
+def result_root(value: Any, what: str) -> tuple[torch.Tensor | None, list[str]]:
+    """The tensor with history in what a function or an expression gave, None when there is none;
+    and of several a note that says which it is.
 
     Raises:
-        CaptureError: when there are several.
+        CaptureError: when nothing speaks for one of several.
     """
-    found = list(tensors_inside(value, "_"))
-    if len(found) > 1:
-        shown = ", ".join(f"{path} {shown_shape(tensor)}" for path, tensor in found[:MAX_LISTED])
-        raise CaptureError(
-            f"{what} gives {len(found)} tensors: {shown}",
-            f"choose one: --root {shlex.quote(found[0][0])}",
-        )
-    return found[0][1] if found else None
+    found = [([path], tensor) for path, tensor in tensors_inside(value, "_")]
+    if len(found) <= 1:
+        return (found[0][1] if found else None), []
+    position, why = _spoken_for(found)
+    shown = [f"{names[0]} {shown_shape(tensor)}" for names, tensor in found]
+    if why:
+        others = listed(shown[:position] + shown[position + 1 :], MAX_LISTED)
+        chosen = f"{what} gives {len(found)} tensors; this is {shown[position]}, {why}"
+        return found[position][1], [f"{chosen}; the others: {others}; {_other_root()}"]
+    raise CaptureError(
+        f"{what} gives {len(found)} tensors: {listed(shown, MAX_LISTED)}",
+        f"choose one: --root {shlex.quote(found[0][0][0])}",
+    )
+
+
+def _other_root() -> str:
+    return either("gradscope trace --root NAME shows another", "backward of another shows that")
+
+
+def _spoken_for(found: Sequence[tuple[Sequence[str], torch.Tensor]]) -> tuple[int, str]:
+    """Which of several tensors, each with its names, is meant, and why; "" where nothing says."""
+    scalars = [number for number, (_, tensor) in enumerate(found) if tensor.numel() == 1]
+    losses = [number for number in scalars if any(map(_is_loss, found[number][0]))]
+    # `loss` itself rather than one of its kind inside something else, and the one made last.
+    plain = [number for number in losses if "loss" in found[number][0]]
+    if losses:
+        return (plain or losses)[-1], "the scalar of that name"
+    if len(scalars) == 1:
+        return scalars[0], "the only scalar"
+    return 0, ""
+
+
+def _is_loss(name: str) -> bool:
+    return name == "loss" or name.endswith((".loss", "['loss']"))
 
 
 def last_results(recorder: Recorder) -> list[torch.Tensor]:
@@ -180,27 +206,38 @@ def _tips(recorder: Recorder) -> list[torch.Tensor]:
     return sorted(tips.values(), key=lambda tensor: edge_of(tensor)[0]._sequence_nr())
 
 
-def only_result(recorder: Recorder, scopes: Scopes) -> torch.Tensor | None:
-    """The one last result, or None when the program made none.
+def main_result(recorder: Recorder, scopes: Scopes) -> tuple[torch.Tensor | None, list[str]]:
+    """The last result of a program, None when it made none; and of several a note that says which
+    it is: the scalar that is called ``loss``, else the only scalar, else the one made last.
 
     Raises:
-        CaptureError: when there are several; lists them with their lines.
+        CaptureError: when there are several, and no variable holds any; lists them with their
+            lines.
     """
     found = last_results(recorder)
     if len(found) <= 1:
-        return found[0] if found else None
-    lines = [_describe(tensor, recorder, scopes) for tensor in found[:MAX_LISTED]]
-    if len(found) > MAX_LISTED:
-        lines.append(f"… and {len(found) - MAX_LISTED} more")
-    names = [scopes.names(tensor)[0] for tensor in found if scopes.names(tensor)]
-    raise CaptureError(
-        f"the program leaves {len(found)} results that nothing else was made from:",
-        *(f"  {line}" for line in lines),
-        either(
-            f"choose one: --root {shlex.quote(names[0]) if names else 'NAME'}",
-            "call backward on one of them in the block, or examine one: run.doctor(loss)",
-        ),
-    )
+        return (found[0] if found else None), []
+    names = [scopes.names(tensor) for tensor in found]
+    position, why = _spoken_for(list(zip(names, found, strict=True)))
+    if not why:
+        held = [number for number, own in enumerate(names) if own]
+        position, why = (held[-1], "the one made last") if held else (0, "")
+    lines = [_describe(tensor, recorder, scopes) for tensor in found]
+    if not why:
+        shown = lines[:MAX_LISTED]
+        if len(found) > MAX_LISTED:
+            shown.append(f"… and {len(found) - MAX_LISTED} more")
+        raise CaptureError(
+            f"the program leaves {len(found)} results that nothing else was made from:",
+            *(f"  {line}" for line in shown),
+            either(
+                "choose one: --root NAME",
+                "call backward on one of them in the block, or examine one: run.doctor(loss)",
+            ),
+        )
+    others = listed((line for line in lines if line is not lines[position]), MAX_LISTED)
+    told = f"the program leaves {len(found)} results; this is {names[position][0]}, {why}"
+    return found[position], [f"{told}; the others: {others}; {_other_root()}"]
 
 
 def nothing_requires_grad(recorder: Recorder) -> bool:
@@ -240,8 +277,10 @@ def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
     place = ""
     if site is not None:
         origin = recorder.sources.origin(site)
-        place = f"  {origin.file}:{origin.line}  {' '.join(origin.expression.split())}"
-    return f"{names[0] if names else '(no name)'}  {shown_shape(tensor)}{place}"
+        place = f" {origin.file}:{origin.line}"
+        # What no variable holds is known by how it was made.
+        place += "" if names else f" {' '.join(origin.expression.split())}"
+    return f"{names[0] if names else '(no name)'} {shown_shape(tensor)}{place}"
 
 
 def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unusable:

@@ -20,9 +20,9 @@ from gradscope.graphing.raised import failed_call, operands, told
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
+    main_result,
     named_root,
     no_graph,
-    only_result,
     result_root,
     unknown_root,
     usable_root,
@@ -214,8 +214,12 @@ class Watcher:
             return
         with self._answering(Fault.of), unseen():
             scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-            root = self._final_root(scopes, value)
-            self._take(self._derived([root], scopes), scopes)
+            root, notes = self._final_root(scopes, value)
+            try:
+                self._take(self._derived([root], scopes), scopes, notes=notes)
+            except RootError as error:
+                # Who is asked for a gradient has to know of what.
+                raise type(error)(error.what, *error.hints, *notes) from None
 
     def finish_failed(self, frames: list[FrameType], error: BaseException) -> None:
         """The program failed: say why if that is known, show the graph it had made by then."""
@@ -255,7 +259,7 @@ class Watcher:
         if last is not None and grad_fn_of(last) is not None:
             self._show([last], scopes, [sentence])
 
-    def _final_root(self, scopes: Scopes, value: object) -> torch.Tensor:
+    def _final_root(self, scopes: Scopes, value: object) -> tuple[torch.Tensor, list[str]]:
         request = self._request
         if 0 < self.calls < (request.call or 0):
             raise no_such_call(request.call or 0, self.calls)
@@ -265,30 +269,38 @@ class Watcher:
                 raise self._unusable
             if named is None:
                 raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
-            return named
+            return named, []
         if isinstance(value, torch.Tensor):
-            return usable_root(value, "the result", "_", self.recorder)
-        root = result_root(value, "the target")
-        root = only_result(self.recorder, scopes) if root is None else root
+            return usable_root(value, "the result", "_", self.recorder), []
+        root, notes = result_root(value, "the target")
+        if root is None:
+            root, notes = main_result(self.recorder, scopes)
         if root is None:
             raise no_graph(self.recorder)
-        return root
+        return root, notes
 
-    def _take(self, root: torch.Tensor, scopes: Scopes, call: BackwardCall | None = None) -> None:
+    def _take(
+        self,
+        root: torch.Tensor,
+        scopes: Scopes,
+        call: BackwardCall | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
         if not self._request.gradients:
-            self._show([root], scopes)
+            self._show([root], scopes, notes)
             return
         probe = self._probe([root], scopes)
-        text, notes = self._request.gradient, list[str]()
+        text = self._request.gradient
         if text is None:
             # The gradient of a leaf, which --create-graph makes, no call of the program sends on.
             name = None if self._request.create_graph else self._request.root
             try:
-                seed, notes = implicit_start(root, name, call)
+                seed, more = implicit_start(root, name, call)
+                notes = (*notes, *more)
             except RootError:
                 if not self._request.or_graph:
                     raise
-                self._show([root], scopes)
+                self._show([root], scopes, notes)
                 return
         else:
             seed = parse_gradient(text, root, scopes.merged())

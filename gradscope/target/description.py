@@ -46,7 +46,7 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(TargetKind):
-            raise TargetError(f"{self.kind!r} is no kind of target", _WAYS)
+            raise TargetError(f"{self.kind!r} is not a kind of target", _WAYS)
         # An empty program is a program; an empty path or module name is a slip.
         if not self.text and self.kind != "code":
             raise TargetError("the program to run has an empty name", _WAYS)

@@ -91,7 +91,7 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
             raise _no_function(text, name, _own_names(module))
         found = getattr(found, part)
     if not callable(found):
-        what = f"{text}::{name} is no function but of type {type(found).__name__}"
+        what = f"{text}::{name} is not a function but of type {type(found).__name__}"
         raise TargetError(what, _names_hint(name, _own_names(module)))
     needed = _needed_parameters(found)
     if needed:

@@ -82,12 +82,12 @@ def _decoded(content: bytes, name: str) -> _Notebook:
         raw = json.loads(content)
     except (ValueError, RecursionError) as error:
         reason = (
-            "it is empty" if not content.strip() else f"it is no JSON: {first_line(str(error))}"
+            "it is empty" if not content.strip() else f"it is not JSON: {first_line(str(error))}"
         )
-        raise TargetError(f"{name} is no notebook: {reason}", hint) from None
+        raise TargetError(f"{name} is not a notebook: {reason}", hint) from None
     version = raw.get("nbformat") if isinstance(raw, Mapping) else None
     if not isinstance(version, int):
-        raise TargetError(f"{name} is no notebook: it does not say its nbformat", hint)
+        raise TargetError(f"{name} is not a notebook: it does not say its nbformat", hint)
     if version != 4:
         what = f"{name} is a notebook of nbformat {version}; only nbformat 4 can be read"
         convert = f"convert it: jupyter nbconvert --to notebook --inplace {name}"
@@ -95,7 +95,7 @@ def _decoded(content: bytes, name: str) -> _Notebook:
     try:
         return msgspec.convert(raw, _Notebook)
     except msgspec.ValidationError as error:
-        raise TargetError(f"{name} is no notebook: {error}", hint) from None
+        raise TargetError(f"{name} is not a notebook: {error}", hint) from None
 
 
 def _language(about: _About) -> str:

@@ -35,9 +35,9 @@ from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.raised import failed_call, told
 from gradscope.graphing.roots import (
     last_made,
+    main_result,
     no_graph,
     nothing_requires_grad,
-    only_result,
     result_root,
 )
 from gradscope.model.checks import CallCheck
@@ -409,11 +409,13 @@ def _root(
         if last is not None:
             return last, f"{note}; this is the graph of the last result it had made by then"
         return None, note
+    chosen: list[str] = []
     if isinstance(value, torch.Tensor):
         root: Any = value if requires_grad(value) else None
     else:
-        root = result_root(value, "the target")
-    root = only_result(listener.recorder, scopes) if root is None else root
+        root, chosen = result_root(value, "the target")
+    if root is None:
+        root, chosen = main_result(listener.recorder, scopes)
     if (
         root is None
         and listener.learners.optimizers.order.steps
@@ -423,7 +425,8 @@ def _root(
     if root is None:
         raise _nothing(listener)
     who = "the main thread" if listener.recorder.elsewhere else "the program"
-    return root, f"{who} never called backward; this is the graph of the result that it left"
+    said = "; ".join(chosen) or "this is the graph of the result that it left"
+    return root, f"{who} never called backward; {said}"
 
 
 def _nothing(listener: DoctorListener) -> NoGraph:

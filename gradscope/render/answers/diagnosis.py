@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -26,8 +25,10 @@ _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
 
 
-def text(report: Report, options: Options) -> str:
-    """One block a finding, worst first, and a last line that counts them."""
+def text(report: Report, options: Options, ignored: int = 0) -> str:
+    """One block a finding, worst first, and a last line that counts them.
+
+    ``ignored`` is how many more there are that a comment in the program takes back."""
     writer = Writer(options)
     lines: list[str] = []
     for finding in report.findings:
@@ -38,16 +39,17 @@ def text(report: Report, options: Options) -> str:
         lines.append("")
     for note in report.notes:
         lines += map(writer.line, paragraph("", note, options.width))
-    last = paragraph("", _last_line(report), options.width)
+    last = paragraph("", _last_line(report, ignored), options.width)
     lines += [writer.line(line, "bold") for line in last]
     return "\n".join(lines) + "\n"
 
 
-def json(report: Report, _options: Options) -> str:
+def json(report: Report, _options: Options, ignored: int = 0) -> str:
     """The findings with all their fields, and where they come from."""
     steps = report.observations.steps if report.observations else ()
     data: dict[str, Any] = {
         "findings": [_plain(finding) for finding in report.findings],
+        "ignored_by_comment": ignored,
         "report": {
             "format": report.format,
             "meta": report.meta,
@@ -61,12 +63,19 @@ def json(report: Report, _options: Options) -> str:
     return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
 
 
-FORMATS: dict[str, Callable[[Report, Options], str]] = {
+class Teller(Protocol):
+    """What tells a diagnosed report in one format."""
+
+    def __call__(self, report: Report, options: Options, ignored: int = 0, /) -> str: ...
+
+
+FORMATS: dict[str, Teller] = {
     "text": text,
     "json": json,
-    "github": github,
-    "gcc": gcc,
-    "sarif": sarif,
+    # What is not there is no line of theirs.
+    "github": lambda report, options, _=0: github(report, options),
+    "gcc": lambda report, options, _=0: gcc(report, options),
+    "sarif": lambda report, options, _=0: sarif(report, options),
 }
 
 
@@ -79,7 +88,7 @@ def _shown(file: str) -> str:
     return visible(_INSTALLED.sub("", relative(file)))
 
 
-def _last_line(report: Report) -> str:
+def _last_line(report: Report, ignored: int) -> str:
     seen = report.observations
     watched = seen.calls if seen else 0
     words = [counted(report.findings)]
@@ -98,6 +107,7 @@ def _last_line(report: Report) -> str:
             words.append(f"these were seen in call {step:,}")
     elif seen is not None and not report.passes and not report.notes:
         words.append("the program made no backward call that could be watched")
+    words += ignored_by_comment(ignored)
     if report.findings:
         gravest = worst(finding.severity for finding in report.findings)
         first = next(one for one in report.findings if one.severity == gravest)
@@ -117,6 +127,11 @@ def _skipped(report: Report) -> list[str]:
         at = "" if where is None else f", {_shown(where.file)}:{where.line}"
         words += f"; overflow at {visible(seen.op)}{at}"
     return [words]
+
+
+def ignored_by_comment(amount: int) -> list[str]:
+    """How many findings comments in the program take back."""
+    return [f"{count(amount, 'finding')} ignored by a comment"] if amount else []
 
 
 def left_out(report: Report) -> list[str]:

@@ -86,7 +86,7 @@ class _DifferenceWriter(Writer):
         sentences = list(self.words.first())
         if sentences:
             yield ""
-            yield self.paint("they part first", "bold")
+            yield self.paint("first difference", "bold")
         for sentence in sentences:
             yield from self.wrapped(sentence, indent=2)
 

@@ -96,7 +96,7 @@ class _MemoryWriter(Writer):
         ):
             amount = memory.total(holding)  # type: ignore[arg-type]
             words += [f"{name} {size(amount)}"] if amount else []
-        kept = " · also kept, and there anyway: " if len(words) > 1 else ""
+        kept = " · also saved, but in memory regardless: " if len(words) > 1 else ""
         return words[0] + kept + ", ".join(words[1:])
 
     def _peaks(self) -> Iterator[str]:

@@ -31,21 +31,22 @@ NOTHING: Cell = (Part(""),)
 COLUMNS = (
     Column("node", narrowest=16, comfort=24),
     Column("expression", drop=6, narrowest=8, comfort=22, essential=True),
-    Column("shape", drop=4),
-    Column("value", drop=3, right=True),
+    Column("shape", drop=1),
+    Column("value", drop=3, right=True, essential=True),
     Column("gradient", drop=5, right=True, essential=True),
     Column("‖g‖", right=True),
     Column("", drop=2),
-    Column("source", drop=1),
+    Column("source", drop=4, narrowest=14, comfort=22, essential=True),
 )
+"""The line of the program stays where a shape does not: whoever looks wants to go there."""
 
 
-FOLDED_DROPS = {"shape": 2, "value": 3, "gradient": 4, "": 5}
+FOLDED_DROPS = {"shape": 1, "value": 2, "gradient": 3, "": 4, "source": 5}
 """In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
 
 
 def _of_folded(column: Column, width: int) -> Column:
-    essential = column.essential and column.title != "gradient"
+    essential = column.essential and column.title not in ("gradient", "value")
     drop = FOLDED_DROPS.get(column.title, column.drop)
     comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
     return replace(column, drop=drop, comfort=comfort, essential=essential)
@@ -97,7 +98,7 @@ class Cells:
             self._shape(tensor),
             self._value(tensor),
             *self._gradient(info, tensor),
-            (Part(self.glyphs.text(self.scene.source(item)), "dim"),),
+            (Part(self.glyphs.text(self.scene.source(item)), "dim", "start"),),
         ]
 
     def note(self, lead: str, note: Note) -> list[Cell]:

@@ -20,6 +20,9 @@ from gradscope.render.words.text import Glyphs, cells, shorten
 
 GAP = "  "
 
+_GROUNDS = (0, 7, 8, 15)
+"""Of the 16 colours: black, white, and the bright ones of both."""
+
 LONGEST = 10_000
 """Characters of a part; no terminal is so wide."""
 
@@ -186,12 +189,21 @@ def painter() -> Callable[[str, str], str]:
         if not style or not text.strip():
             return visible(text)
         if style not in styles:
-            styles[style] = Style.parse(style)
+            styles[style] = _readable(Style.parse(style), system)
             for sequence in re.findall(r"\x1b\[[\d;]*m", _painted(".", styles[style], system)):
                 own_style(sequence)
         return _painted(visible(text), styles[style], system)
 
     return paint
+
+
+def _readable(style: Style, system: ColorSystem) -> Style:
+    """The style, without a colour that 16-colour terminals may have as their background: there
+    the terminal's own colour of text is the one that can be read."""
+    if system is not ColorSystem.STANDARD or style.color is None:
+        return style
+    is_ground = style.color.downgrade(system).number in _GROUNDS
+    return style.without_color + Style(dim=style.dim, bold=style.bold) if is_ground else style
 
 
 def _painted(text: str, style: Style, system: ColorSystem) -> str:

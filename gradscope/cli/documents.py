@@ -1,0 +1,76 @@
+"""Texts that are read rather than looked at: pages of rules and help, in a pager where they are
+longer than the screen.
+
+Only for texts of our own: what is foreign goes through :mod:`gradscope.render.output`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+
+import click
+
+from gradscope.cli import terminal
+from gradscope.escaping import own_style
+from gradscope.render import output
+
+NO_PAGER = "gradscope.no_pager"
+"""Where a context keeps that ``--no-pager`` was given."""
+
+_COMFORT = 100
+"""Columns of running text that are read with ease."""
+
+_LESS = "FRX"
+"""As git starts ``less``: with colours, and not at all for what fits the screen."""
+
+
+def show(text: str) -> None:
+    """Write a text to stdout; through a pager where a person reads, and it is longer than the
+    screen.
+
+    Raises:
+        OutputError: stdout is closed.
+    """
+    context = click.get_current_context(silent=True)
+    refused = context is not None and context.meta.get(NO_PAGER, False)
+    if refused or not _is_read() or len(text.splitlines()) < shutil.get_terminal_size().lines:
+        output.write(output.STDOUT, text)
+        return
+    os.environ.setdefault("LESS", _LESS)
+    click.echo_via_pager(text, color=terminal.color("auto"))
+
+
+def _is_read() -> bool:
+    typed = sys.stdin is not None and sys.stdin.isatty()
+    return typed and terminal.is_terminal()
+
+
+def drawn(markdown: str) -> str:
+    """A page in Markdown as a terminal shows it; as it was written where stdout is none."""
+    if not terminal.is_terminal():
+        return markdown
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.theme import Theme
+
+    said = io.StringIO()
+    colored = terminal.color("auto")
+    console = Console(
+        file=said,
+        force_terminal=colored,
+        no_color=not colored,
+        width=min(terminal.width(), _COMFORT),
+        legacy_windows=False,
+        # Rich's own has code on black, whatever the terminal's background is.
+        theme=Theme({"markdown.code": "bold cyan", "markdown.h1": "bold underline"}),
+    )
+    # The themes of a highlighter have backgrounds of their own; these are the terminal's colours.
+    console.print(Markdown(markdown, code_theme="ansi_dark", hyperlinks=False))
+    text = said.getvalue()
+    for sequence in set(re.findall(r"\x1b\[[\d;]*m", text)):
+        own_style(sequence)
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

@@ -1,0 +1,64 @@
+"""Findings that a comment in the program takes back."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.looking import Session
+from tests.test_rules import program
+
+CODE = "GS205"
+
+
+def commented(session: Session, comment: str) -> str:
+    """The program with this comment at the line of its finding."""
+    lines = program(CODE, "fail").splitlines()
+    found = re.search(rf"{CODE} .*program\.py:(\d+)", session.cli("doctor", "program.py").out)
+    assert found
+    lines[int(found[1]) - 1] += comment
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_ignored"),
+    [
+        (f"  # gradscope: ignore {CODE}", True),
+        (f"  #gradscope: ignore GS304, {CODE.lower()}", True),
+        ("  # gradscope: ignore GS304", False),
+        (f"  # ignore {CODE}", False),
+        (f'; "# gradscope: ignore {CODE}"', False),
+    ],
+)
+def test_a_comment_at_its_line_takes_a_finding_back(
+    session: Session, comment: str, is_ignored: bool
+) -> None:
+    session.write(program(CODE, "fail"))
+    session.write(commented(session, comment))
+    done = session.cli("doctor", "program.py", "-o", "saved.json")
+    assert done.status == (not is_ignored)
+    assert (CODE in done.out) != is_ignored
+    last = done.out.splitlines()[-1]
+    assert ("1 finding ignored by a comment" in last) == is_ignored
+    as_json = json.loads(session.cli("doctor", "program.py", "--format", "json").out)
+    assert as_json["ignored_by_comment"] == is_ignored
+    assert len(as_json["findings"]) == (not is_ignored)
+    short = session.cli("doctor", "program.py", "--format", "gcc")
+    assert ("1 finding ignored by a comment" in short.err) == is_ignored
+    # What was saved holds what was told, and is judged by the same file again.
+    assert session.cli("doctor", "saved.json").status == done.status
+
+
+def test_a_comment_elsewhere_takes_nothing_back(session: Session) -> None:
+    session.write(f"# gradscope: ignore {CODE}\n" + program(CODE, "fail"))
+    assert CODE in session.cli("doctor", "program.py").out
+
+
+def test_an_unknown_code_in_a_comment_is_told(session: Session) -> None:
+    session.write(program(CODE, "fail"))
+    session.write(commented(session, "  # gradscope: ignore GS999"))
+    done = session.cli("doctor", "program.py")
+    assert done.status == 1
+    assert re.search(r"gradscope: program.py:\d+: unknown rule GS999 in a comment", done.err)

@@ -1,0 +1,66 @@
+"""Settings of a project in its pyproject.toml."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import Session
+from tests.test_rules import program
+
+PROGRAM = program("GS205", "fail")
+
+
+def settings(session: Session, text: str) -> None:
+    session.write(f"[tool.gradscope]\n{text}\n", "pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("widht = 60", "widht: there is no such setting", "did you mean width?"),
+        ("width = 5", "width: 5 is not in the range x>=20", ""),
+        ("width = true", "width is True", "write a text or a number"),
+        ("ignore = 'GS304'", "ignore is 'GS304'", "write a list of texts"),
+        ("ignore = ['GS999']", "ignore: unknown rule GS999", "gradscope rule lists them all"),
+        ("fail-on = 'bad'", "fail-on: 'bad' is not one of 'information'", ""),
+        ("width =", "Invalid value", "correct it"),
+    ],
+)
+def test_what_is_wrong_there_is_told_with_its_place(
+    session: Session, text: str, what: str, hint: str
+) -> None:
+    settings(session, text)
+    done = session.cli("trace", "-c", "1")
+    assert (done.status, done.out) == (2, "")
+    first, second = done.err.splitlines()
+    assert f"pyproject.toml: {'' if 'Invalid' in what else 'tool.gradscope.'}{what}" in first
+    assert hint in second
+
+
+def test_settings_are_defaults_of_options_in_every_command(session: Session) -> None:
+    session.write(PROGRAM)
+    settings(session, "width = 40\ncolor = 'always'\nignore = ['gs205', 'GS304']")
+    for command in ("trace", "doctor", "memory"):
+        told = session.cli(command, "program.py")
+        assert "\x1b[1m" in told.out, command
+    assert "GS205" not in session.cli("doctor", "program.py").out
+    # The command line has the last word.
+    plain = session.cli("doctor", "program.py", "--color", "never", "--ignore", "GS601")
+    assert "\x1b" not in plain.out
+    assert "GS205" in plain.out
+    assert plain.status == 1
+    settings(session, "fail-on = 'error'")
+    assert session.cli("doctor", "program.py").status == 0
+
+
+def test_another_tools_table_is_not_ours(session: Session) -> None:
+    session.write("[tool.other]\nwidth = 5 # gradscope\n", "pyproject.toml")
+    assert session.cli("trace", "-c", "1").status == 0
+
+
+def test_the_doctor_opens_what_it_wrote_and_takes_a_width(session: Session) -> None:
+    session.write(PROGRAM)
+    done = session.cli("doctor", "program.py", "--width", "40")
+    assert max(map(len, done.out.splitlines())) <= 40
+    refused = session.cli("doctor", "program.py", "--open", "-o", "-")
+    assert refused.err.splitlines()[0] == "gradscope: --open: stdout cannot be opened"
