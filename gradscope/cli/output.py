@@ -60,9 +60,9 @@ class Output:
         format_name = format_name or ("text" if to_stdout else _format_for(path, own))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
-        if to_stdout and format_name in BINARIES and terminal.is_terminal():
+        if to_stdout and format_name in BINARIES and terminal.is_read():
             raise OutputError(
-                f"a terminal cannot show {format_name}", f"name a file: -o graph.{format_name}"
+                f"{format_name} cannot be shown as text", f"name a file: -o graph.{format_name}"
             )
         drawing = options_of(
             width=terminal.chosen_width(options.width, to_stdout),
