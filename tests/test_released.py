@@ -327,7 +327,7 @@ def test_a_leaf_is_shown_without_its_values(size: str, fresh: Session) -> None:
     assert not leaf_named(report, "x").tensor.released
     assert new_gradient(report, "x").values == (2, 2, 2)
     assert new_gradient(report, "big").norm == pytest.approx(SIZES[size][0] ** 0.5)
-    shown = fresh.cli("show", "report.json", "--values").out
+    shown = fresh.cli("show", "report.json", "--values", "--width", "140").out
     row = next(line for line in shown.splitlines() if "● big" in line)
     assert f"[{SIZES[size][0]}]" in row and "its memory is not there" in row
     other = fresh.cli("diff", "report.json", "report.json")

@@ -56,11 +56,6 @@ def test_the_last_expression_of_code_is_its_end(code: str, is_told: bool, sessio
     assert ("stopped at backward call 1" in done.err) == is_told
 
 
-def test_a_file_whose_function_is_still_to_be_called_is_not_at_its_end(session: Session) -> None:
-    path = session.write(HEAD + "def f():\n    return x.sum()\n(x * x).sum().backward()\n")
-    assert "stopped at backward call 1" in session.cli("trace", f"{path}::f").err
-
-
 # ---------------------------------------------------------------------- known before it runs
 
 

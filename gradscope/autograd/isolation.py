@@ -8,10 +8,13 @@ from __future__ import annotations
 import functools
 import gc
 import signal
+import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import CodeType
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -24,11 +27,35 @@ from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
+
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
 
 _record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
+
+_set_compiler: Callable[[Any], Any] = getattr(
+    getattr(torch._C, "_dynamo", None) and torch._C._dynamo.eval_frame,
+    "set_eval_frame",
+    lambda _: None,
+)
+
+
+class CompilerOff:
+    """While it is active, torch.compile does not trace the functions that we call.
+
+    After a graph break it traces every Python function that is called, until the compiled one
+    returns: ours are left alone by :func:`gradscope.recording.compiler.keep_out`, but not those of
+    torch and Python that ours call.
+    """
+
+    def __enter__(self) -> None:
+        self._before = _set_compiler(None)
+
+    def __exit__(self, *_: object) -> None:
+        _set_compiler(self._before)
+
 
 _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
@@ -194,7 +221,7 @@ def unseen() -> Iterator[None]:
     try:
         # The program may call backward in inference mode, where tensors have no version and no
         # history.
-        with torch.inference_mode(False), functions_off():
+        with torch.inference_mode(False), functions_off(), CompilerOff():
             yield
     finally:
         _push(modes)
@@ -213,7 +240,15 @@ def _push(modes: list[TorchFunctionMode]) -> None:
 
 @contextmanager
 def grads_preserved() -> Iterator[None]:
-    """Whatever backward does to ``.grad`` of any tensor in the block is undone."""
+    """Whatever backward does to ``.grad`` of any tensor in the block is undone.
+
+    Not while other threads of the program compute: what they add to a gradient meanwhile would be
+    undone as well.  A pass of ours then leaves something in ``.grad`` only where a Function of the
+    program's calls backward inside its own.
+    """
+    if _others_compute():
+        yield
+        return
     with functions_off():
         kept = [_put_away(tensor) for tensor in _with_grad()]
     try:
@@ -222,6 +257,22 @@ def grads_preserved() -> Iterator[None]:
         with functions_off():
             for put_back in kept:
                 put_back()
+
+
+_LIBRARIES = (sysconfig.get_path("stdlib"), "<frozen", _PACKAGE)
+
+
+def _others_compute() -> bool:
+    """Whether another thread runs code of the program, and does not only wait for work."""
+    me = threading.get_ident()
+    for thread, stands in sys._current_frames().items():
+        frame: FrameType | None = None if thread == me else stands
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if not file.startswith(_LIBRARIES) and "site-packages" not in file:
+                return True
+            frame = frame.f_back
+    return False
 
 
 def living_tensors() -> list[Any]:

@@ -26,6 +26,7 @@ from gradscope.autograd.calls import (
 )
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
+    CompilerOff,
     functions_off,
     mode_removed,
     mode_stack,
@@ -189,7 +190,8 @@ class Recorder(Recording, TorchFunctionMode):
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:
-            return self.listeners.before(func, args, kwargs)
+            with CompilerOff():
+                return self.listeners.before(func, args, kwargs)
         except Exception as error:
             self.note_fault(error)
             return self.listeners.unopened
@@ -311,6 +313,7 @@ class Recorder(Recording, TorchFunctionMode):
             with functions_off():
                 self.remember(call)
                 if opened:
-                    self.listeners.after(call, opened)
+                    with CompilerOff():
+                        self.listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
