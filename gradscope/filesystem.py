@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from pathlib import Path
+
+_STANDARD = sysconfig.get_path("stdlib") + "/"
+_INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
+"""Packages may be installed inside the folder of the standard library."""
 
 
 def here() -> str:
@@ -27,3 +32,13 @@ def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     # Not by Path, which raises where there is no home.
     return Path(base or os.path.expanduser("~/.cache")) / "gradscope"  # noqa: PTH111
+
+
+def is_standard(file: str) -> bool:
+    """Whether this is a file of python's own, such as ``copy.py``."""
+    return file.startswith(_STANDARD) and not is_installed(file)
+
+
+def is_installed(file: str) -> bool:
+    """Whether this is a file of an installed package."""
+    return file.startswith(_INSTALLED) or "/site-packages/" in file or "/dist-packages/" in file

@@ -31,7 +31,7 @@ ROOMS = {
     "notation": "",
     # Left of it: the program runs, torch is alive.
     "target": "words errors filesystem garbage",
-    "autograd": "errors garbage model",
+    "autograd": "errors filesystem garbage model",
     "recording": "words errors filesystem model target autograd",
     "graphing": "words errors escaping garbage version model autograd recording",
     "derivatives": "words errors model autograd",

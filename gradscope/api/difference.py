@@ -68,7 +68,7 @@ class Difference:
         return self._text(Options(width=100))
 
     def _text(self, options: Options) -> str:
-        return str(render.render(self.comparison, ANSWERS["diff"]["text"], options))
+        return render.as_text(self.comparison, ANSWERS["diff"]["text"], options)
 
     @spelled_out(ToCompare)
     @in_python()

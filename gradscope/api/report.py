@@ -187,8 +187,7 @@ class Report(plain.Report, frozen=True):
         return self._text("dot", drawing("to_dot", ToSave, options))
 
     def _text(self, format: str, options: Options) -> str:
-        text = render.render(self, render.answer_format(self, format), options)
-        return text.decode("utf-8") if isinstance(text, bytes) else text
+        return render.as_text(self, render.answer_format(self, format), options)
 
     def page(self, height: int = 520) -> Page:
         """The interactive page, for a notebook: what a cell ends with is shown in it.

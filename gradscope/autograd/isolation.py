@@ -9,7 +9,6 @@ import functools
 import gc
 import signal
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -26,6 +25,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
+from gradscope.filesystem import is_installed, is_standard
 
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
 
@@ -36,7 +36,7 @@ push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
 _record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
 
 _set_compiler: Callable[[Any], Any] = getattr(
-    getattr(torch._C, "_dynamo", None) and torch._C._dynamo.eval_frame,
+    getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None),
     "set_eval_frame",
     lambda _: None,
 )
@@ -259,9 +259,6 @@ def grads_preserved() -> Iterator[None]:
                 put_back()
 
 
-_LIBRARIES = (sysconfig.get_path("stdlib"), "<frozen", _PACKAGE)
-
-
 def _others_compute() -> bool:
     """Whether another thread runs code of the program, and does not only wait for work."""
     me = threading.get_ident()
@@ -269,7 +266,9 @@ def _others_compute() -> bool:
         frame: FrameType | None = None if thread == me else stands
         while frame is not None:
             file = frame.f_code.co_filename
-            if not file.startswith(_LIBRARIES) and "site-packages" not in file:
+            if not (
+                file.startswith(("<frozen", _PACKAGE)) or is_standard(file) or is_installed(file)
+            ):
                 return True
             frame = frame.f_back
     return False

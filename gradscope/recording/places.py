@@ -7,13 +7,13 @@ expressions.
 
 from __future__ import annotations
 
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
 
+from gradscope.filesystem import is_installed, is_standard
 from gradscope.recording.source import Site
 
 _FOREIGN_FILES = (
@@ -27,9 +27,6 @@ _COMPILED = ("__compiled_fn_", "__resume_at_", "torch_dynamo_resume_in_")
 positions of its instructions say little."""
 _DERIVATIVE_TESTS = str(Path(torch.__file__).parent / "autograd" / "gradcheck.py")
 """Torch's own ``gradcheck`` and ``gradgradcheck``."""
-_STANDARD = sysconfig.get_path("stdlib") + "/"
-_INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
-"""Packages may be installed inside the folder of the standard library."""
 _FOREIGN_FUNCTIONS = ("__torch_function__", "__torch_dispatch__")
 """A user's own mode or tensor subclass; what it passes on was called from further out."""
 
@@ -68,7 +65,7 @@ class Places:
             foreign = (
                 code.co_filename.startswith(_FOREIGN_FILES)
                 or code.co_name in _FOREIGN_FUNCTIONS
-                or _is_standard(code.co_filename)
+                or is_standard(code.co_filename)
                 or _is_compiled(code)
             )
             # The code object is kept with the answer: an id is only good while its object lives.
@@ -111,7 +108,7 @@ class Places:
 
     def is_own(self, code: CodeType) -> bool:
         """Whether this is the program's own code, and not that of an installed package."""
-        return not self.is_foreign(code) and not _is_installed(code.co_filename)
+        return not self.is_foreign(code) and not is_installed(code.co_filename)
 
     def site(self, number: int) -> Site | None:
         """The place with this number; None for a negative one."""
@@ -148,16 +145,6 @@ def _is_compiled(code: CodeType) -> bool:
     """Whether torch.compile has written this code, though it carries the program's file and
     lines."""
     return any(name.startswith(_COMPILED) for name in (code.co_name, *code.co_names))
-
-
-def _is_standard(file: str) -> bool:
-    """Whether this is a file of python's own, such as ``copy.py``."""
-    return file.startswith(_STANDARD) and not _is_installed(file)
-
-
-def _is_installed(file: str) -> bool:
-    """Whether this is a file of an installed package."""
-    return file.startswith(_INSTALLED) or "/site-packages/" in file or "/dist-packages/" in file
 
 
 def frames_from(frame: FrameType | None, places: Places) -> Iterator[FrameType]:

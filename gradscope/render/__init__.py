@@ -21,7 +21,7 @@ from gradscope.words import option
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
 
-__all__ = ["Options", "answer_format", "format_for", "render", "save"]
+__all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]
 
 
 class Renderer(Protocol):
@@ -45,6 +45,16 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
 
         options = replace(options, overlay=verdicts(report.checks, report.graph))
     return module.render(report, options)
+
+
+def as_text(report: Report | Comparison, format: str, options: Options | None = None) -> str:
+    """What :func:`render` gives in a format that is text.
+
+    Raises:
+        GradscopeError: as :func:`render` does.
+    """
+    content = render(report, format, options)
+    return content.decode("utf-8") if isinstance(content, bytes) else content
 
 
 def _renderer(format: str) -> Renderer:

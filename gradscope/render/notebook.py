@@ -12,7 +12,7 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.formats import ANSWERS
 from gradscope.model.report import Report
-from gradscope.render import answer_format, render
+from gradscope.render import answer_format, as_text
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words.page import fragment
@@ -42,12 +42,11 @@ def mime_bundle(report: Report, short: str, options: Options | None = None) -> d
     # An explanation, a check or a count of memory has its answer in a text of its own.
     if answer_format(report, "text") == _TREE and _boxes(report, options) <= MOST_DRAWN:
         try:
-            shown["image/svg+xml"] = _text(render(report, "svg", options))
+            shown["image/svg+xml"] = as_text(report, "svg", options)
             return shown
         except GradscopeError:  # the tree tells the same without Graphviz
             pass
-    answer = render(report, answer_format(report, "text"), options)
-    shown["text/html"] = fragment(_text(answer))
+    shown["text/html"] = fragment(as_text(report, answer_format(report, "text"), options))
     return shown
 
 
@@ -59,10 +58,6 @@ def _boxes(report: Report, options: Options) -> int:
 def frame(report: Report, height: int) -> str:
     """The interactive page of a report in a frame of its own, ``height`` pixels high, that can
     reach neither the notebook nor the network."""
-    page = _text(render(report, "html"))
+    page = as_text(report, "html")
     title = html.escape(visible(f"the graph of {report.meta.target or 'a tensor'}"), quote=True)
     return _FRAME.format(title=title, height=height, page=html.escape(page, quote=True))
-
-
-def _text(rendered: str | bytes) -> str:
-    return rendered.decode("utf-8") if isinstance(rendered, bytes) else rendered

@@ -214,7 +214,7 @@ def _function(target: Target) -> Launch:
 
     main = _main_module(BuiltinImporter)
     place = _directory_of(path)
-    ready = Launch(main, text, place, execute, extra=module, followed=(code,), is_importing=True)
+    ready = Launch(main, text, place, execute, extra=module, is_importing=True)
     return ready
 
 

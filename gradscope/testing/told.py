@@ -5,9 +5,12 @@ Knows nothing of pytest, and imports nothing that is large.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from gradscope.words import count
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,9 @@ def in_words(found: Mapping[str, Examined]) -> Iterable[str]:
     examined = [one for one in found.values() if not one.problem]
     calls, findings = sum(one.calls for one in examined), sum(len(one.findings) for one in examined)
     yield (
-        f"{_count(calls, 'backward call')} in {_count(len(examined), 'test')} examined, "
-        f"{_count(findings, 'finding')}"
+        f"{count(calls, 'backward call')} in {count(len(examined), 'test')} examined, "
+        f"{count(findings, 'finding')}"
     )
-    problems: dict[str, int] = {}
-    for one in found.values():
-        if one.problem:
-            problems[one.problem] = problems.get(one.problem, 0) + 1
+    problems = Counter(one.problem for one in found.values() if one.problem)
     for problem, times in problems.items():
-        yield f"{_count(times, 'test')} not examined: {problem}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+        yield f"{count(times, 'test')} not examined: {problem}"

@@ -3,11 +3,11 @@ made too late for that."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.autograd.tensors import TensorTable, storage_of
 
@@ -25,7 +25,7 @@ class Members:
 
     def __init__(self) -> None:
         self.made = 0
-        self._living: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._living: MutableMapping[Any, int] = WeakIdKeyDictionary()
         self._callers: dict[int, int] = {}
         self._last: set[int] = set()
         self._held: TensorTable[set[int]] = TensorTable(MAX_KNOWN)
@@ -35,7 +35,7 @@ class Members:
     ) -> None:
         """The program has made an optimizer, in a function that was called at ``caller``."""
         self.made += 1
-        self._living[id(optimizer)] = (weakref.ref(optimizer), place)
+        self._living[optimizer] = place
         self._callers[place] = caller
         self.note_held(optimizer, tensors)
 
@@ -48,13 +48,11 @@ class Members:
 
     def place_of(self, optimizer: Any) -> int:
         """The place that made an optimizer; -1 where it is not known."""
-        reference, place = self._living.get(id(optimizer), (None, -1))
-        return place if reference is not None and reference() is optimizer else -1
+        return self._living.get(optimizer, -1)
 
     def note_call(self) -> None:
         """Backward is about to be called."""
-        self._living = {key: one for key, one in self._living.items() if one[0]() is not None}
-        self._last = {place for _, place in self._living.values()}
+        self._last = set(self._living.values())
 
     def tensors(self) -> Iterable[torch.Tensor]:
         """All living tensors that they have taken."""
@@ -71,7 +69,7 @@ class Members:
     def table(self) -> tuple[Sequence[int], dict[int, list[int]]]:
         """The places in the order of their first optimizer; and of each tensor, by id, which of
         them have one that holds it."""
-        now = {place for reference, place in self._living.values() if reference() is not None}
+        now = set(self._living.values())
         places = [place for place in self._callers if place in now or place in self._last]
         numbers = {place: number for number, place in enumerate(places)}
         held = {
