@@ -6,7 +6,8 @@ Knows nothing of graphs of autograd or of the Report.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -115,30 +116,41 @@ def keep_out() -> None:
 
 _kept_out: set[str] = set()
 """The modules whose functions are known to it."""
+_newest = ""
+"""The last module that was there when it was asked last."""
 
 
 def _new_codes() -> Iterator[CodeType]:
     """Those of functions in modules that were imported since it was asked last."""
     modules = [
         module
-        for name, module in sys.modules.items()
+        for name in _new_modules()
         if name.partition(".")[0] == _OURS
         and name not in _kept_out
-        and isinstance(module, ModuleType)
+        and isinstance(module := sys.modules.get(name), ModuleType)
     ]
     _kept_out.update(module.__name__ for module in modules)
-    pending = [code for module in modules for code in _codes_in(vars(module).values())]
+    pending = [code for module in modules for code in _codes_of(module.__name__, vars(module))]
     while pending:
         code = pending.pop()
         yield code
         pending.extend(one for one in code.co_consts if isinstance(one, CodeType))
 
 
-def _codes_in(values: Iterable[Any]) -> Iterator[CodeType]:
-    for value in list(values):
-        if isinstance(value, type) and value.__module__.partition(".")[0] == _OURS:
-            yield from _codes_in(vars(value).values())
+def _new_modules() -> list[str]:
+    # There are thousands of modules; the new ones are at the end.
+    global _newest
+    names = list(takewhile(lambda name: name != _newest, reversed(sys.modules)))
+    _newest = names[0] if names else _newest
+    return names
+
+
+def _codes_of(module: str, values: Mapping[str, Any]) -> Iterator[CodeType]:
+    # What a module has only imported is met in the module that made it.
+    for value in list(values.values()):
+        if isinstance(value, type) and value.__module__ == module:
+            yield from _codes_of(module, vars(value))
         function = getattr(value, "__func__", getattr(value, "fget", value))
         function = getattr(function, "__wrapped__", function)
-        if isinstance(function, FunctionType) and function.__module__.partition(".")[0] == _OURS:
+        if isinstance(function, FunctionType) and function.__module__ == module:
             yield function.__code__

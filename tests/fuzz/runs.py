@@ -22,6 +22,7 @@ from types import CodeType, ModuleType
 import torch
 
 import gradscope
+from gradscope.recording import compiler
 from tests.fuzz import fingerprint, independent  # noqa: F401
 
 OFTEN_USED = (
@@ -51,6 +52,8 @@ def warm_up() -> None:
     for module in pkgutil.walk_packages(gradscope.__path__, "gradscope."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    # Every fork would tell torch.compile of all our functions, which takes most of a short run.
+    compiler.keep_out()
     # Torch has hundreds of them; each fork would go through all to take them out.
     weakref.finalize._registry.clear()  # type: ignore[attr-defined]
     # Otherwise every collection in a fork would copy all that was imported.
