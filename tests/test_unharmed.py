@@ -531,7 +531,7 @@ def test_it_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) 
     assert not differing[name], "\n".join(differing[name])
 
 
-@pytest.mark.parametrize("command", ["backward", "doctor"])
+@pytest.mark.parametrize("command", ["check", "doctor"])
 def test_a_timeout_reaches_the_program_wherever_we_are(command: str, process: Session) -> None:
     # Not among the programs above: how far it comes is chance.
     text = """

@@ -98,20 +98,31 @@ def own_pass() -> Iterator[None]:
         autograd._engine_run_backward = original
 
 
-def fault_of(error: Exception) -> Fault:
-    """The fault behind an exception that came while our code ran in the middle of the program.
+def let_pass(error: Exception) -> None:
+    """Give the program what its signal handlers raise while our code runs.
+
+    Python runs handlers wherever it happens to be, and the program waits for what they raise, as
+    for a timeout.
 
     Raises:
-        Exception: that very exception, where a signal handler of the program has raised it: python
-            runs handlers wherever it happens to be, and the program waits for it, as for a timeout.
+        Exception: that very exception, where a signal handler of the program has raised it.
     """
     # A frame tells the code that it runs and not the function, so handlers are known by code.
-    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     step = error.__traceback__
     while step is not None:
         if step.tb_frame.f_code in handlers:
             raise error
         step = step.tb_next
+
+
+def fault_of(error: Exception) -> Fault:
+    """The fault behind an exception that came while our code ran in the middle of the program.
+
+    Raises:
+        Exception: that very exception, where a signal handler of the program has raised it.
+    """
+    let_pass(error)
     return Fault.of(error)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from gradscope.autograd.isolation import functions_on
+from gradscope.autograd.isolation import functions_on, let_pass
 from gradscope.autograd.nodes import is_barred
 from gradscope.autograd.walk import nearest
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
@@ -58,6 +58,7 @@ class BackwardAlone(SingleCall):
                         roots, wanted, seeds, create_graph=is_followed, allow_unused=True
                     )
             except Exception as error:
+                let_pass(error)
                 raise Unrepeatable(f"backward raised {described(error)}") from None
         made_by = [one.grad_fn for one in found if one is not None and one.grad_fn is not None]
         # Torch raises only where such a node has something behind it that a gradient is asked for.

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import torch
 
-from gradscope.autograd.isolation import functions_on
+from gradscope.autograd.isolation import functions_on, let_pass
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.double_precision import (
     Tensors,
@@ -229,6 +229,7 @@ class SingleCall:
         except Unrepeatable:
             raise
         except Exception as error:
+            let_pass(error)
             raise Unrepeatable(f"backward raised {described(error)}") from None
         finally:
             self._settle()

@@ -14,7 +14,7 @@ from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd import saved
-from gradscope.autograd.isolation import own_pass
+from gradscope.autograd.isolation import let_pass, own_pass
 from gradscope.autograd.nodes import outputs_of
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
@@ -56,7 +56,8 @@ def backward_again(
     try:
         with torch.no_grad(), own_pass(), watch or nullcontext():
             return _backward_of(custom)(_Context(node), *upstream)
-    except Exception:
+    except Exception as error:
+        let_pass(error)
         return None
 
 

@@ -19,7 +19,7 @@ import torch
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.isolation import unseen
+from gradscope.autograd.isolation import let_pass, unseen
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
@@ -122,6 +122,7 @@ class Probe:
             with edge_gradients.hooked():
                 results = call.run()
         except Exception as error:
+            let_pass(error)
             raise self._explained(error) from error
         # Asked for as a result, a gradient ends before the AccumulateGrad, whose hooks do not run.
         leaves = (n for n, live in enumerate(self.walked.nodes) if is_leaf(live))

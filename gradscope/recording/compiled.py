@@ -35,11 +35,12 @@ def _cell(filename: str) -> str:
     numbered = _NUMBERED.fullmatch(filename)
     if numbered:
         return f"In[{numbered[1]}]"
-    try:
-        shell = sys.modules["IPython"].get_ipython()
-        return str(shell.compile.format_code_name(filename)[1])
-    except Exception:  # no IPython, no shell, no cell, or a shell of another make
-        return ""
+    # No blanket `except` around code of others: a signal handler of the program may raise in it.
+    ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    compiler = getattr(ask() if callable(ask) else None, "compile", None)
+    told = getattr(compiler, "format_code_name", None)
+    found = told(filename) if callable(told) else None
+    return str(found[1]) if isinstance(found, tuple) and len(found) == 2 else ""
 
 
 def command_line() -> tuple[str, list[CodeType]]:

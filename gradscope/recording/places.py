@@ -77,9 +77,11 @@ class Places:
         key = (id(frame.f_code), frame.f_lasti)
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._sites)
-            # The site keeps the code object: an id is only good while its object lives.
+            # The site first: a signal handler of the program may raise between the two.  It keeps
+            # the code object, because an id is only good while its object lives.
+            number = len(self._sites)
             self._sites.append(Site(frame.f_code, frame.f_lasti))
+            self._numbers[key] = number
         return number
 
     def number_around(self, frame: FrameType | None) -> int:
@@ -93,9 +95,11 @@ class Places:
 
     def number_of_line(self, code: CodeType, line: int) -> int:
         """The number of a line at which no instruction need stand, such as a decorator's."""
-        number = self._numbers.setdefault((id(code), -line), len(self._sites))
-        if number == len(self._sites):
+        number = self._numbers.get((id(code), -line))
+        if number is None:
+            number = len(self._sites)
             self._sites.append(Site(code, -line))
+            self._numbers[id(code), -line] = number
         return number
 
     def known(self, frame: FrameType) -> int | None:

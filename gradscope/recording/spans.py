@@ -34,10 +34,16 @@ class Spans:
     """The calls of one thread, in the order of the nodes that they made."""
 
     def __init__(self) -> None:
-        # Arrays, because eight bytes a number are what makes two million calls bearable.
-        self._firsts, self._ends, self._places = array("q"), array("q"), array("q")
-        # Not a fourth array: most programs have no node that backward made.
+        # An array, because eight bytes a number are what makes two million calls bearable; one
+        # alone, because a signal handler of the program may raise between any two steps of ours:
+        # first, end and place of each call, one after another.
+        self._numbers = array("q")
+        self._firsts: array[int] | None = None
+        # Not a fourth number: most programs have no node that backward made.
         self._backward: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 3
 
     def add(
         self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1
@@ -50,48 +56,47 @@ class Spans:
         """
         # A call ends after those it made, so inner ones are known, and the last ones: nearly always
         # there is none.
-        ends = self._ends
-        if first < end and not is_backward and not (ends and ends[-1] > first):
-            self._firsts.append(first)
-            ends.append(end)
-            self._places.append(place)
-            if len(ends) > MAX_SPANS:
+        numbers = self._numbers
+        self._firsts = None
+        if first < end and not is_backward and not (numbers and numbers[-2] > first):
+            numbers.extend((first, end, place))
+            if len(numbers) > 3 * MAX_SPANS:
                 self._forget(MAX_SPANS // 2)
             return
-        position = len(self._firsts)
-        while position and self._ends[position - 1] > first:
+        position = len(self)
+        while position and numbers[3 * position - 2] > first:
             # The node of a custom Function is made before what its forward calls, and so is older.
-            inner = self._ends[position - 1]
+            inner = numbers[3 * position - 2]
             position -= 1
-            self._insert(position + 1, (inner, end), place, is_backward, forward)
-            end = min(end, self._firsts[position])
-        self._insert(position, (first, end), place, is_backward, forward)
-        if len(self._firsts) > MAX_SPANS:
+            self._insert(position + 1, (inner, end, place), is_backward, forward)
+            end = min(end, numbers[3 * position])
+        self._insert(position, (first, end, place), is_backward, forward)
+        if len(self) > MAX_SPANS:
             self._forget(MAX_SPANS // 2)
 
     def _insert(
-        self, position: int, span: tuple[int, int], place: int, is_backward: bool, forward: int
+        self, position: int, span: tuple[int, int, int], is_backward: bool, forward: int
     ) -> None:
-        first, end = span
+        first, end, _ = span
         if first >= end:
             return
-        self._firsts.insert(position, first)
-        self._ends.insert(position, end)
-        self._places.insert(position, place)
         if is_backward:
             self._backward[first] = forward
+        self._numbers[3 * position : 3 * position] = array("q", span)
 
     @property
     def is_empty(self) -> bool:
         """Whether no call has made a node yet."""
-        return not self._ends
+        return not self._numbers
 
     def of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
+        if self._firsts is None:
+            self._firsts = self._numbers[::3]
         position = bisect_right(self._firsts, sequence) - 1
-        if position < 0 or sequence >= self._ends[position]:
+        if position < 0 or sequence >= self._numbers[3 * position + 1]:
             return None
-        first, end, place = self._firsts[position], self._ends[position], self._places[position]
+        first, end, place = self._numbers[3 * position : 3 * position + 3]
         forward = self._backward.get(first) if self._backward else None
         if forward is None:
             return SequenceSpan(first, end, place, False)
@@ -99,12 +104,13 @@ class Spans:
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
-        if len(self._firsts) > 2 * count:
-            self._forget(len(self._firsts) - count)
+        if len(self) > 2 * count:
+            self._forget(len(self) - count)
 
     def _forget(self, count: int) -> None:
-        for memory in (self._firsts, self._ends, self._places):
-            del memory[:count]
+        self._firsts = None
+        del self._numbers[: 3 * count]
+        oldest = self._numbers[0]
         self._backward = {
-            first: forward for first, forward in self._backward.items() if first >= self._firsts[0]
+            first: forward for first, forward in self._backward.items() if first >= oldest
         }

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gradscope.autograd.calls import own_grad
-from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.isolation import grads_preserved, let_pass
 from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.probe import Detail, Probe
@@ -64,6 +64,7 @@ def derivative(
         try:
             (found,) = own_grad(roots, [tensor], seeds, create_graph=True)
         except Exception as error:  # torch's, or of a hook or a Function of the program
+            let_pass(error)
             raise CaptureError(
                 f"no graph of the gradient of {leaf}: {described(error)}",
                 "look at the first pass: gradscope backward",

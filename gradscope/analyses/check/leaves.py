@@ -22,6 +22,7 @@ from gradscope.analyses.check.program import (
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
+from gradscope.autograd.isolation import let_pass
 from gradscope.autograd.summary import name_of
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import dense_of, real
@@ -71,6 +72,7 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
         live = placed.live
         return own_grad(live.roots, placed.variables, live.gradients)
     except Exception as error:  # torch's, or of a Function of the program
+        let_pass(error)
         raise Unrepeatable(f"backward raised {described(error)}") from None
 
 

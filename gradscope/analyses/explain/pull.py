@@ -20,7 +20,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, is_released, readable
-from gradscope.autograd.isolation import own_pass
+from gradscope.autograd.isolation import let_pass, own_pass
 from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import Walked
@@ -87,6 +87,7 @@ class Puller:
         except CannotCall:
             raise
         except Exception as error:
+            let_pass(error)
             # Torch's messages go on with advice that is not for somebody who only looks.
             said = first_line(message(error)).partition(". ")[0].rstrip(".")
             text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
