@@ -17,6 +17,7 @@ import pytest
 from gradscope import load
 from gradscope.render.words.text import UNICODE
 from gradscope.words import SIGNS
+from tests import forkserver
 from tests.forkserver import client
 from tests.looking import Session, hear_ctrl_c
 from tests.terminals import open_terminal, read
@@ -499,12 +500,12 @@ def test_what_is_no_program_is_not_remembered(command: str, session: Session) ->
     assert "running program.py again" in again.err
 
 
-def on_a_terminal(fresh: Session, *arguments: str) -> str:
+def on_a_terminal(user: Session, *arguments: str) -> str:
     """What a person sees of a command, of whom it is the only one."""
     leader, follower = open_terminal(100)
-    command = [sys.executable, "-m", "gradscope", *arguments]
+    command = [forkserver.gradscope(), *arguments]
     with subprocess.Popen(
-        command, cwd=fresh.folder, stdin=follower, stdout=follower, stderr=follower
+        command, cwd=user.folder, stdin=follower, stdout=follower, stderr=follower
     ) as process:
         os.close(follower)
         said = b"".join(iter(lambda: read(leader), b""))
@@ -513,16 +514,16 @@ def on_a_terminal(fresh: Session, *arguments: str) -> str:
     return " ".join(said.decode().split())
 
 
-def test_the_signs_are_told_in_help_and_once_below_the_first_tree(fresh: Session) -> None:
-    fresh.write(f"{GRAPH}y = (x * x).sum()\ny.backward()\n")
-    piped = fresh.cli("trace", "program.py")
-    quiet = on_a_terminal(fresh, "trace", "program.py", "-q")
-    first = on_a_terminal(fresh, "trace", "program.py")
-    second = on_a_terminal(fresh, "backward", "program.py")
+def test_the_signs_are_told_in_help_and_once_below_the_first_tree(process: Session) -> None:
+    process.write(f"{GRAPH}y = (x * x).sum()\ny.backward()\n")
+    piped = process.cli("trace", "program.py")
+    quiet = on_a_terminal(process, "trace", "program.py", "-q")
+    first = on_a_terminal(process, "trace", "program.py")
+    second = on_a_terminal(process, "backward", "program.py")
     told = "◇ root, where backward starts · ○ operation · ● leaf, which gets the .grad"
     assert told in first
     assert "└" in second and told not in " ".join((piped.out, piped.err, quiet, second))
-    help_text = fresh.cli("trace", "--help").out
+    help_text = process.cli("trace", "--help").out
     for name, (sign, meaning) in SIGNS.items():
         assert getattr(UNICODE, name) == sign
         assert f"{sign}  {meaning}" in help_text

@@ -21,8 +21,8 @@ from tests.odd_programs import ODD
 from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
 from tests.test_unharmed import PROGRAMS as ONCE_HARMED
 
-SEED, PROGRAMS = "a fixed seed", 50
-"""About a minute of one core."""
+SEED, PROGRAMS, COMMANDS_EACH = "a fixed seed", 50, 4
+"""About half a minute of one core."""
 
 ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*.py"))}
 
@@ -45,6 +45,7 @@ def test_what_once_was_wrong_stays_right(name: str, differing: dict[str, list[st
 
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
     options = ["--seed", SEED, "--keep", str(tmp_path), "--programs", str(PROGRAMS)]
+    options += ["--commands", str(COMMANDS_EACH)]
     done = subprocess.run(
         [*forkserver.module("tests.fuzz.__main__"), *options],
         cwd=ROOT,

@@ -20,7 +20,7 @@ from gradscope.model.report import GradientInfo, Report
 from tests.fuzz.graphs import GraphProgram, Tensors, graph_program
 from tests.looking import tensor_of
 
-NUMBERS = range(int(os.environ.get("GRADSCOPE_EXAMPLES", "30")))
+NUMBERS = range(int(os.environ.get("GRADSCOPE_EXAMPLES", "20")))
 every_program = pytest.mark.parametrize("number", NUMBERS)
 
 program_of = cache(graph_program)
