@@ -11,7 +11,7 @@ from functools import cached_property
 
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, State
-from gradscope.simplify import Item, Link, View
+from gradscope.simplify import Frame, Item, Link, View
 
 _LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 
@@ -53,12 +53,24 @@ class ViewGradients:
 
     def entering(self, item: Item) -> GradientInfo:
         """The gradient that enters an item: the upstream gradients at all places where edges lead
-        in."""
+        in.  Of what is drawn once for many rounds that of the round in the middle."""
+        if item.template is not None:
+            return middle(self.rounds(item))
         return combine([self.backward.at(node, output) for node, output in self.arrivals(item)])
 
-    def rounds(self, item: Item) -> list[GradientInfo]:
+    def rounds(self, item: Item | Frame) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds."""
         return [self._crossing(set(nodes)) for nodes in item.rounds]
+
+    def link_by_rounds(self, link: Link) -> list[GradientInfo]:
+        """What flows along a link inside a template, in the order of its rounds."""
+        source = self.view.items[link.source]
+        round_of = {node: number for number, nodes in enumerate(source.rounds) for node in nodes}
+        flows: dict[int, list[GradientInfo]] = {}
+        for edge in link.edges:
+            number = round_of[self.graph.edges[edge].source]
+            flows.setdefault(number, []).append(self.backward.on_edge(edge))
+        return [combine(flows[number]) for number in sorted(flows)]
 
     def _crossing(self, nodes: set[int]) -> GradientInfo:
         places = {
@@ -102,6 +114,13 @@ class ViewGradients:
         for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True):
             found.setdefault(root.node, []).append(entry)
         return found
+
+
+def middle(parts: list[GradientInfo]) -> GradientInfo:
+    """The one in the middle by size; what is not finite is never passed over."""
+    ordered = sorted(parts, key=lambda info: float(info.norm or 0))
+    loud = [info for info in parts if info.state == "non-finite"]
+    return (loud or ordered[len(ordered) // 2 :] or [GradientInfo("not reached")])[0]
 
 
 def combine(parts: list[GradientInfo]) -> GradientInfo:

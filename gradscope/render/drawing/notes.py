@@ -11,7 +11,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.words.table import GAP
-from gradscope.simplify import Item
+from gradscope.simplify import Frame, Item
 from gradscope.words import count
 
 LEAD = 12
@@ -35,6 +35,15 @@ def notes_of(scene: Scene, item: Item) -> list[Note]:
     return [*_raised(scene, item), *_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
 
 
+def frame(scene: Scene, template: Frame) -> Note:
+    """The head of what is drawn once for all rounds of a repeat."""
+    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(template))
+    kind = template.type if template.type != template.title else ""
+    title = " ".join(filter(None, (visible(template.title), visible(kind))))
+    words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
+    return Note(f"{title} ×{template.count:,}", None, remark=words, rounds=rounds, across=True)
+
+
 def _raised(scene: Scene, item: Item) -> list[Note]:
     """What came to the call in which the program failed."""
     got = "" if item.folded else scene.graph.nodes[item.members[0]].raised
@@ -43,6 +52,8 @@ def _raised(scene: Scene, item: Item) -> list[Note]:
 
 def _strips(scene: Scene, item: Item) -> list[Note]:
     """The strip of a repeat and its extremes, in one line if that is wide enough for both."""
+    if item.template is not None:
+        return []  # its strip is in its row
     rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
     if len(rounds) < 2:
         return []
@@ -60,7 +71,9 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
     """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
     it."""
     gradients = scene.gradients
-    if gradients is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+    if gradients is None or item.template is not None:
+        return []
+    if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
         return []
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
