@@ -198,11 +198,37 @@ def test_a_failing_dot_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_a_pdf_is_one_page_of_a4_that_lies_as_the_drawing_does(
     case: str, page: tuple[int, int]
 ) -> None:
-    picture = render(wide() if case == "wide" else CASES[case](), "pdf")
+    report = wide() if case == "wide" else CASES[case]()
+    picture = render(report, "pdf", Options(folding=ALL) if case == "wide" else None)
     assert isinstance(picture, bytes)
     assert re.findall(rb"/MediaBox \[ ?0 0 (\d+) (\d+)", picture) == [
         tuple(str(size).encode() for size in page)
     ]
+
+
+@needs_graphviz
+def test_a_png_whose_text_would_be_shrunk_is_refused() -> None:
+    with pytest.raises(
+        GradscopeError, match=r"a PNG of 3\d,\d+ pixels could not be read"
+    ) as caught:
+        render(chain(450, distinct=True), "png", Options(folding=ALL))
+    assert ".svg" in caught.value.hint and ".html" in caught.value.hint
+
+
+@needs_graphviz
+def test_siblings_are_wrapped_and_many_leaves_are_one_box() -> None:
+    program = Program()
+    x = program.leaf("x")
+    ends = []
+    for number in range(24):
+        program.line = number + 1
+        weight = program.leaf(f"w.{number}")
+        ends.append((program.op(f"Op{number}Backward0", [(x, 1), (weight, 1)], (1.0,)), 1.0))
+    picture = svg(program.report((program.op("StackBackward0", ends, (1.0,)), (1.0,))))
+    assert float(picture.get("width", "")[:-2]) < 3 * float(picture.get("height", "")[:-2])
+    found = words(svg(wide()))
+    assert "20 leaves" in found and "each 1" in found and "x3" not in found
+    assert "x3" in words(svg(wide(), Options(folding=ALL)))
 
 
 def wide() -> Report:

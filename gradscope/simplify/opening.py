@@ -30,14 +30,16 @@ class Opened(NamedTuple):
 
 
 def opened_to(hierarchy: Hierarchy, depth: int) -> Opened:
-    """Everything open but loops, and module calls and functions nested this deep."""
-    return Opened(
-        {
-            group.id
-            for group in hierarchy.groups
-            if not hierarchy.is_loop(group.id) and not _closes(hierarchy, group.id, depth)
-        }
-    )
+    """Everything open but loops, and module calls and functions nested this deep.  A repeat whose
+    rounds are closed is opened to these where they are few."""
+    opened = {
+        group.id
+        for group in hierarchy.groups
+        if not hierarchy.is_loop(group.id) and not _closes(hierarchy, group.id, depth)
+    }
+    closed = {group for group in opened if hierarchy.drawn(group) not in opened}
+    few = {group for group in closed if len(hierarchy.flat(group)) <= MOST_ROUNDS}
+    return Opened(opened - closed | few, few)
 
 
 def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:

@@ -19,6 +19,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.text import shorten
 from gradscope.simplify import Frame, Item
+from gradscope.simplify.grouping import pattern
 
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
@@ -120,6 +121,15 @@ class Labels:
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
         return box([head, text(said, color, 10), text(apart, GREY, 10)])
+
+    def leaves(self, items: list[Item]) -> str:
+        """Many leaves of one node: what their names have in common, and a bar for each."""
+        head = text(f"{len(items):,} leaves", bold=True)
+        name = visible(pattern([item.title for item in items]))
+        head += text(f"  {short(name, keep_end=True)}", GREY, 10)
+        gradients = self.scene.gradients
+        rounds = [Round(one.title, gradients.entering(one)) for one in items] if gradients else []
+        return box([head, *self._strip(rounds)])
 
     def group(self, item: Item, info: GradientInfo | None) -> str:
         """A closed group: its name and class, what is inside, a bar for the gradient entering it,

@@ -12,6 +12,7 @@ import graphviz
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
+from gradscope.render.drawing import grid
 from gradscope.render.drawing.boxes import LONGEST_TEXT, box
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
@@ -87,6 +88,10 @@ class _Drawing:
         self.copies = len(scene.view.items) > MANY_ITEMS
         self.labelled = len(scene.view.links) <= MOST_LABELS
         self.entrances: dict[int, str] = {}
+        whole = scene.options.folding.is_chosen or scene.options.overlay is not None
+        self.boxes = [] if whole else grid.together(scene.view)
+        self.boxed = {item.id for leaves in self.boxes for item in leaves}
+        self.steps = [step for step in grid.steps(scene.view) if not self.boxed & set(step)]
         backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
             graph_attr={
@@ -100,7 +105,7 @@ class _Drawing:
                 "ranksep": "0.45",
                 "pad": "0.25",
                 # Operands from left to right as in the expression, where that costs no clarity.
-                **({} if self.copies else {"ordering": "out"}),
+                **({} if self.copies or self.steps else {"ordering": "out"}),
             },
             node_attr={"fontname": FONT, "margin": "0.14,0.06", "height": "0.3", "color": BORDER},
             edge_attr={
@@ -117,13 +122,18 @@ class _Drawing:
         """All of it."""
         for number, template in enumerate(self.scene.view.templates):
             self._draw_frame(number, template)
+        for leaves in self.boxes:
+            self._draw_leaves(leaves)
         for item in self.scene.view.items:
-            if not self._is_copied(item):
+            if item.id not in self.boxed and not self._is_copied(item):
                 self._draw_item(str(item.id), item)
+        for upper, lower in self.steps:
+            self.graph.edge(str(upper), str(lower), style="invis")
         for root in range(len(self.scene.view.roots)):
             self._draw_seed(root)
         for index, link in enumerate(self.scene.view.links):
-            self._draw_link(index, link)
+            if link.target not in self.boxed:
+                self._draw_link(index, link)
         return str(self.graph.source)
 
     def _draw_frame(self, number: int, template: Frame) -> None:
@@ -138,6 +148,17 @@ class _Drawing:
             for item in items:
                 frame.node(str(item.id))
         self.graph.edge(head, str(items[0].id), tooltip=" ")
+
+    def _draw_leaves(self, leaves: list[Item]) -> None:
+        """One box for many leaves of one node, and one arrow into it."""
+        name = f"leaves{leaves[0].id}"
+        tooltip = ", ".join(item.title for item in leaves)
+        style = {"shape": "box", "style": "rounded,filled", "fillcolor": "white"}
+        style |= {"color": LEAF_GREEN, "penwidth": "1.6", "peripheries": "2"}
+        self.graph.node(name, label=self.labels.leaves(leaves), tooltip=_plain(tooltip), **style)
+        links = [self.scene.view.links[self.scene.incoming[item.id][0]] for item in leaves]
+        edges = tuple(edge for link in links for edge in link.edges)
+        self._draw_arrow(name, Link(links[0].source, leaves[0].id, edges))
 
     def _is_copied(self, item: Item) -> bool:
         """Whether a leaf is drawn anew beside each of its uses."""
@@ -241,6 +262,9 @@ class _Drawing:
             # Item ids are plain numbers, so this name is nobody else's.
             name = f"{link.target}.{index}"
             self._draw_item(name, target)
+        self._draw_arrow(name, link)
+
+    def _draw_arrow(self, name: str, link: Link) -> None:
         words, style = self._flow(link)
         if words and self.labelled:
             style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
