@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Report
+from gradscope.render import Options, as_text
 from gradscope.simplify import Folding, UnknownLeaf, View, hierarchy_of, simplify
 from gradscope.simplify.gradients import ViewGradients, combine
 from gradscope.simplify.sequences import find_repeats
@@ -272,6 +275,40 @@ def test_a_closed_module_reads_what_enters_it() -> None:
     together = gradients.parameters(model)
     assert together is not None
     assert float(together.norm or 0) == pytest.approx(sum(x * x for x in inside) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("factors", "share"),
+    [
+        (
+            [(3.0, 3.0), (-2.9, -2.8)],
+            1 - math.hypot(0.1, 0.2) / (math.hypot(3, 3) + math.hypot(2.9, 2.8)),
+        ),
+        ([(3.0, 3.0), (-3.0, -3.0)], 1.0),
+        ([(1.0, 1.0), (-0.5, -0.5), (-0.5, -0.5)], 1.0),
+        ([(1.0, 0.0), (0.0, 1.0)], None),  # at right angles
+        ([(1.0, 1.0), (-0.2, -0.2)], None),
+        ([(1.0, 1.0)], None),
+    ],
+)
+def test_gradients_that_oppose_each_other(
+    factors: list[tuple[float, float]], share: float | None
+) -> None:
+    program = Program()
+    x = program.leaf("x", data=(1.0, 1.0), shape=(2,))
+    h = program.op("SinBackward0", [(x, 1.0)], (1.0, 1.0))
+    parts = [(program.op("MulBackward0", [(h, factor)], (1.0, 1.0)), 1.0) for factor in factors]
+    loss = program.op("AddBackward0", parts, (1.0, 1.0))
+    report = program.report((loss, (1.0, 1.0)))
+    (node,) = [node.id for node in report.graph.nodes if node.op == "SinBackward0"]
+    for altered in ((), (node,)):
+        backward = msgspec.structs.replace(report.passes[0], altered=altered)
+        gradients = ViewGradients(report.graph, backward, simplify(report.graph))
+        expected = None if altered or share is None else pytest.approx(share)
+        assert gradients.cancelled(node) == expected
+    options = Options(folding=Folding(all=True))
+    for format in ("tree", "dot"):
+        assert ("gradients cancel" in as_text(report, format, options)) == (share is not None)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,11 @@ from gradscope.simplify import Frame, Item, Link, View
 _LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 
 
+OPPOSING = 0.5
+"""Contributions oppose each other where their sum is less than this share of what it would be at
+right angles."""
+
+
 class ViewGradients:
     """One backward pass, seen through one view of its graph."""
 
@@ -99,6 +104,36 @@ class ViewGradients:
         """The gradients of which a node's upstream gradient is the sum, by edge, then by seed."""
         return [self.backward.gradients[entry] for entry in self._arrived.get(node, ())]
 
+    def cancelled(self, node: int, output: int = 0) -> float | None:
+        """How much of what arrives there cancels: 1 − ‖Σ gᵢ‖ / Σ ‖gᵢ‖ of its parts gᵢ, where these
+        oppose each other; None where they do not, or where it is not known exactly.
+
+        Parts that only point in other directions make a sum that is shorter, too: at right angles
+        it is √(Σ ‖gᵢ‖²).  They oppose each other where the sum is not half of that."""
+        if node in self._altered:
+            return None
+        numbers = (
+            n for n in self._edges_into.get(node, ()) if self.graph.edges[n].output == output
+        )
+        parts = [self.backward.on_edge(number) for number in numbers]
+        roots = zip(self.graph.roots, self.backward.seeds, strict=True)
+        parts += [
+            self.backward.gradients[entry]
+            for root, entry in roots
+            if (root.node, root.output) == (node, output)
+        ]
+        norms = [_size(part) for part in (*parts, self.backward.at(node, output))]
+        if len(parts) < 2 or None in norms:
+            return None
+        *sizes, total = (size or 0.0 for size in norms)
+        if not math.hypot(*sizes) or total >= OPPOSING * math.hypot(*sizes):
+            return None
+        return 1 - total / math.fsum(sizes)
+
+    @cached_property
+    def _altered(self) -> set[int]:
+        return set(self.backward.altered)
+
     @cached_property
     def _edges_into(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
@@ -114,6 +149,13 @@ class ViewGradients:
         for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True):
             found.setdefault(root.node, []).append(entry)
         return found
+
+
+def _size(info: GradientInfo) -> float | None:
+    """The norm of a gradient that is known and finite."""
+    if info.state == "zero":
+        return 0.0
+    return None if info.state != "finite" or info.norm is None else float(info.norm)
 
 
 def middle(parts: list[GradientInfo]) -> GradientInfo:

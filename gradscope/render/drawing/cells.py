@@ -182,10 +182,15 @@ class Cells:
 
     def _expression(self, item: Item) -> Cell:
         words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
+        once = item.template is not None
         more = (self.scene.operations_of_rounds(item), self.scene.parameters(item))
         parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
-        times = f" ×{self.scene.times(item):,}" if item.template is not None else ""
-        return (words, *parts, *([Part(self.glyphs.text(times), "dim", "whole")] if times else []))
+        if not once:
+            return (words, *parts)
+        times = Part(self.glyphs.text(f" ×{self.scene.times(item):,}"), "dim", "whole")
+        cancelled = self.scene.cancelled(item)
+        last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
+        return (words, *parts, times, *last)
 
     def _flow(self, row: Row) -> GradientInfo | None:
         gradients = self.scene.gradients

@@ -22,6 +22,7 @@ from gradscope.simplify import Frame, Item
 from gradscope.simplify.grouping import pattern
 
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
+CANCELLED = "#b45309"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
 SIGNS = {**BADGES, "information": "i"}
@@ -100,7 +101,9 @@ class Labels:
         facts.append(self.range(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
-        lines = [head, _faint(facts, GREY), *self._bars(rounds)]
+        opposed = text(scene.cancelled(item), CANCELLED, 10)
+        kept = text(scene.saved_words(item), INK, 10)
+        lines = [head, _faint(facts, GREY), kept, opposed, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
@@ -120,7 +123,8 @@ class Labels:
         said = total if info.state in ("none", "not reached") else f"grad {total}"
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
-        return box([head, text(said, color, 10), text(apart, GREY, 10)])
+        opposed = text(self.scene.cancelled(item), CANCELLED, 10)
+        return box([head, text(said, color, 10), opposed, text(apart, GREY, 10)])
 
     def leaves(self, items: list[Item]) -> str:
         """Many leaves of one node: what their names have in common, and a bar for each."""
@@ -141,7 +145,7 @@ class Labels:
         inside = text(short(scene.expression(item)), TEAL, 10) + self._times(item)
         facts = (scene.operations_of_rounds(item), scene.source(item), scene.parameters(item))
         inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
-        lines = [head, inside]
+        lines = [head, inside, text(scene.saved_words(item), INK, 10)]
         rounds = self._infos(item)
         if rounds:
             return box([*lines, text(self.range(rounds), GREY, 10), *self._bars(rounds)])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.scene import Scene, cancelling
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.words.table import GAP
 from gradscope.simplify import Frame, Item
@@ -84,15 +84,18 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
             f"[{output}]" if output else "",
             scene.tensor(node, output),
             gradients.backward.at(node, output),
-            _arriving(amount, (node, output) in given),
+            _arriving(amount, (node, output) in given, gradients.cancelled(node, output)),
         )
         for (node, output), amount in arrivals.items()
         if amount > 1
     ]
 
 
-def _arriving(amount: int, given: bool) -> str:
-    """How many gradients were added; the one given for a root came along no edge."""
+def _arriving(amount: int, given: bool, cancelled: float | None = None) -> str:
+    """How many gradients were added, or how much of them cancelled; the one given for a root came
+    along no edge."""
+    if cancelled is not None:
+        return f"{amount:,} gradients cancel {cancelling(cancelled)}"
     if given:
         return f"sum of {count(amount - 1, 'edge')} and the given"
     return f"sum of {amount:,} edges"

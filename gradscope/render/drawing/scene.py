@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import starmap
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
@@ -114,6 +115,40 @@ class Scene:
     def times(self, item: Item) -> int:
         """For how many rounds an item of a template stands; 1 for all others."""
         return len(item.rounds) if item.template is not None else 1
+
+    def cancelled(self, item: Item) -> str:
+        """``2 gradients cancel 93 %``, where those that meet in a node oppose each other; of what a
+        template holds the most of any round, ``cancels up to 93 %``; else ""."""
+        gradients = self.gradients
+        if gradients is None or item.folded:
+            return ""
+        outputs = range(len(self.graph.nodes[item.members[0]].outputs) or 1)
+        places = [(node, output) for node in item.members for output in outputs]
+        shares = [share for share in starmap(gradients.cancelled, places) if share is not None]
+        if not shares:
+            return ""
+        if item.template is not None:
+            return f"cancels up to {cancelling(max(shares))}"
+        meeting = len(gradients.contributions(item.members[0]))
+        return f"{meeting:,} gradients cancel {cancelling(max(shares))}"
+
+    def saved(self, item: Item) -> int:
+        """How many bytes the nodes of an item saved, where that is what is shown."""
+        overlay = self.options.overlay
+        return sum(overlay.bytes.get(node, 0) for node in item.members) if overlay else 0
+
+    @cached_property
+    def most_saved(self) -> int:
+        """The most bytes that one item saved; 0 where that is not what is shown."""
+        return max(map(self.saved, self.view.items), default=0)
+
+    def saved_words(self, item: Item) -> str:
+        """``89.9 MiB saved · 41.2%``, or ""."""
+        overlay, amount = self.options.overlay, self.saved(item)
+        if overlay is None or not amount:
+            return ""
+        total = sum(overlay.bytes.values())
+        return f"{numbers.size(amount)} saved · {numbers.share(amount, total)}"
 
     def operations(self, item: Item) -> str:
         """``57 ops``: how many operations are in an item, or in each that it stands for."""
@@ -292,6 +327,11 @@ class Scene:
             return ""
         which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
         return f"{which}: {either('gradscope show FILE.json --call N', 'call=N')}"
+
+
+def cancelling(share: float) -> str:
+    """``93 %``: how much of several contributions cancels."""
+    return f"{100 * share:.3g} %"
 
 
 NOT_THERE = "its memory is not there"

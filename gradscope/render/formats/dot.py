@@ -5,9 +5,11 @@ graphviz package quotes; :mod:`gradscope.render.drawing.labels` writes what stan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import graphviz
+import msgspec
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
@@ -26,7 +28,7 @@ from gradscope.render.drawing.labels import (
     short,
     text,
 )
-from gradscope.render.drawing.scale import tint
+from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
@@ -196,6 +198,10 @@ class _Drawing:
         elif info is not None:
             step = self.scene.scale.step(info.norm)
             style |= {"fillcolor": "white" if step is None else tint(step)}
+        if self.scene.saved(item):
+            share = self.scene.saved(item) / self.scene.most_saved
+            typical = len(STEPS) // 2
+            style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
         mark = self._mark(item.members)
         if mark is not None:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
@@ -275,8 +281,14 @@ class _Drawing:
     def _flow(self, link: Link) -> tuple[str, dict[str, str]]:
         """What stands beside an arrow, and how the arrow looks."""
         scene = self.scene
-        tensor = scene.tensor_of(link)
-        bundled = f" ·{len(link.edges):,}" if len(link.edges) > 1 else ""
+        source, target = (scene.view.items[end] for end in (link.source, link.target))
+        once = source.template is not None and source.template == target.template
+        # In a template one edge of a round stands for those of all.
+        tensor = scene.tensor_of(
+            link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
+        )
+        edges = len(link.edges) // (scene.times(source) if once else 1)
+        bundled = f" ·{edges:,}" if edges > 1 else ""
         overlay = scene.options.overlay
         mark = _heaviest(overlay.edges if overlay else {}, link.edges)
         if mark is not None:
@@ -284,8 +296,7 @@ class _Drawing:
             return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
         if scene.gradients is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
-        source, target = (scene.view.items[end] for end in (link.source, link.target))
-        if source.template is not None and source.template == target.template:
+        if once:
             return self._flow_by_rounds(link)
         info = scene.gradients.link(link)
         words = self.labels.gradient(info, tensor) + bundled
