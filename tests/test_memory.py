@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import pytest
 import torch
 
 from gradscope.model.memory import Holding, Memory
+from gradscope.render import as_text
 from gradscope.render.answers.holdings import Holdings
+from gradscope.render.words.numbers import size
 from tests.conftest import ROOT, process_preserved
 from tests.looking import Session
 
@@ -359,6 +362,15 @@ def test_every_table_adds_up_to_the_total(by: str, session: Session) -> None:
     assert report.memory is not None
     groups = Holdings(report.graph, report.memory).by(by)
     assert sum(group.bytes for group in groups) == report.memory.total("activation")
+
+
+def test_a_picture_shows_what_each_node_saved(session: Session) -> None:
+    report = session.look(MODELS["transformer"], command="memory")
+    assert report.memory is not None
+    text = as_text(report, "dot")
+    assert f"{size(report.memory.total('activation'))} saved for backward" in text
+    shares = re.findall(r"[\d.]+ [KM]?i?B saved · ([\d.]+)%", text)
+    assert sum(map(float, shares)) == pytest.approx(100, abs=1)
 
 
 def test_a_saved_answer_is_shown_again_without_torch(session: Session) -> None:

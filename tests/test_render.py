@@ -103,10 +103,12 @@ def test_the_default_tree_fits_forty_lines(case: str) -> None:
 @pytest.mark.parametrize("deep", [False, True])
 def test_the_budget_is_kept_and_what_is_missing_is_counted(deep: bool, lines: int) -> None:
     report = chain(500, distinct=True) if deep else transformer()
-    text = tree(report, lines=lines, folding=Folding(depth=9))
+    # The way to a leaf is drawn block by block.
+    path = None if deep else "gpt.wte.weight"
+    text = tree(report, lines=lines, folding=Folding(depth=9, path=path))
     assert text.count("\n") <= lines
     (more,) = re.findall(r"… ([\d,]+) more nodes?", text)
-    assert int(more.replace(",", "")) > 100
+    assert int(more.replace(",", "")) > 50
 
 
 def test_every_edge_has_its_own_gradient_and_sums_are_rows_of_their_own() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Report
-from gradscope.simplify import Folding, UnknownLeaf, View, simplify
+from gradscope.render import Options, as_text
+from gradscope.simplify import Folding, UnknownLeaf, View, hierarchy_of, simplify
 from gradscope.simplify.gradients import ViewGradients, combine
 from gradscope.simplify.sequences import find_repeats
 from tests.program import Program, Value
@@ -35,26 +38,71 @@ def test_a_small_graph_is_left_as_it_is() -> None:
     assert len(view.items) == 9
 
 
-def test_a_transformer_is_closed_down_to_its_blocks() -> None:
-    view = simplify(transformer().graph)
-    assert [title for title in titles(view) if "h." in title] == [
-        f"gpt.h.{i}" for i in range(11, -1, -1)
+@pytest.mark.parametrize("layers", [12, 48])
+def test_equal_blocks_are_drawn_once_with_every_round(layers: int) -> None:
+    graph = transformer(layers).graph
+    view = simplify(graph, Folding(limit=15))
+    view.check(graph)
+    (blocks,) = view.templates
+    assert (blocks.title, blocks.type, blocks.count) == ("gpt.h.*", "Block", layers)
+    assert blocks.round_names == tuple(f"gpt.h.{i}" for i in range(layers - 1, -1, -1))
+    drawn = [item for item in view.items if item.template == 0]
+    assert [item.title for item in drawn if item.folded] == [
+        f"gpt.h.*.{name}" for name in ("mlp", "ln_mlp", "attn", "ln_attn")
     ]
-    assert len(view.items) <= 30
+    for item in drawn:
+        assert len(item.rounds) == layers
+        assert sorted(node for nodes in item.rounds for node in nodes) == list(item.members)
+    inside = sum(len(nodes) for nodes in blocks.rounds)
+    assert inside == sum(len(item.members) for item in drawn)
 
 
-def test_many_equal_blocks_are_one_item_with_a_round_for_each() -> None:
-    report = transformer(48)
-    (blocks,) = [item for item in simplify(report.graph).items if item.kind == "repeat"]
-    assert (blocks.title, blocks.type, blocks.count) == ("gpt.h.*", "Block", 48)
-    assert sorted(node for nodes in blocks.rounds for node in nodes) == list(blocks.members)
-    assert len(blocks.rounds) == 48
+@pytest.mark.parametrize("entries", [120, 121, 128, 129, 193, 500, 8000])
+def test_parts_of_what_is_long_are_of_like_size(entries: int) -> None:
+    hierarchy = hierarchy_of(chain(entries, distinct=True).graph)
+    for group in range(len(hierarchy.groups)):
+        sizes = [
+            hierarchy.sizes[part]
+            for part in hierarchy.children[group]
+            if hierarchy.groups[part].kind == "part"
+        ]
+        assert max(sizes, default=1) <= 2 * min(sizes, default=1)
 
 
 def test_depth_counts_calls_from_the_outermost() -> None:
     graph = transformer().graph
     assert titles(simplify(graph, Folding(depth=1))) == ["NllLoss", "LogSoftmax", "gpt"]
-    assert "gpt.h.3.attn.c_fc" in titles(simplify(graph, Folding(depth=4)))
+    assert "gpt.h.*.attn.c_fc" in titles(simplify(graph, Folding(depth=4)))
+
+
+def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
+    program = Program()
+    x = program.leaf("x")
+    for number in range(20):
+        program.enter(f"m.{number}", "M")
+        inputs = [(x, 1.0)]
+        if number % 3 == 0:
+            inputs.append((program.leaf(f"m.{number}.w"), 1.0))
+        x = program.op("MulBackward0", inputs, (1.0,), "x*w")
+        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "x.sin()")
+        program.exit()
+    graph = program.report((x, (1.0,))).graph
+    view = simplify(graph, Folding(limit=10))
+    view.check(graph)
+    assert len(view.templates) == 1
+    assert [(item.title, len(item.members)) for item in view.items] == [
+        ("Sin", 20),
+        ("Mul", 20),
+        ("m.*.w", 7),
+        ("x", 1),
+    ]
+
+
+def test_a_way_to_a_leaf_is_drawn_block_by_block() -> None:
+    graph = transformer().graph
+    view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight"))
+    view.check(graph)
+    assert not view.templates and "gpt.h.7" in titles(view)
 
 
 def test_a_module_called_twice_is_two_items_and_its_shared_weight_its_own() -> None:
@@ -227,6 +275,40 @@ def test_a_closed_module_reads_what_enters_it() -> None:
     together = gradients.parameters(model)
     assert together is not None
     assert float(together.norm or 0) == pytest.approx(sum(x * x for x in inside) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("factors", "share"),
+    [
+        (
+            [(3.0, 3.0), (-2.9, -2.8)],
+            1 - math.hypot(0.1, 0.2) / (math.hypot(3, 3) + math.hypot(2.9, 2.8)),
+        ),
+        ([(3.0, 3.0), (-3.0, -3.0)], 1.0),
+        ([(1.0, 1.0), (-0.5, -0.5), (-0.5, -0.5)], 1.0),
+        ([(1.0, 0.0), (0.0, 1.0)], None),  # at right angles
+        ([(1.0, 1.0), (-0.2, -0.2)], None),
+        ([(1.0, 1.0)], None),
+    ],
+)
+def test_gradients_that_oppose_each_other(
+    factors: list[tuple[float, float]], share: float | None
+) -> None:
+    program = Program()
+    x = program.leaf("x", data=(1.0, 1.0), shape=(2,))
+    h = program.op("SinBackward0", [(x, 1.0)], (1.0, 1.0))
+    parts = [(program.op("MulBackward0", [(h, factor)], (1.0, 1.0)), 1.0) for factor in factors]
+    loss = program.op("AddBackward0", parts, (1.0, 1.0))
+    report = program.report((loss, (1.0, 1.0)))
+    (node,) = [node.id for node in report.graph.nodes if node.op == "SinBackward0"]
+    for altered in ((), (node,)):
+        backward = msgspec.structs.replace(report.passes[0], altered=altered)
+        gradients = ViewGradients(report.graph, backward, simplify(report.graph))
+        expected = None if altered or share is None else pytest.approx(share)
+        assert gradients.cancelled(node) == expected
+    options = Options(folding=Folding(all=True))
+    for format in ("tree", "dot"):
+        assert ("gradients cancel" in as_text(report, format, options)) == (share is not None)
 
 
 @pytest.mark.parametrize(

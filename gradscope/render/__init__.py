@@ -15,7 +15,7 @@ from gradscope.errors import OutputError, ToolMissing
 from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model.report import Report
 from gradscope.render import output
-from gradscope.render.options import Options
+from gradscope.render.options import Options, Overlay
 from gradscope.words import option
 
 if TYPE_CHECKING:
@@ -40,11 +40,18 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
     """
     module = _renderer(format)
     options = options or Options()
-    if isinstance(report, Report) and report.checks is not None and options.overlay is None:
-        from gradscope.render.drawing.overlay import verdicts
-
-        options = replace(options, overlay=verdicts(report.checks, report.graph))
+    if isinstance(report, Report) and options.overlay is None:
+        options = replace(options, overlay=_overlay(report))
     return module.render(report, options)
+
+
+def _overlay(report: Report) -> Overlay | None:
+    """What a picture shows of a command's answer."""
+    from gradscope.render.drawing import overlay
+
+    if report.checks is not None:
+        return overlay.verdicts(report.checks, report.graph)
+    return None if report.memory is None else overlay.saved(report.memory)
 
 
 def as_text(report: Report | Comparison, format: str, options: Options | None = None) -> str:

@@ -25,11 +25,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Overlay:
-    """What to show on a graph, by the numbers of its nodes and edges, and a sentence on it."""
+    """What to show on a graph, by the numbers of its nodes and edges, and a sentence on it.
+
+    ``bytes`` are those that each node saved, which add up over what is drawn as one."""
 
     caption: str
     nodes: Mapping[int, Mark]
     edges: Mapping[int, Mark]
+    bytes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

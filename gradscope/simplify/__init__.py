@@ -15,6 +15,7 @@ from gradscope.simplify.focus import UnknownFocus, UnknownLeaf, find, leaf_calle
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.opening import (
+    Opened,
     opened_around,
     opened_in,
     opened_inside,
@@ -22,10 +23,11 @@ from gradscope.simplify.opening import (
     opened_to_fit,
 )
 from gradscope.simplify.partition import Partition
-from gradscope.simplify.view import Item, Link, View
+from gradscope.simplify.view import Frame, Item, Link, View
 
 __all__ = [
     "Folding",
+    "Frame",
     "Group",
     "Hierarchy",
     "Item",
@@ -97,7 +99,7 @@ def meant(graph: Graph, folding: Folding) -> set[int]:
     return kept & (inside | {node for node in used if graph.nodes[node].kind == "leaf"})
 
 
-def _opened(hierarchy: Hierarchy, folding: Folding) -> set[int]:
+def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:
     if folding.focus is not None:
         return _opened_around(hierarchy, folding, folding.focus)
     if folding.depth is not None:
@@ -105,9 +107,11 @@ def _opened(hierarchy: Hierarchy, folding: Folding) -> set[int]:
     return opened_to_fit(hierarchy, folding.limit)
 
 
-def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> set[int]:
+def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> Opened:
     focus = find(hierarchy, glob)
-    opened = opened_around(hierarchy, focus.holders(hierarchy))
+    around = opened_around(hierarchy, focus.holders(hierarchy))
     if folding.all or folding.depth is not None:
-        return opened | opened_inside(hierarchy, focus.groups, folding.depth)
-    return opened | opened_in(hierarchy, focus.groups, folding.limit)
+        inside = opened_inside(hierarchy, focus.groups, folding.depth)
+    else:
+        inside = opened_in(hierarchy, focus.groups, folding.limit)
+    return Opened(around.groups | inside.groups, around.by_rounds | inside.by_rounds)

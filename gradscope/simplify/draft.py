@@ -53,7 +53,7 @@ class Draft:
                 if entry >= 0:
                     owner[entry] = number
         _place_leaves(self.graph, groups, owner, keep)
-        return Hierarchy(self.graph, tuple(groups), tuple(owner))
+        return Hierarchy(self.graph, tuple(groups), tuple(owner), compares=keep is None)
 
     def _numbered(self) -> tuple[dict[int, int], list[Group]]:
         """The groups with parents first, each level in the order of backward."""

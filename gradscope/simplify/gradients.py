@@ -11,9 +11,14 @@ from functools import cached_property
 
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, State
-from gradscope.simplify import Item, Link, View
+from gradscope.simplify import Frame, Item, Link, View
 
 _LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
+
+
+OPPOSING = 0.5
+"""Contributions oppose each other where their sum is less than this share of what it would be at
+right angles."""
 
 
 class ViewGradients:
@@ -53,12 +58,24 @@ class ViewGradients:
 
     def entering(self, item: Item) -> GradientInfo:
         """The gradient that enters an item: the upstream gradients at all places where edges lead
-        in."""
+        in.  Of what is drawn once for many rounds that of the round in the middle."""
+        if item.template is not None:
+            return middle(self.rounds(item))
         return combine([self.backward.at(node, output) for node, output in self.arrivals(item)])
 
-    def rounds(self, item: Item) -> list[GradientInfo]:
+    def rounds(self, item: Item | Frame) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds."""
         return [self._crossing(set(nodes)) for nodes in item.rounds]
+
+    def link_by_rounds(self, link: Link) -> list[GradientInfo]:
+        """What flows along a link inside a template, in the order of its rounds."""
+        source = self.view.items[link.source]
+        round_of = {node: number for number, nodes in enumerate(source.rounds) for node in nodes}
+        flows: dict[int, list[GradientInfo]] = {}
+        for edge in link.edges:
+            number = round_of[self.graph.edges[edge].source]
+            flows.setdefault(number, []).append(self.backward.on_edge(edge))
+        return [combine(flows[number]) for number in sorted(flows)]
 
     def _crossing(self, nodes: set[int]) -> GradientInfo:
         places = {
@@ -87,6 +104,36 @@ class ViewGradients:
         """The gradients of which a node's upstream gradient is the sum, by edge, then by seed."""
         return [self.backward.gradients[entry] for entry in self._arrived.get(node, ())]
 
+    def cancelled(self, node: int, output: int = 0) -> float | None:
+        """How much of what arrives there cancels: 1 − ‖Σ gᵢ‖ / Σ ‖gᵢ‖ of its parts gᵢ, where these
+        oppose each other; None where they do not, or where it is not known exactly.
+
+        Parts that only point in other directions make a sum that is shorter, too: at right angles
+        it is √(Σ ‖gᵢ‖²).  They oppose each other where the sum is not half of that."""
+        if node in self._altered:
+            return None
+        numbers = (
+            n for n in self._edges_into.get(node, ()) if self.graph.edges[n].output == output
+        )
+        parts = [self.backward.on_edge(number) for number in numbers]
+        roots = zip(self.graph.roots, self.backward.seeds, strict=True)
+        parts += [
+            self.backward.gradients[entry]
+            for root, entry in roots
+            if (root.node, root.output) == (node, output)
+        ]
+        norms = [_size(part) for part in (*parts, self.backward.at(node, output))]
+        if len(parts) < 2 or None in norms:
+            return None
+        *sizes, total = (size or 0.0 for size in norms)
+        if not math.hypot(*sizes) or total >= OPPOSING * math.hypot(*sizes):
+            return None
+        return 1 - total / math.fsum(sizes)
+
+    @cached_property
+    def _altered(self) -> set[int]:
+        return set(self.backward.altered)
+
     @cached_property
     def _edges_into(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
@@ -102,6 +149,20 @@ class ViewGradients:
         for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True):
             found.setdefault(root.node, []).append(entry)
         return found
+
+
+def _size(info: GradientInfo) -> float | None:
+    """The norm of a gradient that is known and finite."""
+    if info.state == "zero":
+        return 0.0
+    return None if info.state != "finite" or info.norm is None else float(info.norm)
+
+
+def middle(parts: list[GradientInfo]) -> GradientInfo:
+    """The one in the middle by size; what is not finite is never passed over."""
+    ordered = sorted(parts, key=lambda info: float(info.norm or 0))
+    loud = [info for info in parts if info.state == "non-finite"]
+    return (loud or ordered[len(ordered) // 2 :] or [GradientInfo("not reached")])[0]
 
 
 def combine(parts: list[GradientInfo]) -> GradientInfo:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from gradscope.model.report import Graph
 from gradscope.simplify.draft import WHOLE, Draft, GroupDraft
@@ -19,7 +20,7 @@ MANY_ENTRIES = 120
 """A group that holds more is divided into parts."""
 
 PART = 64
-"""Entries of a part."""
+"""Entries of a part at most."""
 
 FUNCTION_ENTRIES = 12
 """Where less is made in one place, functions are not told apart."""
@@ -228,17 +229,20 @@ class _Grouping:
         return "" if name.startswith("<") or name.endswith(".forward") else name
 
     def _divide(self, made: GroupDraft) -> None:
-        """Divide what is too long to be seen at once, and that again until it is not."""
-        whole, size = len(made.contents), 1
+        """Divide what is too long to be seen at once into parts of like size, and that again until
+        it is not."""
+        ends = list(range(1, len(made.contents) + 1))
+        whole = len(ends)
         while len(made.contents) > MANY_ENTRIES:
+            parts = -(-len(ends) // PART)
+            cuts = [len(ends) * part // parts for part in range(parts + 1)]
             contents = []
-            size *= PART
-            for start in range(0, len(made.contents), PART):
-                first = start * size // PART + 1
-                title = f"{first:,}\u2013{min(first + size - 1, whole):,} of {whole:,}"
-                part = made.contents[start : start + PART]
-                contents.append(self.draft.add(GroupDraft("part", title, contents=part)))
-            made.contents = contents
+            for start, end in pairwise(cuts):
+                first = ends[start - 1] + 1 if start else 1
+                title = f"{first:,}\u2013{ends[end - 1]:,} of {whole:,}"
+                part = GroupDraft("part", title, contents=made.contents[start:end])
+                contents.append(self.draft.add(part))
+            made.contents, ends = contents, [ends[end - 1] for end in cuts[1:]]
 
 
 def pattern(names: Sequence[str]) -> str:

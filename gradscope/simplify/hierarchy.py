@@ -8,6 +8,7 @@ Must not know of gradients or of any output format.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
@@ -37,12 +38,29 @@ class Group(msgspec.Struct, frozen=True):
     count: int = 1
 
 
+class Template(msgspec.Struct, frozen=True):
+    """A repeat that is drawn as one of its rounds, the first of backward.  Rounds are equal in kind
+    and order, so the nodes of one can stand for those of all.
+
+    ``round_of`` has every node that is inside a round, and which; ``nodes`` and ``groups`` the node
+    or group of the drawn round that stands for each.  A parameter that the drawn round lacks is
+    stood for by the first one there is."""
+
+    repeat: int
+    round_of: dict[int, int]
+    nodes: dict[int, int]
+    groups: dict[int, int]
+
+
 class Hierarchy(msgspec.Struct, frozen=True, dict=True):
-    """All groups, parents before children, and for every node the innermost group it is in."""
+    """All groups, parents before children, and for every node the innermost group it is in.
+
+    ``compares``: whether rounds may be drawn as one; not where one node is to be seen."""
 
     graph: Graph
     groups: tuple[Group, ...]
     owner: tuple[int, ...]
+    compares: bool = True
 
     @cached_property
     def children(self) -> list[list[int]]:
@@ -82,12 +100,20 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         """Whether a group repeats operations, not modules such as the blocks of a deep network."""
         return self.groups[group].kind == "repeat" and not self.groups[group].type
 
+    def repeats(self, group: int) -> bool:
+        """Whether a group is a repeat, or a part of one."""
+        around = self.groups[group]
+        while around.kind == "part" and around.parent is not None:
+            around = self.groups[around.parent]
+        return around.kind == "repeat"
+
     def rounds(self, repeat: int) -> list[list[int]]:
-        """The nodes of a repeat by its rounds, those of backward's first round first.
+        """The nodes of a repeat or a part of it by its rounds, those of backward's first round
+        first.
 
         Leaves that all rounds share are in none of them.
         """
-        rounds = self._flat(repeat)
+        rounds = self.flat(repeat)
         if rounds:
             return [self.inside(group) for group in rounds]
         own = self._held(repeat)
@@ -96,11 +122,37 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
     def round_names(self, repeat: int) -> list[str]:
         """What the rounds of a repeat are called, in the same order: a module's path, or where that
         is the same for all their number, as the program counts."""
-        titles = [self.groups[group].title for group in self._flat(repeat)]
+        titles = [self.groups[group].title for group in self.flat(repeat)]
         if titles and len(set(titles)) == len(titles):
             return titles
         count = len(titles) or len(self.rounds(repeat))
         return [f"round {number}" for number in range(count, 0, -1)]
+
+    def template(self, repeat: int) -> Template | None:
+        """How a repeat is drawn once; None where it cannot be, or is a loop of operations."""
+        if not self.compares or self.groups[repeat].kind != "repeat" or self.is_loop(repeat):
+            return None
+        if repeat not in self._templates:
+            self._templates[repeat] = _template_of(self, repeat)
+        return self._templates[repeat]
+
+    def drawn(self, group: int) -> int:
+        """The group whose contents are seen when a group is opened: of a repeat that is drawn once
+        its first round, of all others itself."""
+        return group if self.template(group) is None else self.flat(group)[0]
+
+    def way_to_drawn(self, repeat: int) -> list[int]:
+        """The parts of a repeat around the round that is drawn."""
+        found = []
+        around = self.groups[self.drawn(repeat)].parent
+        while around is not None and self.groups[around].kind == "part":
+            found.append(around)
+            around = self.groups[around].parent
+        return found
+
+    @cached_property
+    def _templates(self) -> dict[int, Template | None]:
+        return {}
 
     def inside(self, group: int) -> list[int]:
         """All nodes of a group at any depth, ascending."""
@@ -111,8 +163,8 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
             waiting += self.children[one]
         return sorted(found)
 
-    def _flat(self, group: int) -> list[int]:
-        """The groups in a group, as if it were not divided into parts."""
+    def flat(self, group: int) -> list[int]:
+        """The groups in a group, in the order of backward, as if it were not divided into parts."""
         found: list[int] = []
         waiting = [group]
         while waiting:
@@ -131,3 +183,52 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
             found += self.nodes[one]
             waiting += [child for child in self.children[one] if self.groups[child].kind == "part"]
         return sorted(found)
+
+
+def _template_of(hierarchy: Hierarchy, repeat: int) -> Template | None:
+    """The template of a repeat; None where it repeats single operations, or its rounds differ."""
+    rounds = hierarchy.flat(repeat)
+    if hierarchy.groups[repeat].kind != "repeat" or not rounds:
+        return None
+    template = Template(repeat, {}, {}, {})
+    for number, each in enumerate(rounds):
+        for drawn, group in _pairs(hierarchy, rounds[0], each):
+            template.groups[group] = drawn
+            alike = _operations(hierarchy, drawn), _operations(hierarchy, group)
+            if _shape(hierarchy, drawn) != _shape(hierarchy, group):
+                return None
+            template.nodes.update(zip(alike[1], alike[0], strict=True))
+            template.round_of.update(dict.fromkeys(hierarchy.nodes[group], number))
+    _add_leaves(hierarchy, template)
+    return template
+
+
+def _pairs(hierarchy: Hierarchy, drawn: int, group: int) -> Iterator[tuple[int, int]]:
+    """Two rounds and what is inside them, side by side, as long as they are alike."""
+    waiting = [(drawn, group)]
+    for pair in waiting:
+        yield pair
+        waiting += zip(*(hierarchy.children[one] for one in pair), strict=True)
+
+
+def _shape(hierarchy: Hierarchy, group: int) -> tuple[object, ...]:
+    """What groups that stand for one another have in common."""
+    made = hierarchy.groups[group]
+    operations = [hierarchy.graph.nodes[node].op for node in _operations(hierarchy, group)]
+    return made.kind, made.type, len(hierarchy.children[group]), operations
+
+
+def _operations(hierarchy: Hierarchy, group: int) -> list[int]:
+    nodes = hierarchy.graph.nodes
+    return [node for node in hierarchy.nodes[group] if nodes[node].kind != "leaf"]
+
+
+def _add_leaves(hierarchy: Hierarchy, template: Template) -> None:
+    """Leaves stand for each other where the same operation of their rounds uses them first."""
+    drawn: dict[tuple[int, int], int] = {}
+    for edge in hierarchy.graph.edges:
+        leaf = edge.target
+        if leaf not in template.round_of or leaf in template.nodes:
+            continue
+        place = (template.nodes[edge.source], edge.slot)
+        template.nodes[leaf] = drawn.setdefault(place, leaf)

@@ -7,6 +7,7 @@ drawn.
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import NamedTuple
 
 from gradscope.simplify.hierarchy import Hierarchy
 
@@ -16,14 +17,29 @@ FEW = 6
 MANY = 150
 """And one of more than this too much."""
 
+MOST_ROUNDS = 16
+"""A repeat of more starts closed: its rounds are compared in a strip."""
 
-def opened_to(hierarchy: Hierarchy, depth: int) -> set[int]:
-    """Everything open but loops, and module calls and functions nested this deep."""
-    return {
+
+class Opened(NamedTuple):
+    """The groups that are open, and of them the repeats that are drawn round by round, where the
+    others are drawn once for all rounds."""
+
+    groups: set[int]
+    by_rounds: Set[int] = frozenset()
+
+
+def opened_to(hierarchy: Hierarchy, depth: int) -> Opened:
+    """Everything open but loops, and module calls and functions nested this deep.  A repeat whose
+    rounds are closed is opened to these where they are few."""
+    opened = {
         group.id
         for group in hierarchy.groups
         if not hierarchy.is_loop(group.id) and not _closes(hierarchy, group.id, depth)
     }
+    closed = {group for group in opened if hierarchy.drawn(group) not in opened}
+    few = {group for group in closed if len(hierarchy.flat(group)) <= MOST_ROUNDS}
+    return Opened(opened - closed | few, few)
 
 
 def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:
@@ -31,28 +47,29 @@ def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:
     return kind in ("module", "function") and hierarchy.depths[group] >= depth
 
 
-def opened_to_fit(hierarchy: Hierarchy, limit: int) -> set[int]:
+def opened_to_fit(hierarchy: Hierarchy, limit: int) -> Opened:
     """As many levels as leave at most ``limit`` things to see, leaves not counted.
 
-    Repeats of modules are opened to their rounds where these fit.  Loops stay closed: their rounds
-    are alike.  Modules of one operation say more closed than opened, where not
-    everything can be shown.  Where all this shows less than :data:`FEW` things, up to :data:`MANY`
-    are allowed, unless they are all alike.
+    Repeats of modules are drawn once for all rounds, where all of them cannot be shown.  Loops stay
+    closed: their rounds are alike.  Modules of one operation say more closed than opened, where
+    not everything can be shown.  Where all this shows less than :data:`FEW` things, up to
+    :data:`MANY` are allowed, unless they are all alike.
     """
-    everything = opened_to(hierarchy, len(hierarchy.groups) + 1)
+    everything = opened_to(hierarchy, len(hierarchy.groups) + 1).groups
     if _seen(hierarchy, everything) <= limit:
-        return everything
-    return _grown(hierarchy, {0}, limit)
+        return Opened(everything, everything)
+    return _grown(hierarchy, Opened({0}), limit)
 
 
-def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> set[int]:
+def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> Opened:
     """These groups, and as many levels inside them as leave at most ``limit`` things to see
     there."""
-    return _grown(hierarchy, set(groups), limit)
+    return _grown(hierarchy, Opened(set(groups), groups), limit)
 
 
-def _grown(hierarchy: Hierarchy, opened: set[int], limit: int) -> set[int]:
+def _grown(hierarchy: Hierarchy, start: Opened, limit: int) -> Opened:
     """Groups that are open, and what is opened inside them."""
+    opened, by_rounds = set(start.groups), start.by_rounds
     frontier = [child for group in sorted(opened) for child in hierarchy.children[group]]
     seen = sum(_things(hierarchy, group) for group in opened)
     while frontier:
@@ -68,10 +85,11 @@ def _grown(hierarchy: Hierarchy, opened: set[int], limit: int) -> set[int]:
         if not chosen:
             break
         opened.update(chosen)
+        opened.update(hierarchy.drawn(group) for group in chosen)
         seen += _growth(hierarchy, chosen)
         frontier = [group for group in ready if group not in opened]
-        frontier += [child for group in chosen for child in hierarchy.children[group]]
-    return opened
+        frontier += [c for group in chosen for c in hierarchy.children[hierarchy.drawn(group)]]
+    return Opened(opened, by_rounds)
 
 
 def _fits(hierarchy: Hierarchy, seen: int, groups: list[int], most: int) -> bool:
@@ -79,26 +97,28 @@ def _fits(hierarchy: Hierarchy, seen: int, groups: list[int], most: int) -> bool
 
 
 def _growth(hierarchy: Hierarchy, groups: list[int]) -> int:
-    return sum(_things(hierarchy, group) - 1 for group in groups)
+    return sum(_things(hierarchy, hierarchy.drawn(group)) - 1 for group in groups)
 
 
-def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> set[int]:
-    """These groups and all that is around them."""
+def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> Opened:
+    """These groups and all that is around them, repeats round by round."""
     opened = {0, *inner}
     # From the inside out: what is around an opened group is opened before its own surroundings.
     for group in reversed(hierarchy.groups):
         if group.id in opened and group.parent is not None:
             opened.add(group.parent)
-    return opened
+    return Opened(opened, opened)
 
 
-def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = None) -> set[int]:
-    """These groups, and all inside them down to this depth; 1 is their own contents."""
+def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = None) -> Opened:
+    """These groups, and all inside them down to this depth; 1 is their own contents.  Without a
+    depth round by round."""
     levels = dict.fromkeys(groups, 1)
     for group in hierarchy.groups:
         if group.parent in levels:
             levels[group.id] = levels[group.parent] + 1
-    return {group for group, level in levels.items() if depth is None or level <= depth}
+    opened = {group for group, level in levels.items() if depth is None or level <= depth}
+    return Opened(opened, opened if depth is None else groups)
 
 
 def _things(hierarchy: Hierarchy, group: int) -> int:
@@ -109,15 +129,20 @@ def _things(hierarchy: Hierarchy, group: int) -> int:
 
 
 def _seen(hierarchy: Hierarchy, opened: set[int]) -> int:
-    """How many operations and closed groups are seen with these groups opened."""
+    """How many operations and closed groups are seen with these groups opened, repeats round by
+    round."""
     reached = {0}
     for group in hierarchy.groups:
         if group.parent in reached and group.id in opened:
             reached.add(group.id)
-    return 1 + _growth(hierarchy, list(reached))
+    return 1 + sum(_things(hierarchy, group) - 1 for group in reached)
 
 
 def _is_worth_opening(hierarchy: Hierarchy, group: int) -> bool:
+    if hierarchy.is_loop(group):
+        return False
+    drawn = hierarchy.drawn(group)
+    if hierarchy.groups[group].kind == "repeat" and drawn == group:
+        return len(hierarchy.flat(group)) <= MOST_ROUNDS
     # What holds one group and nothing else is only a cover.
-    is_cover = bool(hierarchy.children[group])
-    return not hierarchy.is_loop(group) and (is_cover or _things(hierarchy, group) > 1)
+    return bool(hierarchy.children[drawn]) or _things(hierarchy, drawn) > 1

@@ -10,8 +10,11 @@ import heapq
 from collections.abc import Iterable, Set
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.hierarchy import Group, Hierarchy
-from gradscope.simplify.view import Item, Link, View
+from gradscope.simplify.cycles import on_cycles
+from gradscope.simplify.grouping import pattern
+from gradscope.simplify.hierarchy import Group, Hierarchy, Template
+from gradscope.simplify.opening import Opened
+from gradscope.simplify.view import Frame, Item, Link, View
 
 LEFT_OUT = -1
 """The group of nodes that are not drawn."""
@@ -25,25 +28,67 @@ class Partition:
         self.graph = graph
         self.group = list(range(len(graph.nodes)))
         self.folds: dict[int, Group] = {}
+        self.templates: list[Template] = []
+        self.drawn: dict[int, int] = {}
+        """For nodes of a template those of the drawn round."""
+        self.inside: dict[int, int] = {}
+        """And the number of that template."""
         self._hierarchy: Hierarchy | None = None
         self._names = {leaf.node: leaf.names for leaf in graph.leaves}
 
-    def close(self, hierarchy: Hierarchy, opened: Set[int]) -> None:
-        """Draw every group as one thing whose surroundings are opened and which is not."""
+    def close(self, hierarchy: Hierarchy, opened: Opened) -> None:
+        """Draw every group as one thing whose surroundings are opened and which is not, and repeats
+        once for all rounds unless they are opened by rounds."""
         self._hierarchy = hierarchy
+        self._draw_once(opened)
+        # The parts of a repeat are not to be seen between it and the round that is drawn.
+        parts = {way for one in self.templates for way in hierarchy.way_to_drawn(one.repeat)}
+        self._fold(hierarchy, opened.groups | parts)
+        # Something odd, such as nodes that several threads made: then every round is drawn.
+        if self.templates and on_cycles(self._arrows()):
+            self._forget_templates()
+            self._fold(hierarchy, opened.groups)
+        self.dissolve(on_cycles(self._arrows()) & self.folds.keys())
+
+    def _draw_once(self, opened: Opened) -> None:
+        hierarchy, reached = self._hierarchy, {0}
+        assert hierarchy is not None
+        for group in hierarchy.groups[1:]:
+            if group.parent not in reached or group.id not in opened.groups:
+                continue
+            made = None if group.id in opened.by_rounds else hierarchy.template(group.id)
+            if made is None:
+                reached.add(group.id)
+                continue
+            number = len(self.templates)
+            self.templates.append(made)
+            self.inside.update(dict.fromkeys(made.round_of, number))
+            self.drawn.update(made.nodes)
+
+    def _forget_templates(self) -> None:
+        self.templates.clear()
+        self.inside.clear()
+        self.drawn.clear()
+
+    def _fold(self, hierarchy: Hierarchy, opened: Set[int]) -> None:
         standing: list[Group | None] = []
         for group in hierarchy.groups:
             around = None if group.parent is None else standing[group.parent]
             standing.append(around or (None if group.id in opened else group))
         above = len(self.group)
+        self.folds.clear()
         for node in self.kept_nodes():
-            closed = standing[hierarchy.owner[node]]
+            drawn = self.drawn.get(node, node)
+            owner = hierarchy.owner[drawn]
+            # A parameter that the drawn round lacks is in the group that stands for its own.
+            if node in self.inside:
+                owner = self.templates[self.inside[node]].groups[owner]
+            closed = standing[owner]
+            self.group[node] = drawn if closed is None else above + closed.id
             if closed is not None:
-                self.group[node] = above + closed.id
                 self.folds[above + closed.id] = closed
         # Before cycles are looked for: what stands alone again cannot be on one.
         self.dissolve(self._single_folds())
-        self.dissolve_cycles()
 
     def leave_out(self, nodes: Iterable[int]) -> None:
         """Take nodes out of the drawing."""
@@ -63,36 +108,34 @@ class Partition:
             if group[edge.source] != LEFT_OUT and group[edge.target] != LEFT_OUT
         ]
 
-    def dissolve(self, keys: set[int]) -> None:
+    def dissolve(self, keys: Set[int]) -> None:
         """Let the members of these groups stand alone again."""
         for node, key in enumerate(self.group):
             if key in keys:
-                self.group[node] = node
-
-    def dissolve_cycles(self) -> None:
-        """Open every fold that lies on a cycle of folds.
-
-        Groups are stretches of time, so a cycle takes something odd, such as nodes that several
-        threads made.  What lies on a cycle is left over when the graph is peeled from both ends."""
-        arrows = self._arrows()
-        # From both ends: what only hangs below a cycle is not on it.
-        left = _peel(arrows)
-        left = _peel({(target, source) for source, target in arrows if {source, target} <= left})
-        if left:
-            self.dissolve(left & self.folds.keys())
+                self.group[node] = self.drawn.get(node, node)
 
     def _arrows(self) -> set[tuple[int, int]]:
         group, edges = self.group, self.graph.edges
-        pairs = ((group[edges[i].source], group[edges[i].target]) for i in self.kept_edges())
+        links = (i for i in self.kept_edges() if not self._is_carried(i))
+        pairs = ((group[edges[i].source], group[edges[i].target]) for i in links)
         return {(source, target) for source, target in pairs if source != target}
+
+    def _is_carried(self, index: int) -> bool:
+        """Whether an edge leads from one round of a template to another."""
+        ends = self.graph.edges[index].source, self.graph.edges[index].target
+        numbers = [self.inside.get(end) for end in ends]
+        if numbers[0] is None or numbers[0] != numbers[1]:
+            return False
+        round_of = self.templates[numbers[0]].round_of
+        return round_of[ends[0]] != round_of[ends[1]]
 
     def _single_folds(self) -> set[int]:
         """Folds with one member: they hide nothing, so the member is better shown as itself."""
-        sizes: dict[int, int] = {}
-        for key in self.group:
+        members: dict[int, set[int]] = {}
+        for node, key in enumerate(self.group):
             if key in self.folds:
-                sizes[key] = sizes.get(key, 0) + 1
-        return {key for key, size in sizes.items() if size == 1}
+                members.setdefault(key, set()).add(self.drawn.get(node, node))
+        return {key for key, drawn in members.items() if len(drawn) == 1}
 
     def view(self) -> View:
         """The view in which every group is an item."""
@@ -107,7 +150,30 @@ class Partition:
             links=self._links(items, place),
             roots=tuple(place[self.group[root.node]] for root in self.graph.roots),
             left_out=tuple(node for node, key in enumerate(self.group) if key == LEFT_OUT),
+            templates=tuple(map(self._frame, self.templates)),
         )
+
+    def _frame(self, template: Template) -> Frame:
+        assert self._hierarchy is not None
+        group = self._hierarchy.groups[template.repeat]
+        rounds = self._by_round(template, list(template.round_of))
+        carried = tuple(
+            index
+            for index in self.kept_edges()
+            if self.graph.edges[index].source in template.round_of and self._is_carried(index)
+        )
+        names = tuple(name for name, _ in rounds)
+        nodes = tuple(nodes for _, nodes in rounds)
+        return Frame(group.title, group.type, group.label, group.count, nodes, names, carried)
+
+    def _by_round(self, template: Template, nodes: list[int]) -> list[tuple[str, tuple[int, ...]]]:
+        """Nodes of a template by its rounds, with what these are called."""
+        assert self._hierarchy is not None
+        found: dict[int, list[int]] = {}
+        for node in sorted(nodes):
+            found.setdefault(template.round_of[node], []).append(node)
+        names = self._hierarchy.round_names(template.repeat)
+        return [(names[number], tuple(found[number])) for number in sorted(found)]
 
     def _order(self, members: dict[int, list[int]]) -> list[int]:
         """The groups in topological order; among those that may come next, the lowest node
@@ -134,38 +200,57 @@ class Partition:
 
     def _item(self, position: int, key: int, members: list[int]) -> Item:
         fold = self.folds.get(key)
+        number = self.inside.get(members[0])
+        rounds = self._rounds(fold, key, members)
+        names, nodes = (tuple(name for name, _ in rounds), tuple(nodes for _, nodes in rounds))
         if fold is None:
             node = self.graph.nodes[members[0]]
-            title = self._leaf_name(node.id) if node.kind == "leaf" else node.short_op
-            return Item(position, node.kind, (node.id,), title, label_of(self.graph, node))
-        rounds = self._rounds(fold, key)
+            title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
+            label, found = label_of(self.graph, node), tuple(members)
+            count = len(rounds) or 1
+            return Item(
+                position, node.kind, found, title, label, "", None, count, nodes, names, number
+            )
+        title = fold.title if number is None else self._title(fold, self.templates[number])
         return Item(
             position,
             fold.kind,
             tuple(members),
-            fold.title,
+            title,
             fold.label,
             fold.type,
             fold.call,
             fold.count,
-            tuple(nodes for _, nodes in rounds),
-            tuple(name for name, _ in rounds),
+            nodes,
+            names,
+            number,
         )
 
-    def _rounds(self, fold: Group, key: int) -> list[tuple[str, tuple[int, ...]]]:
-        """The members of a repeat by its rounds, from the last to the first, as far as they are
-        drawn."""
-        if fold.kind != "repeat" or self._hierarchy is None:
+    def _title(self, fold: Group, template: Template) -> str:
+        """What a group of all rounds is called: ``h.*.mlp``."""
+        assert self._hierarchy is not None
+        alike = [group for group, drawn in template.groups.items() if drawn == fold.id]
+        return pattern([self._hierarchy.groups[group].title for group in alike])
+
+    def _rounds(
+        self, fold: Group | None, key: int, members: list[int]
+    ) -> list[tuple[str, tuple[int, ...]]]:
+        """The members of a template's item, of a repeat or of its part by their rounds, from the
+        last to the first, as far as they are drawn."""
+        if members[0] in self.inside:
+            return self._by_round(self.templates[self.inside[members[0]]], members)
+        if fold is None or self._hierarchy is None or not self._hierarchy.repeats(fold.id):
             return []
         names = self._hierarchy.round_names(fold.id)
         inside = self._hierarchy.rounds(fold.id)
         kept = (tuple(node for node in nodes if self.group[node] == key) for nodes in inside)
         return [(name, nodes) for name, nodes in zip(names, kept, strict=True) if nodes]
 
-    def _leaf_name(self, node: int) -> str:
-        """A leaf's best name, or its number when the program has none for it."""
-        names = self._names.get(node)
-        return names[0] if names else f"#{node}"
+    def _leaf_name(self, nodes: list[int]) -> str:
+        """A leaf's best name, or its number when the program has none for it; of several that are
+        drawn as one what they have in common."""
+        known = [self._names.get(node) for node in nodes]
+        return pattern([names[0] for names in known if names]) if any(known) else f"#{nodes[0]}"
 
     def _links(self, items: tuple[Item, ...], place: dict[int, int]) -> tuple[Link, ...]:
         """One link an edge between two single nodes, else one for all edges between the two
@@ -173,15 +258,13 @@ class Partition:
         bundles: dict[tuple[int, int, int], list[int]] = {}
         edges = self.graph.edges
         for index in self.kept_edges():
-            source, target = (
-                place[self.group[edges[index].source]],
-                place[self.group[edges[index].target]],
-            )
-            if source != target:
+            edge = edges[index]
+            source, target = place[self.group[edge.source]], place[self.group[edge.target]]
+            if source != target and not self._is_carried(index):
                 # Parallel edges between two operations are told apart; into a fold they are too
                 # many.
                 folded = items[source].folded or items[target].folded
-                bundles.setdefault((source, target, -1 if folded else index), []).append(index)
+                bundles.setdefault((source, target, -1 if folded else edge.slot), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
 
         # A reader expects operands in the order of the expression: by node, then by input slot.
@@ -189,25 +272,6 @@ class Partition:
             key=lambda link: (link.source, edges[link.edges[0]].source, edges[link.edges[0]].slot)
         )
         return tuple(links)
-
-
-def _peel(arrows: set[tuple[int, int]]) -> set[int]:
-    """The groups that are left when those without an arrow into them are taken away, again and
-    again."""
-    waiting: dict[int, int] = {}
-    targets: dict[int, list[int]] = {}
-    for source, target in arrows:
-        waiting[target] = waiting.get(target, 0) + 1
-        waiting.setdefault(source, 0)
-        targets.setdefault(source, []).append(target)
-    ready = [key for key, count in waiting.items() if not count]
-    # The list grows while it is walked: a queue whose past is the answer.
-    for key in ready:
-        for target in targets.get(key, ()):
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
-    return waiting.keys() - set(ready)
 
 
 def label_of(graph: Graph, node: Node) -> str:

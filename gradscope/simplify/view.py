@@ -1,7 +1,8 @@
 """The View: what every renderer draws, items instead of nodes and links instead of edges.
 
 Nothing is lost on the way from a graph to its view: each node is in exactly one item or is listed
-as left out, each edge is inside an item, in exactly one link, or touches a node left out.
+as left out, each edge is inside an item, in exactly one link, carried from one round of a template
+to another, or touches a node left out.
 :meth:`View.check` proves it.  Must not know of gradients or of any output format."""
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class Item(msgspec.Struct, frozen=True):
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
     module's path), ``type`` is a module's class, ``label`` the user's expression, ``call`` the
     module call closed here, ``count`` how often a repeat repeats, ``rounds`` its members by round,
-    in the order of backward, ``round_names`` what these are called.  All texts are raw."""
+    in the order of backward, ``round_names`` what these are called.  What a template holds has
+    rounds, too: it stands for all of them, and ``template`` is the number of that.  All texts are
+    raw."""
 
     id: int
     kind: ItemKind
@@ -40,11 +43,27 @@ class Item(msgspec.Struct, frozen=True):
     count: int = 1
     rounds: tuple[tuple[int, ...], ...] = ()
     round_names: tuple[str, ...] = ()
+    template: int | None = None
 
     @property
     def folded(self) -> bool:
         """Whether this stands for more than the one node it could show as itself."""
         return self.kind not in SINGLE
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """A repeat that is drawn once for all its rounds: each of its items stands for one place in
+    every round.
+
+    ``carried`` are the edges from one round to another, which are no links."""
+
+    title: str
+    type: str
+    label: str
+    count: int
+    rounds: tuple[tuple[int, ...], ...]
+    round_names: tuple[str, ...]
+    carried: tuple[int, ...]
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -59,12 +78,13 @@ class View(msgspec.Struct, frozen=True):
     """Items in topological order, and the links between them.
 
     ``roots[r]`` is the item that holds ``graph.roots[r]``.  ``left_out`` are the nodes that are
-    not drawn at all."""
+    not drawn at all, ``templates`` what is drawn once for many."""
 
     items: tuple[Item, ...]
     links: tuple[Link, ...]
     roots: tuple[int, ...]
     left_out: tuple[int, ...] = ()
+    templates: tuple[Frame, ...] = ()
 
     def outgoing(self) -> list[list[int]]:
         """For every item the indices of its outgoing links, in the order of their input slots."""
@@ -93,9 +113,10 @@ class View(msgspec.Struct, frozen=True):
             for index in link.edges:
                 _demand(index not in linked, f"edge {index} is in two links")
                 linked[index] = (link.source, link.target)
+        carried = {index for frame in self.templates for index in frame.carried}
         for index, edge in enumerate(graph.edges):
             ends = (place[edge.source], place[edge.target])
-            inside = ends[0] == ends[1] or -1 in ends
+            inside = ends[0] == ends[1] or -1 in ends or index in carried
             expected = None if inside else ends
             _demand(linked.get(index) == expected, f"edge {index} is not where its ends are")
         for root, item in zip(graph.roots, self.roots, strict=True):

@@ -89,18 +89,3 @@ def _grouped(rows: Iterable[tuple[tuple[str, str], KeptStorage, str]]) -> list[H
     for (label, place), one, module in rows:
         groups.setdefault((label, place), HoldingGroup(label, place)).add(one, module)
     return sorted(groups.values(), key=lambda group: (-group.bytes, group.label, group.place))
-
-
-def size(amount: int) -> str:
-    """Bytes as a person reads them: ``96 B``, ``1.50 KiB``, ``89.9 MiB``."""
-    value, unit = float(amount), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1000:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.3g} {unit}"
-
-
-def share(amount: int, total: int) -> str:
-    """A part in percent."""
-    return f"{100 * amount / total:.1f}%" if total else ""

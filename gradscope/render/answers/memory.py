@@ -12,8 +12,9 @@ from gradscope.escaping import visible
 from gradscope.model.memory import Hidden, Memory, Peak
 from gradscope.model.ranks import Ranks
 from gradscope.model.report import Report
-from gradscope.render.answers.holdings import HoldingGroup, Holdings, share, size
+from gradscope.render.answers.holdings import HoldingGroup, Holdings
 from gradscope.render.options import Options
+from gradscope.render.words.numbers import share, size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import shorten
 from gradscope.render.words.writer import Writer

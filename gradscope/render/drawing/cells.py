@@ -12,20 +12,22 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.notes import Note, notes_of
+from gradscope.render.drawing.notes import Note, frame, notes_of
 from gradscope.render.drawing.rows import ROOT, Row
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, strip
+from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, odd, span, strip
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify import Item
+from gradscope.simplify.gradients import middle
 
 BAD_INK = "bold #d0327a"
 BAR_CELLS = 5
+ROUND_CELLS = 12
 NOTHING: Cell = (Part(""),)
 
 COLUMNS = (
@@ -75,6 +77,8 @@ class Cells:
         item = self.scene.view.items[row.item]
         if row.kind == "note":
             return self.note(row.lead, notes_of(self.scene, item)[row.note])
+        if item.template is not None:
+            return self._of_template(row, item)
         info = self._flow(row)
         tensor = self._tensor(row)
         expression = NOTHING if self._is_told(row, item) else self._expression(item)
@@ -91,7 +95,52 @@ class Cells:
             expression += (Part(self.glyphs.text(f"{gap}sum of {arrivals:,}"), "dim", "whole"),)
         title = Part(self.glyphs.text(self.scene.title(item)), "bold" * item.folded, _cut(item))
         name = (*self.badge(item), title, *self._type(item))
+        if item.template is not None:
+            gradients = self.scene.gradients
+            infos = gradients.rounds(item) if gradients else []
+            return [name, expression, *self._rounds(item, infos)]
         return [name, expression, *self._body(item, info, tensor)]
+
+    def _of_template(self, row: Row, item: Item) -> list[Cell]:
+        """The cells of what stands for many rounds: the range of their norms, and a strip."""
+        scene = self.scene
+        if row.kind == "frame":
+            note = frame(scene, scene.view.templates[item.template or 0])
+            title = Part(self.glyphs.text(f"{note.title}  "), "bold", "never")
+            lead, *rest = self.across(f"{row.lead}{self.glyphs.opened} ", note)
+            return [(lead, title, *rest)]
+        expression = NOTHING if self._is_told(row, item) else self._expression(item)
+        return [self._name(row, item), expression, *self._rounds(item, self._infos(row, item))]
+
+    def _infos(self, row: Row, item: Item) -> list[GradientInfo]:
+        """The gradient that enters an item in each round, or flows along one link to it."""
+        gradients = self.scene.gradients
+        if gradients is None:
+            return []
+        if row.kind == "definition" or row.link == ROOT:
+            return gradients.rounds(item)
+        link = self.scene.view.links[row.link]
+        inside = self.scene.view.items[link.source].template == item.template
+        return gradients.link_by_rounds(link) if inside else [gradients.link(link)]
+
+    def _rounds(self, item: Item, infos: list[GradientInfo]) -> list[Cell]:
+        """The cells of shape, value, gradient, size, bar and source of several rounds."""
+        tensor = None if item.folded else self.scene.tensor(item.members[0], 0)
+        source = (Part(self.glyphs.text(self.scene.source(item)), "dim", "start"),)
+        if not infos:
+            return [self._shape(tensor), NOTHING, NOTHING, NOTHING, NOTHING, source]
+        step = self.scene.scale.step(middle(infos).norm)
+        ink = "dim" if step is None else INKS[step]
+        without = self.glyphs.text(odd(infos, self.glyphs.bad))
+        bad = any(info.state == "non-finite" for info in infos)
+        return [
+            self._shape(tensor),
+            NOTHING,
+            (Part(without, BAD_INK if bad else ""),),
+            (Part(self.glyphs.text(span(infos)), ink),),
+            (Part(strip(infos, ROUND_CELLS, self.glyphs), BAD_INK if bad else ink),),
+            source,
+        ]
 
     def _body(self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
         return [
@@ -133,9 +182,15 @@ class Cells:
 
     def _expression(self, item: Item) -> Cell:
         words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
+        once = item.template is not None
         more = (self.scene.operations_of_rounds(item), self.scene.parameters(item))
         parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
-        return (words, *parts)
+        if not once:
+            return (words, *parts)
+        times = Part(self.glyphs.text(f" ×{self.scene.times(item):,}"), "dim", "whole")
+        cancelled = self.scene.cancelled(item)
+        last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
+        return (words, *parts, times, *last)
 
     def _flow(self, row: Row) -> GradientInfo | None:
         gradients = self.scene.gradients

@@ -43,9 +43,7 @@ def draw(source: str, format: Picture, *arguments: str) -> bytes:
         ToolMissing: if there is neither ``dot`` nor pygraphviz.
         GradscopeError: if the layout takes too long, or fails.
     """
-    # Twice the pixels, so that small text stays sharp; the other formats have no pixels.
-    sharp = ["-Gdpi=144"] if format == "png" else []
-    return _run([*_command(format), *sharp, *arguments], source)
+    return _run([*_command(format), *arguments], source)
 
 
 def size(source: str) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """The HTML-like labels of boxes and arrows in a picture: words, sizes and colours of its design.
 
-Every foreign text goes through :func:`gradscope.render.words.text.markup`.  Knows nothing of
-layout.
+How wide they are is known to :mod:`gradscope.render.drawing.boxes`, which also makes them
+harmless.  Knows nothing of layout.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
+from gradscope.render.drawing import boxes
+from gradscope.render.drawing.boxes import Line, block, box
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import Round, exceptions, extremes, heights
+from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
 from gradscope.render.drawing.strip import short as path_end
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
-from gradscope.render.words.text import markup, shorten
-from gradscope.simplify import Item
+from gradscope.render.words.text import shorten
+from gradscope.simplify import Frame, Item
+from gradscope.simplify.grouping import pattern
 
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
+CANCELLED = "#b45309"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
 SIGNS = {**BADGES, "information": "i"}
@@ -29,8 +33,12 @@ BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
 LONGEST = 44
 """Characters of an expression or name in a box; the tooltip has all of it."""
 
-LONGEST_TEXT = 400
-"""Cells of any other text; Graphviz refuses a file with very long ones."""
+LONGEST_TITLE = 80
+"""Of a caption, which must not make the picture wider than its graph."""
+
+MOST_FINDINGS = 5
+
+MOST_NOTES = 12
 
 _BAR = 64
 """Width of a module's bar in points."""
@@ -40,23 +48,16 @@ _STRIP = 20
 
 _MOST_BARS = 40
 
+_STRIP_ROOM = 156
+"""Points that a strip takes, where its bars are few enough to be broad."""
 
-_TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{}</TABLE>'
+_NARROW, _BROAD = 6, 12
+"""Points of a bar and the gap after it."""
 
 
-def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> str:
+def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> Line:
     """Foreign text in one style."""
-    if not words:
-        return ""  # Graphviz refuses a font that is around nothing
-    body = markup(shorten(words, LONGEST_TEXT, "…"))
-    body = f"<B>{body}</B>" if bold else body
-    return f'<FONT COLOR="{color}" POINT-SIZE="{size}">{body}</FONT>'
-
-
-def box(lines: list[str]) -> str:
-    """Lines under each other, as an HTML-like label."""
-    rows = "".join(f'<TR><TD CELLPADDING="1">{line}</TD></TR>' for line in lines if line)
-    return f"<{_TABLE.format(rows)}>"
+    return boxes.text(words, color, size, bold)
 
 
 def short(words: str, keep_end: bool = False) -> str:
@@ -92,14 +93,18 @@ class Labels:
         words = root if root and not expression else expression
         if words:
             head += text("  ") + text(short(words), TEAL)
+        head += self._times(item)
         node = scene.graph.nodes[item.members[0]]
         tensor = scene.tensor(node.id, 0)
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
-        facts.append(self._size(info))
+        rounds = self._infos(item)
+        facts.append(self.range(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
-        lines = [head, _faint(facts, GREY)]
-        return box([*lines, text(short(f"saved: {saved}"), GREY, 10)] if saved else lines)
+        opposed = text(scene.cancelled(item), CANCELLED, 10)
+        kept = text(scene.saved_words(item), INK, 10)
+        lines = [head, _faint(facts, GREY), kept, opposed, *self._bars(rounds)]
+        return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
         """A leaf tensor: its name, its shape, and what arrived in total."""
@@ -107,15 +112,28 @@ class Labels:
         words = f"leaf {numbers.shape(tensor.shape)}" if tensor else "leaf"
         if uses > 1:
             words += f" · used ×{uses:,}"
-        title = text(short(item.title, keep_end=True), bold=True)
+        title = text(short(self.scene.title(item), keep_end=True), bold=True) + self._times(item)
         head = self._badge(item) + title + text(f"  {words}", GREY, 10)
+        rounds = self._infos(item)
+        if rounds:
+            return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
         if info is None:
             return box([head])
         total = self.gradient(info, tensor)
         said = total if info.state in ("none", "not reached") else f"grad {total}"
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
-        return box([head, text(said, color, 10), text(apart, GREY, 10)])
+        opposed = text(self.scene.cancelled(item), CANCELLED, 10)
+        return box([head, text(said, color, 10), opposed, text(apart, GREY, 10)])
+
+    def leaves(self, items: list[Item]) -> str:
+        """Many leaves of one node: what their names have in common, and a bar for each."""
+        head = text(f"{len(items):,} leaves", bold=True)
+        name = visible(pattern([item.title for item in items]))
+        head += text(f"  {short(name, keep_end=True)}", GREY, 10)
+        gradients = self.scene.gradients
+        rounds = [Round(one.title, gradients.entering(one)) for one in items] if gradients else []
+        return box([head, *self._strip(rounds)])
 
     def group(self, item: Item, info: GradientInfo | None) -> str:
         """A closed group: its name and class, what is inside, a bar for the gradient entering it,
@@ -124,51 +142,78 @@ class Labels:
         head = self._badge(item) + text(short(scene.title(item), keep_end=True), bold=True)
         if scene.type(item):
             head += text(f"  {short(scene.type(item))}", GREY, 10)
-        inside = text(short(scene.expression(item)), TEAL, 10)
+        inside = text(short(scene.expression(item)), TEAL, 10) + self._times(item)
         facts = (scene.operations_of_rounds(item), scene.source(item), scene.parameters(item))
-        inside += "".join(text(f" · {fact}", FAINT, 10) for fact in facts if fact)
-        lines = [head, inside]
+        inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
+        lines = [head, inside, text(scene.saved_words(item), INK, 10)]
+        rounds = self._infos(item)
+        if rounds:
+            return box([*lines, text(self.range(rounds), GREY, 10), *self._bars(rounds)])
         if info:
             lines.append(self._bar(info))
         return box([*lines, *self._strip(scene.rounds(item))])
 
-    def _strip(self, rounds: list[Round]) -> list[str]:
+    def frame(self, template: Frame) -> str:
+        """The head of a repeat that is drawn once: its name, how often, and a bar for every
+        round."""
+        head = text(short(template.title, keep_end=True), bold=True)
+        if template.type != template.title:
+            head += text(f"  {short(template.type)}", GREY, 10)
+        head += text(f"  ×{template.count:,}", TEAL, 12, bold=True)
+        return box([head, *self._strip(self.scene.rounds(template))], left=True)
+
+    def range(self, infos: list[GradientInfo]) -> str:
+        """The gradients of several rounds in a word: those without a size, and the sizes of the
+        others; plain text."""
+        sizes = span(infos)
+        return " · ".join(filter(None, [odd(infos, "⚠"), f"‖g‖ {sizes}" if sizes else ""]))
+
+    def _times(self, item: Item) -> Line:
+        return [] if item.template is None else text(f" ×{self.scene.times(item):,}", TEAL, 10)
+
+    def _infos(self, item: Item) -> list[GradientInfo]:
+        """What enters an item of a template in each round."""
+        if item.template is None:
+            return []
+        return [one.info for one in self.scene.rounds(item)]
+
+    def _bars(self, infos: list[GradientInfo]) -> list[Line]:
+        if not infos:
+            return []
+        shown = [self._upright(*one) for one in heights(infos, _MOST_BARS)]
+        width = min(max(_STRIP_ROOM // len(shown), _NARROW), _BROAD)
+        return [boxes.bars(shown, _STRIP + 4, width)]
+
+    def _upright(self, info: GradientInfo, place: float | None) -> tuple[int, str]:
+        """How high the bar of a round is, and its colour."""
+        if info.state == "non-finite":
+            return 2 + _STRIP, MAGENTA
+        step = self.scene.scale.step(info.norm)
+        height = 2 if place is None else 2 + round(place * _STRIP)
+        return height, GREY if step is None else INKS[step]
+
+    def _strip(self, rounds: list[Round]) -> list[Line]:
         """A bar for every round, or for several where they are many, and words about them."""
         if len(rounds) < 2:
             return []
-        shown = heights([one.info for one in rounds], _MOST_BARS)
-        bars = "".join(self._upright(info, place) for info, place in shown)
         named = [one._replace(name=path_end(one.name)) for one in rounds]
         words = (exceptions(named), extremes(named))
-        return [_TABLE.format(f"<TR>{bars}</TR>"), *(text(line, GREY, 10) for line in words)]
+        bars = self._bars([one.info for one in rounds])
+        return [*bars, *(text(line, GREY, 10) for line in words)]
 
-    def _upright(self, info: GradientInfo, place: float | None) -> str:
-        step = self.scene.scale.step(info.norm)
-        color = GREY if step is None else INKS[step]
-        height = 2 if place is None else 2 + round(place * _STRIP)
-        if info.state == "non-finite":
-            color, height = MAGENTA, 2 + _STRIP
-        # A blank above each bar: Graphviz would put the bar in the middle.
-        rows = ((4 + _STRIP - height, ""), (height, f' BGCOLOR="{color}"'))
-        bar = "".join(
-            f'<TR><TD FIXEDSIZE="TRUE" WIDTH="5" HEIGHT="{size}"{fill}></TD></TR>'
-            for size, fill in rows
-        )
-        return f'<TD FIXEDSIZE="TRUE" WIDTH="6" HEIGHT="{_STRIP + 4}">{_TABLE.format(bar)}</TD>'
-
-    def _badge(self, item: Item) -> str:
+    def _badge(self, item: Item) -> Line:
         """The sign and the rule of the worst finding about an item."""
         for finding in self.scene.about(item):
             words = f"{SIGNS[finding.severity]} {short(finding.rule)}  "
             return text(words, BADGE_INKS[finding.severity], bold=True)
-        return ""
+        return []
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
             return ""
         return state_word(info, "∅", "⚠") or self.norm(info)
 
-    def _bar(self, info: GradientInfo) -> str:
+    def _bar(self, info: GradientInfo) -> Line:
         place = self.scene.scale.fraction(info.norm)
         step = self.scene.scale.step(info.norm)
         color = MAGENTA if info.state == "non-finite" else GREY
@@ -178,19 +223,50 @@ class Labels:
         # Two colours with a share each fill a cell side by side.
         share = max(round(place, 2), 0.04)
         color = f"{INKS[step]};{share}:#e8eaed" if share < 1 else INKS[step]
-        bar = f'<TD FIXEDSIZE="TRUE" HEIGHT="7" WIDTH="{_BAR}" BGCOLOR="{color}"></TD>'
-        return _TABLE.format(f'<TR>{bar}<TD CELLPADDING="3">{value}</TD></TR>')
+        return [block(7, _BAR, color), block(7, 6), *value]
 
-    def legend(self) -> str:
+    def caption(self) -> str:
+        """What stands above the picture: what it is of, what is wrong, and what colours mean."""
+        scene = self.scene
+        first = scene.graph.roots[0].node if scene.graph.roots else None
+        items = [scene.view.items[item] for item in scene.view.roots[:1]]
+        title = " ".join(scene.expression(item) for item in items if item.kind != "module")
+        title = title or visible(scene.report.meta.target)
+        place = "" if first is None else scene.place(scene.graph.nodes[first].origin)
+        overlay = scene.options.overlay
+        way = overlay.caption if overlay else scene.direction()
+        if scene.options.direction == "forward":
+            way = "values flow down, gradients up"
+        facts = [place, scene.rank.words(), scene.size(), way]
+        lines = [
+            text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
+            text(" · ".join(fact for fact in facts if fact), FAINT, 11),
+            text(scene.folded(), FAINT, 11),
+        ]
+        if scene.alarm():
+            lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
+        for severity, line in scene.findings()[:MOST_FINDINGS]:
+            lines.append(
+                text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])
+            )
+        notes = [*filter(None, [scene.rank.others()]), *scene.report.notes]
+        lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
+        if len(notes) > MOST_NOTES:
+            lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
+        if scene.gradients is not None:
+            lines.append(self.legend())
+        return box(lines, left=True)
+
+    def legend(self) -> Line:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
         # Widened, the scale may end beyond the largest number.
         ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
         low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
-        swatches = "".join(text("■", tint(step, 0.8), 11) for step in range(len(STEPS)))
-        return text(f"‖g‖ {low} ", FAINT, 10) + swatches + text(f" {high}", FAINT, 10)
+        swatches = [block(8, 9, tint(step, 0.8)) for step in range(len(STEPS))]
+        return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}", FAINT, 10)]
 
 
-def _faint(facts: list[str], color: str) -> str:
+def _faint(facts: list[str], color: str) -> Line:
     words = " · ".join(fact for fact in facts if fact)
-    return text(words, color, 10) if words else ""
+    return text(words, color, 10) if words else []

@@ -9,7 +9,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Leaf
 from gradscope.render.drawing.cells import BAD_INK, size_cell
 from gradscope.render.drawing.parameters import unscaled
-from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.scene import Scene, cancelling, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
@@ -109,7 +109,9 @@ class LeafTable:
         full = f"{' + '.join(terms)} = {result}"
         if all(terms) and len(terms) <= MOST_TERMS and len(full) <= self.options.width - OTHERS:
             return full
-        return f"{result} (sum of {len(terms):,})".strip()
+        share = self.gradients.cancelled(leaf.node)
+        opposed = "" if share is None else f", which cancel {cancelling(share)}"
+        return f"{result} (sum of {len(terms):,}{opposed})".strip()
 
     def _text(self, info: GradientInfo, leaf: Leaf) -> str:
         values = self.scene.values(info, leaf.tensor.shape)

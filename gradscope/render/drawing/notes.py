@@ -8,10 +8,10 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.scene import Scene, cancelling
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.words.table import GAP
-from gradscope.simplify import Item
+from gradscope.simplify import Frame, Item
 from gradscope.words import count
 
 LEAD = 12
@@ -35,6 +35,15 @@ def notes_of(scene: Scene, item: Item) -> list[Note]:
     return [*_raised(scene, item), *_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
 
 
+def frame(scene: Scene, template: Frame) -> Note:
+    """The head of what is drawn once for all rounds of a repeat."""
+    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(template))
+    kind = template.type if template.type != template.title else ""
+    title = " ".join(filter(None, (visible(template.title), visible(kind))))
+    words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
+    return Note(f"{title} ×{template.count:,}", None, remark=words, rounds=rounds, across=True)
+
+
 def _raised(scene: Scene, item: Item) -> list[Note]:
     """What came to the call in which the program failed."""
     got = "" if item.folded else scene.graph.nodes[item.members[0]].raised
@@ -43,6 +52,8 @@ def _raised(scene: Scene, item: Item) -> list[Note]:
 
 def _strips(scene: Scene, item: Item) -> list[Note]:
     """The strip of a repeat and its extremes, in one line if that is wide enough for both."""
+    if item.template is not None:
+        return []  # its strip is in its row
     rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
     if len(rounds) < 2:
         return []
@@ -60,7 +71,9 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
     """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
     it."""
     gradients = scene.gradients
-    if gradients is None or len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+    if gradients is None or item.template is not None:
+        return []
+    if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
         return []
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
@@ -71,15 +84,18 @@ def _sums(scene: Scene, item: Item) -> list[Note]:
             f"[{output}]" if output else "",
             scene.tensor(node, output),
             gradients.backward.at(node, output),
-            _arriving(amount, (node, output) in given),
+            _arriving(amount, (node, output) in given, gradients.cancelled(node, output)),
         )
         for (node, output), amount in arrivals.items()
         if amount > 1
     ]
 
 
-def _arriving(amount: int, given: bool) -> str:
-    """How many gradients were added; the one given for a root came along no edge."""
+def _arriving(amount: int, given: bool, cancelled: float | None = None) -> str:
+    """How many gradients were added, or how much of them cancelled; the one given for a root came
+    along no edge."""
+    if cancelled is not None:
+        return f"{amount:,} gradients cancel {cancelling(cancelled)}"
     if given:
         return f"sum of {count(amount - 1, 'edge')} and the given"
     return f"sum of {amount:,} edges"

@@ -1,5 +1,5 @@
 """Answers as marks on a picture: of a comparison who is alone, and how far gradients part; of a
-check what is wrong."""
+check what is wrong; of a count of memory how much each node saved."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from gradscope.analyses.diff import Comparison, EdgeDifference, Union
 from gradscope.analyses.diff.comparison import Distance
 from gradscope.model.checks import Checks
+from gradscope.model.memory import Memory
 from gradscope.model.report import Graph
 from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
@@ -68,6 +69,17 @@ def percent(relative: float) -> str:
     if relative >= 0.001:
         return f"{100 * relative:.3g}%"
     return numbers.number(relative)
+
+
+def saved(memory: Memory) -> Overlay:
+    """The bytes that are kept for backward alone, at the node that saved them first."""
+    amounts: dict[int, int] = {}
+    for kept in memory.kept:
+        if kept.holding == "activation":
+            first = kept.holders[0][0]
+            amounts[first] = amounts.get(first, 0) + kept.bytes
+    total = numbers.size(sum(amounts.values()))
+    return Overlay(f"{total} saved for backward, darker where there is more", {}, {}, amounts)
 
 
 MARKS = {"wrong": Mark("#c2185b", weight=3), "kink": Mark("#b45309", weight=2)}

@@ -22,7 +22,8 @@ class Parameter(NamedTuple):
 
     ``weight`` and ``gradient`` are 2-norms, ``ratio`` is the second by the first; ``zeros`` and
     ``nonfinite`` count elements of the gradient.  ``unscaled`` is the norm of the
-    gradient divided by what a GradScaler multiplied the loss with."""
+    gradient divided by what a GradScaler multiplied the loss with, ``cancelled`` the share of its
+    contributions that cancels, where they oppose each other."""
 
     name: str
     shape: tuple[int, ...]
@@ -34,6 +35,7 @@ class Parameter(NamedTuple):
     zeros: int | None
     nonfinite: int | None
     unscaled: Number | None = None
+    cancelled: float | None = None
 
 
 def parameters(scene: Scene) -> list[Parameter]:
@@ -68,6 +70,7 @@ def _parameter(scene: Scene, position: int, leaf: Leaf) -> Parameter:
         _zeros(scene, position, info) if info else None,
         info.nan + info.inf if info and norm is not None else None,
         unscaled(norm, scene.graph.scale),
+        scene.gradients.cancelled(leaf.node) if scene.gradients else None,
     )
 
 

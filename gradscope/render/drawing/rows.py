@@ -28,9 +28,9 @@ class Row(NamedTuple):
 
     ``lead`` are the branches before the sign.  ``link`` is the index of the view's link, or
     :data:`ROOT` where a root is entered, ``root`` then being its number.  A note is an additional
-    row of its item: ``note`` is its number."""
+    row of its item: ``note`` is its number.  A frame stands above the first item of a template."""
 
-    kind: Literal["definition", "reference", "note"]
+    kind: Literal["definition", "reference", "note", "frame"]
     lead: str
     item: int
     link: int = ROOT
@@ -54,6 +54,7 @@ class Walk:
         self.view = view
         self.glyphs = glyphs
         self.notes = notes
+        self._framed: set[int] = set()
         self.outgoing = view.outgoing()
         self.definition, self.order, depth = _first_visits(view, self.outgoing)
         self.compact = depth > FULL_LEVELS
@@ -69,9 +70,21 @@ class Walk:
         pending = [_Task(Row(kind, "", item, ROOT, root), "", 0)]
         while pending:
             task = pending.pop()
+            yield from self._frame(task.row)
             yield task.row
             if task.row.kind == "definition":
                 pending.extend(reversed(self._below(task)))
+
+    def _frame(self, row: Row) -> Iterator[Row]:
+        """The row above the first row of a template."""
+        template = self.view.items[row.item].template
+        if template is None or template in self._framed:
+            return
+        self._framed.add(template)
+        glyphs = self.glyphs
+        before = row.lead.removesuffix(glyphs.branch).removesuffix(glyphs.last)
+        lead = row.lead if before == row.lead else before + glyphs.stem
+        yield Row("frame", lead, row.item)
 
     def _kind(self, item: int, link: int) -> Literal["definition", "reference"]:
         return "definition" if self.definition[item] == link else "reference"

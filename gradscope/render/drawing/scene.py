@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import starmap
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
@@ -21,7 +22,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
 from gradscope.render.words.places import short_files, source_url
-from gradscope.simplify import Item, Link, View, simplify
+from gradscope.simplify import Frame, Item, Link, View, simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.words import count, either, one_line, option
@@ -74,8 +75,8 @@ class Scene:
         return source_url(origin.file, origin.line)
 
     def title(self, item: Item) -> str:
-        """What an item is called, without its sign: ``Mul``, ``h.0``."""
-        name = visible(item.title)
+        """What an item is called, without its sign: ``Mul``, ``h.0``; ``attn`` inside ``h.*``."""
+        name = visible(item.title if item.template is None else item.title.rpartition("*.")[2])
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")
@@ -96,28 +97,67 @@ class Scene:
 
     def expression(self, item: Item) -> str:
         """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups the count of
-        ops."""
+        ops, of one round where it stands for many."""
         if item.kind == "repeat":
             return f"{visible(one_line(item.label))} ×{item.count:,}".strip()
         if not item.folded:
             return visible(one_line(item.label))
-        operations = self._operations(item)
+        operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
         return visible(one_line(only)) or self.operations(item)
 
     def arriving(self, item: Item) -> int:
         """How many gradients meet in an item that is one node; 0 where none flowed."""
-        if self.gradients is None or item.folded:
+        if self.gradients is None or item.folded or item.template is not None:
             return 0
         return sum(self.gradients.arrivals(item).values())
 
+    def times(self, item: Item) -> int:
+        """For how many rounds an item of a template stands; 1 for all others."""
+        return len(item.rounds) if item.template is not None else 1
+
+    def cancelled(self, item: Item) -> str:
+        """``2 gradients cancel 93 %``, where those that meet in a node oppose each other; of what a
+        template holds the most of any round, ``cancels up to 93 %``; else ""."""
+        gradients = self.gradients
+        if gradients is None or item.folded:
+            return ""
+        outputs = range(len(self.graph.nodes[item.members[0]].outputs) or 1)
+        places = [(node, output) for node in item.members for output in outputs]
+        shares = [share for share in starmap(gradients.cancelled, places) if share is not None]
+        if not shares:
+            return ""
+        if item.template is not None:
+            return f"cancels up to {cancelling(max(shares))}"
+        meeting = len(gradients.contributions(item.members[0]))
+        return f"{meeting:,} gradients cancel {cancelling(max(shares))}"
+
+    def saved(self, item: Item) -> int:
+        """How many bytes the nodes of an item saved, where that is what is shown."""
+        overlay = self.options.overlay
+        return sum(overlay.bytes.get(node, 0) for node in item.members) if overlay else 0
+
+    @cached_property
+    def most_saved(self) -> int:
+        """The most bytes that one item saved; 0 where that is not what is shown."""
+        return max(map(self.saved, self.view.items), default=0)
+
+    def saved_words(self, item: Item) -> str:
+        """``89.9 MiB saved · 41.2%``, or ""."""
+        overlay, amount = self.options.overlay, self.saved(item)
+        if overlay is None or not amount:
+            return ""
+        total = sum(overlay.bytes.values())
+        return f"{numbers.size(amount)} saved · {numbers.share(amount, total)}"
+
     def operations(self, item: Item) -> str:
-        """``57 ops``: how many operations are in an item."""
-        return count(len(self._operations(item)), "op")
+        """``57 ops``: how many operations are in an item, or in each that it stands for."""
+        return count(len(self._operations(item)) // self.times(item), "op")
 
     def operations_of_rounds(self, item: Item) -> str:
         """``2,000 ops`` of a repeat whose count of rounds does not say it already, else ""."""
-        if item.kind != "repeat" or len(self._operations(item)) == item.count:
+        each = len(self._operations(item)) // self.times(item)
+        if item.kind != "repeat" or each == item.count:
             return ""
         return self.operations(item)
 
@@ -129,8 +169,9 @@ class Scene:
         """Whether anything is closed in this view."""
         return any(item.folded for item in self.view.items)
 
-    def rounds(self, item: Item) -> list[Round]:
-        """The rounds of a repeat with the gradient that enters each, in the order of backward."""
+    def rounds(self, item: Item | Frame) -> list[Round]:
+        """The rounds of a repeat, or of what a template holds, with the gradient that enters each,
+        in the order of backward."""
         if self.gradients is None or not item.rounds:
             return []
         infos = self.gradients.rounds(item)
@@ -141,7 +182,7 @@ class Scene:
         module of it; ("", []) where there is none, or too few to compare."""
         alike: dict[str, list[Item]] = {}
         for item in self.view.items:
-            if item.kind == "module":
+            if item.kind == "module" and item.template is None:
                 alike.setdefault(item.type, []).append(item)
         for kind, items in alike.items():
             most = 2 * sum(len(item.members) for item in items) > len(self.graph.nodes)
@@ -151,8 +192,10 @@ class Scene:
         return "", []
 
     def parameters(self, item: Item) -> str:
-        """The gradient of the leaves inside an item in a few words, or ""."""
-        inside = self.gradients.parameters(item) if self.gradients and item.folded else None
+        """The gradient of the leaves inside an item in a few words, or ""; of many rounds together
+        it would say nothing."""
+        one = item.folded and item.template is None
+        inside = self.gradients.parameters(item) if self.gradients and one else None
         if inside is None or inside.norm is None:
             return ""
         return f"params {numbers.number(inside.norm)}"
@@ -258,6 +301,9 @@ class Scene:
             parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
             ways.append(option("all"))
+        for frame in self.view.templates:
+            parts.append(f"{visible(frame.type)} drawn once for {frame.count:,}")
+            ways = [*dict.fromkeys([*ways, option("all")])]
         if self.view.left_out:
             parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
         return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
@@ -281,6 +327,11 @@ class Scene:
             return ""
         which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
         return f"{which}: {either('gradscope show FILE.json --call N', 'call=N')}"
+
+
+def cancelling(share: float) -> str:
+    """``93 %``: how much of several contributions cancels."""
+    return f"{100 * share:.3g} %"
 
 
 NOT_THERE = "its memory is not there"

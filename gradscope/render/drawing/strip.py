@@ -82,6 +82,14 @@ def extremes(rounds: Sequence[Round], most: int | None = None) -> str:
     return f"max {_told(largest)} · min {_told(smallest)}"
 
 
+def span(infos: Sequence[GradientInfo]) -> str:
+    """``0.607–0.838``: the smallest and the largest norm, or the one that all have; "" where none
+    is known."""
+    known = [float(info.norm) for info in infos if info.state == "finite" and info.norm is not None]
+    words = [numbers.number(end) for end in (min(known), max(known))] if known else []
+    return "\u2013".join(dict.fromkeys(words))
+
+
 _STATES = {
     "non-finite": "✖ not finite",
     "zero": "0",
@@ -104,6 +112,17 @@ def _apart(rounds: Sequence[Round], state: str, word: str) -> str:
     if len(found) == len(rounds):
         return f"{word} in all"
     return f"{word} in {len(found):,} of {len(rounds):,}, first in {visible(found[0].name)}"
+
+
+def odd(infos: Sequence[GradientInfo], bad: str) -> str:
+    """``✖ 3 of 12``, ``0 in 3 of 12``: how many rounds have no size to compare, in few cells."""
+    counts = {state: sum(info.state == state for info in infos) for state in _STATES}
+    word = next((state for state, many in counts.items() if many), None)
+    if word is None:
+        return ""
+    sign = bad if word == "non-finite" else f"{_STATES[word]} in"
+    many = "all" if counts[word] == len(infos) else f"{counts[word]:,} of {len(infos):,}"
+    return f"{sign} {many}"
 
 
 def short(name: str) -> str:

@@ -5,32 +5,36 @@ graphviz package quotes; :mod:`gradscope.render.drawing.labels` writes what stan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import graphviz
+import msgspec
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
+from gradscope.render.drawing import grid
+from gradscope.render.drawing.boxes import LONGEST_TEXT, box
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
     FAINT,
     INK,
     LEAF_GREEN,
-    LONGEST_TEXT,
     MAGENTA,
-    SIGNS,
+    TEAL,
     Labels,
-    box,
     short,
     text,
 )
-from gradscope.render.drawing.scale import tint
+from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
-from gradscope.simplify import Item, Link
+from gradscope.render.words.text import shorten
+from gradscope.simplify import Frame, Item, Link
+from gradscope.simplify.gradients import middle
 from gradscope.words import either, folding
 
 MOST_ITEMS = 2_000
@@ -42,10 +46,6 @@ together."""
 
 MOST_LINKS = 10_000
 
-MOST_FINDINGS = 5
-
-MOST_NOTES = 12
-
 LONGEST_URL = 2_000
 
 LONGEST_TOOLTIP = 4_000
@@ -56,6 +56,15 @@ MOST_LABELS = 150
 
 FONT = "Helvetica,Arial,sans-serif"
 ARROW = "#7b8494"
+FRAME = {
+    "style": "rounded,filled",
+    "fillcolor": "#f3f6f8",
+    "color": TEAL,
+    "penwidth": "1.4",
+    "margin": "14",
+    "tooltip": " ",
+}
+"""Around what is drawn once for many rounds."""
 
 
 def render(report: Report, options: Options) -> str:
@@ -80,6 +89,11 @@ class _Drawing:
         self.labels = Labels(scene)
         self.copies = len(scene.view.items) > MANY_ITEMS
         self.labelled = len(scene.view.links) <= MOST_LABELS
+        self.entrances: dict[int, str] = {}
+        whole = scene.options.folding.is_chosen or scene.options.overlay is not None
+        self.boxes = [] if whole else grid.together(scene.view)
+        self.boxed = {item.id for leaves in self.boxes for item in leaves}
+        self.steps = [step for step in grid.steps(scene.view) if not self.boxed & set(step)]
         backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
             graph_attr={
@@ -88,12 +102,12 @@ class _Drawing:
                 "fontname": FONT,
                 "labelloc": "t",
                 "labeljust": "l",
-                "label": self._caption(),
+                "label": self.labels.caption(),
                 "nodesep": "0.3",
                 "ranksep": "0.45",
                 "pad": "0.25",
                 # Operands from left to right as in the expression, where that costs no clarity.
-                **({} if self.copies else {"ordering": "out"}),
+                **({} if self.copies or self.steps else {"ordering": "out"}),
             },
             node_attr={"fontname": FONT, "margin": "0.14,0.06", "height": "0.3", "color": BORDER},
             edge_attr={
@@ -108,45 +122,50 @@ class _Drawing:
 
     def source(self) -> str:
         """All of it."""
+        for number, template in enumerate(self.scene.view.templates):
+            self._draw_frame(number, template)
+        for leaves in self.boxes:
+            self._draw_leaves(leaves)
         for item in self.scene.view.items:
-            if not self._is_copied(item):
+            if item.id not in self.boxed and not self._is_copied(item):
                 self._draw_item(str(item.id), item)
+        for upper, lower in self.steps:
+            self.graph.edge(str(upper), str(lower), style="invis")
         for root in range(len(self.scene.view.roots)):
             self._draw_seed(root)
         for index, link in enumerate(self.scene.view.links):
-            self._draw_link(index, link)
+            if link.target not in self.boxed:
+                self._draw_link(index, link)
         return str(self.graph.source)
+
+    def _draw_frame(self, number: int, template: Frame) -> None:
+        """A frame around what is drawn once.  Its head is a node above the first item, through
+        which the gradient enters: no arrow crosses its words."""
+        items = [item for item in self.scene.view.items if item.template == number]
+        self.entrances[items[0].id] = head = f"frame{number}"
+        with self.graph.subgraph(name=f"cluster{number}") as frame:
+            frame.attr(label="", **FRAME)
+            label = self.labels.frame(template)
+            frame.node(head, label=label, shape="plaintext", tooltip=_plain(template.title))
+            for item in items:
+                frame.node(str(item.id))
+        self.graph.edge(head, str(items[0].id), tooltip=" ")
+
+    def _draw_leaves(self, leaves: list[Item]) -> None:
+        """One box for many leaves of one node, and one arrow into it."""
+        name = f"leaves{leaves[0].id}"
+        tooltip = ", ".join(item.title for item in leaves)
+        style = {"shape": "box", "style": "rounded,filled", "fillcolor": "white"}
+        style |= {"color": LEAF_GREEN, "penwidth": "1.6", "peripheries": "2"}
+        self.graph.node(name, label=self.labels.leaves(leaves), tooltip=_plain(tooltip), **style)
+        links = [self.scene.view.links[self.scene.incoming[item.id][0]] for item in leaves]
+        edges = tuple(edge for link in links for edge in link.edges)
+        self._draw_arrow(name, Link(links[0].source, leaves[0].id, edges))
 
     def _is_copied(self, item: Item) -> bool:
         """Whether a leaf is drawn anew beside each of its uses."""
         many = self.copies and len(self.scene.incoming[item.id]) > 1
         return many and item.kind == "leaf" and item.id not in self.scene.view.roots
-
-    def _caption(self) -> str:
-        scene = self.scene
-        first = scene.graph.roots[0].node if scene.graph.roots else None
-        items = [scene.view.items[item] for item in scene.view.roots[:1]]
-        title = " ".join(scene.expression(item) for item in items if item.kind != "module")
-        title = title or visible(scene.report.meta.target)
-        place = "" if first is None else scene.place(scene.graph.nodes[first].origin)
-        overlay = scene.options.overlay
-        way = overlay.caption if overlay else scene.direction()
-        if scene.options.direction == "forward":
-            way = "values flow down, gradients up"
-        words = [place, scene.rank.words(), scene.size(), way, scene.folded()]
-        head = text(shorten_title(title), size=14, bold=True)
-        lines = [head + text("   " + " · ".join(word for word in words if word), FAINT)]
-        if scene.alarm():
-            lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
-        for severity, line in scene.findings()[:MOST_FINDINGS]:
-            lines.append(text(f"{SIGNS[severity]} {shorten_title(line)}", BADGE_INKS[severity]))
-        notes = [*filter(None, [scene.rank.others()]), *scene.report.notes]
-        lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
-        if len(notes) > MOST_NOTES:
-            lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
-        if scene.gradients is not None:
-            lines.append(self.labels.legend())
-        return box(lines).replace("<TD ", '<TD ALIGN="LEFT" ')
 
     def _draw_item(self, name: str, item: Item) -> None:
         scene = self.scene
@@ -179,6 +198,10 @@ class _Drawing:
         elif info is not None:
             step = self.scene.scale.step(info.norm)
             style |= {"fillcolor": "white" if step is None else tint(step)}
+        if self.scene.saved(item):
+            share = self.scene.saved(item) / self.scene.most_saved
+            typical = len(STEPS) // 2
+            style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
         mark = self._mark(item.members)
         if mark is not None:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
@@ -218,7 +241,7 @@ class _Drawing:
             f"{finding.rule} {finding.name}: {visible(finding.message)}"
             for finding in scene.about(item)
         ]
-        return " · ".join(shorten_title(line, LONGEST_TEXT) for line in lines if line)
+        return " · ".join(shorten(line, LONGEST_TEXT, "…") for line in lines if line)
 
     def _draw_seed(self, root: int) -> None:
         """The gradient that was given, as a dashed arrow from outside."""
@@ -233,16 +256,21 @@ class _Drawing:
         seed = f"seed{root}"
         words = f"upstream ∂L/∂{name} = {value}"
         self.graph.node(seed, label=box([text(words, FAINT, 10)]), shape="plaintext", height="0.2")
-        self.graph.edge(seed, str(scene.view.roots[root]), style="dashed", tooltip=" ")
+        into = scene.view.roots[root]
+        entrance = self.entrances.get(into, str(into))
+        self.graph.edge(seed, entrance, style="dashed", tooltip=" ")
 
     def _draw_link(self, index: int, link: Link) -> None:
         scene = self.scene
         target = scene.view.items[link.target]
-        name = str(link.target)
+        name = self.entrances.get(link.target, str(link.target))
         if self._is_copied(target):
             # Item ids are plain numbers, so this name is nobody else's.
             name = f"{link.target}.{index}"
             self._draw_item(name, target)
+        self._draw_arrow(name, link)
+
+    def _draw_arrow(self, name: str, link: Link) -> None:
         words, style = self._flow(link)
         if words and self.labelled:
             style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
@@ -253,8 +281,14 @@ class _Drawing:
     def _flow(self, link: Link) -> tuple[str, dict[str, str]]:
         """What stands beside an arrow, and how the arrow looks."""
         scene = self.scene
-        tensor = scene.tensor_of(link)
-        bundled = f" ·{len(link.edges):,}" if len(link.edges) > 1 else ""
+        source, target = (scene.view.items[end] for end in (link.source, link.target))
+        once = source.template is not None and source.template == target.template
+        # In a template one edge of a round stands for those of all.
+        tensor = scene.tensor_of(
+            link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
+        )
+        edges = len(link.edges) // (scene.times(source) if once else 1)
+        bundled = f" ·{edges:,}" if edges > 1 else ""
         overlay = scene.options.overlay
         mark = _heaviest(overlay.edges if overlay else {}, link.edges)
         if mark is not None:
@@ -262,6 +296,8 @@ class _Drawing:
             return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
         if scene.gradients is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
+        if once:
+            return self._flow_by_rounds(link)
         info = scene.gradients.link(link)
         words = self.labels.gradient(info, tensor) + bundled
         if info.state == "non-finite":
@@ -271,10 +307,20 @@ class _Drawing:
         place = scene.scale.fraction(info.norm)
         return words, {"penwidth": f"{1 + 3 * place:.2f}"} if place is not None else {}
 
+    def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
+        """The same for an arrow that stands for one in every round."""
+        gradients = self.scene.gradients
+        infos = gradients.link_by_rounds(link) if gradients else []
+        words = self.labels.range(infos)
+        if any(info.state == "non-finite" for info in infos):
+            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
+        place = self.scene.scale.fraction(middle(infos).norm)
+        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 3 * place:.2f}"}
+
 
 def _plain(words: str) -> str:
     """Text of an attribute: Graphviz reads neither markup nor escapes in it."""
-    shown: str = graphviz.escape(shorten_title(visible(words), LONGEST_TOOLTIP))
+    shown: str = graphviz.escape(shorten(visible(words), LONGEST_TOOLTIP, "…"))
     return shown
 
 
@@ -282,8 +328,3 @@ def _heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
     """The mark that matters most among some nodes or edges."""
     found = [marks[number] for number in numbers if number in marks] if marks else []
     return max(found, key=lambda mark: mark.weight, default=None)
-
-
-def shorten_title(title: str, most: int = 80) -> str:
-    """A caption that does not make the picture wider than its graph."""
-    return title if len(title) <= most else title[: most - 1] + "…"

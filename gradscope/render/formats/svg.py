@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
+from gradscope.render.drawing.boxes import width
 from gradscope.render.drawing.graphviz import draw
 from gradscope.render.formats import dot
 from gradscope.render.options import Options
@@ -26,4 +27,11 @@ def render(report: Report, options: Options) -> bytes:
             title.text = link.get(f"{{{XLINK}}}title")
         elif title is not None:
             title.text = visible(report.meta.target) if part.get("class") == "graph" else ""
+    # Browsers have other fonts: each text is fitted into the room it has.
+    for words in picture.iter(f"{{{SVG}}}text"):
+        room = width(
+            words.text or "", float(words.get("font-size", 12)), "font-weight" in words.attrib
+        )
+        words.set("textLength", f"{room:.1f}")
+        words.set("lengthAdjust", "spacingAndGlyphs")
     return bytes(ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True))

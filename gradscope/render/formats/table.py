@@ -9,7 +9,7 @@ from gradscope.model.report import Report
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.parameters import Parameter, parameters
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.scene import Scene, cancelling
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
@@ -23,6 +23,7 @@ COLUMNS = (
     Column("‖g‖", right=True),
     Column("‖g‖/scale", right=True, drop=7),
     Column("‖g‖/‖w‖", right=True, drop=6),
+    Column("cancelled", right=True, drop=8),
     Column("zeros", right=True, drop=4),
     Column("not finite", right=True, drop=5),
 )
@@ -65,6 +66,7 @@ def _cells(row: Parameter, glyphs: Glyphs) -> list[Cell]:
         (Part(silent or norm, ink),),
         (Part(_number(row.unscaled), ink),),
         (Part(_number(row.ratio), ink),),
+        (Part("" if row.cancelled is None else cancelling(row.cancelled)),),
         (Part(_zeros(row)),),
         (Part(f"{row.nonfinite:,}" if row.nonfinite else "", ink),),
     ]

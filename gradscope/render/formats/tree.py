@@ -54,7 +54,7 @@ class _Tree:
         head = list(self.head.lines())
         yield from head
         view = self.scene.view
-        rows = len(view.links) + len(view.roots) + sum(self.notes)
+        rows = len(view.links) + len(view.roots) + sum(self.notes) + len(view.templates)
         heads = len(view.roots) - 1 and len(view.roots)
         leaves = self._leaf_table()
         wanted = len(leaves) + 2 if leaves else 0

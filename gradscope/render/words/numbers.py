@@ -79,3 +79,18 @@ def _elided(text: str, room: int) -> str:
     end = text.rfind(", ", 0, max(room - nesting - 1, 0))
     kept = text[:nesting] if end < 0 else text[: end + 2]
     return kept + "…" + "]" * (kept.count("[") - kept.count("]"))
+
+
+def size(amount: int) -> str:
+    """Bytes as a person reads them: ``96 B``, ``1.50 KiB``, ``89.9 MiB``."""
+    value, unit = float(amount), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.3g} {unit}"
+
+
+def share(amount: int, total: int) -> str:
+    """A part in percent."""
+    return f"{100 * amount / total:.1f}%" if total else ""

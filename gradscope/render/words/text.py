@@ -107,6 +107,7 @@ class Glyphs:
     leaf: str = "●"
     again: str = "↪"
     module: str = "▸"
+    opened: str = "▾"
     sum: str = "Σ"
     saved: str = "▫"
     silent: str = "∅"
@@ -140,6 +141,7 @@ _PLAIN = {
     "‖": "|",
     "·": "-",
     "×": "x",
+    "\u2013": "-",
     "…": "...",
     "→": "->",
     "∂": "d",
@@ -168,6 +170,7 @@ ASCII = Glyphs(
     leaf="*",
     again="^",
     module="#",
+    opened="v",
     sum="+",
     saved="~",
     silent="-",
