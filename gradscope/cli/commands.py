@@ -62,7 +62,7 @@ Environment variables:
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
   XDG_CACHE_HOME         where the last program of each folder is noted
 Settings of a project stand in pyproject.toml, under [tool.gradscope]: ignore,
-fail-on, width and color.
+fail-on, width, color and precision.
 """
 
 FINDING_STATUSES = """

@@ -16,6 +16,7 @@ from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options
+from gradscope.render.words.numbers import precise
 from gradscope.words import option
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
         from gradscope.render.drawing.overlay import verdicts
 
         options = replace(options, overlay=verdicts(report.checks, report.graph))
-    return module.render(report, options)
+    with precise(options.precision):
+        return module.render(report, options)
 
 
 def as_text(report: Report | Comparison, format: str, options: Options | None = None) -> str:

@@ -104,7 +104,8 @@ class Labels:
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
         """A leaf tensor: its name, its shape, and what arrived in total."""
         tensor = self.scene.tensor(item.members[0], 0)
-        words = f"leaf {numbers.shape(tensor.shape)}" if tensor else "leaf"
+        facts = (self.scene.type(item), "leaf", numbers.shape(tensor.shape) if tensor else "")
+        words = " ".join(filter(None, facts))
         if uses > 1:
             words += f" · used ×{uses:,}"
         title = text(short(item.title, keep_end=True), bold=True)

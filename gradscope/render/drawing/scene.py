@@ -75,7 +75,7 @@ class Scene:
 
     def title(self, item: Item) -> str:
         """What an item is called, without its sign: ``Mul``, ``h.0``."""
-        name = visible(item.title)
+        name = visible(self._torch_names(item).get(item.title, item.title))
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")
@@ -90,8 +90,23 @@ class Scene:
             if root.scale is not None
         }
 
+    def _torch_names(self, item: Item) -> dict[str, str]:
+        """What torch calls the operations of an item, by their short names, where that is asked."""
+        if self.options.names != "torch" or item.kind in ("leaf", "module"):
+            return {}
+        return {node.short_op: node.op for node in map(self.graph.nodes.__getitem__, item.members)}
+
+    def slots(self, link: Link) -> str:
+        """``[0]``: which entries of its node's ``next_functions`` the edges of a link are."""
+        edges = [self.graph.edges[index] for index in link.edges]
+        is_one = len({edge.source for edge in edges}) == 1
+        return ", ".join(f"[{edge.slot}]" for edge in edges) if is_one else ""
+
     def type(self, item: Item) -> str:
-        """The class of a module, or "" where the title says it already."""
+        """The class of a module, or "" where the title says it already; with torch's names that of
+        a leaf's node."""
+        if item.kind == "leaf" and self.options.names == "torch":
+            return visible(self.graph.nodes[item.members[0]].op)
         return visible(item.type) if item.type != item.title else ""
 
     def expression(self, item: Item) -> str:
