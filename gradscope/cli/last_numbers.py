@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -79,7 +78,7 @@ class LastNumbers:
         for file in sorted(files):
             with suppress(OSError, ValueError):
                 if file and not (is_standard(file) or is_installed(file)):
-                    state = os.stat(os.path.join(self.folder, file))
+                    state = Path(self.folder, file).stat()
                     found[file] = [state.st_mtime_ns, state.st_size]
         return found
 

@@ -89,9 +89,9 @@ def run_command(
     has_table = request.study is None and (output.is_text or output.format == "json")
     told = ranks.combined(member, outcome, target if has_table else None)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
-    if numbers is not None and told is not None and told.report is not None:
-        if numbers.have_changed(told.report):
-            output.remark(NOTE)
+    looked = None if told is None else told.report
+    if numbers is not None and looked is not None and numbers.have_changed(looked):
+        output.remark(NOTE)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)
     ranks.end(member)

@@ -15,7 +15,7 @@ from gradscope.render.drawing.strip import Round, exceptions, extremes, heights
 from gradscope.render.drawing.strip import short as path_end
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
-from gradscope.render.words.text import markup, shorten
+from gradscope.render.words.text import markup, shorten, wrapped
 from gradscope.simplify import Item
 
 INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
@@ -98,7 +98,8 @@ class Labels:
         facts.append(self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
-        lines = [head, _faint(facts, GREY)]
+        got = wrapped(visible(node.raised), LONGEST)
+        lines = [head, _faint(facts, GREY), *(text(line, MAGENTA, 10) for line in got)]
         return box([*lines, text(short(f"saved: {saved}"), GREY, 10)] if saved else lines)
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:

@@ -94,12 +94,15 @@ class Scene:
         """What torch calls the operations of an item, by their short names, where that is asked."""
         if self.options.names != "torch" or item.kind in ("leaf", "module"):
             return {}
-        return {node.short_op: node.op for node in map(self.graph.nodes.__getitem__, item.members)}
+        nodes = map(self.graph.nodes.__getitem__, item.members)
+        return {node.short_op: node.op for node in nodes if not node.raised}
 
     def slots(self, link: Link) -> str:
         """``[0]``: which entries of its node's ``next_functions`` the edges of a link are."""
         edges = [self.graph.edges[index] for index in link.edges]
-        is_one = len({edge.source for edge in edges}) == 1
+        sources = {edge.source for edge in edges}
+        # The call that raised is no node of torch's.
+        is_one = len(sources) == 1 and not self.graph.nodes[sources.pop()].raised
         return ", ".join(f"[{edge.slot}]" for edge in edges) if is_one else ""
 
     def type(self, item: Item) -> str:
