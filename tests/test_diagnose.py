@@ -1377,6 +1377,15 @@ def test_what_torch_says_is_explained(code: str) -> None:
     assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
 
 
+def test_what_came_to_an_operation_that_raised_is_information() -> None:
+    failure = Failure("RuntimeError", "shapes", A, ended=True, got="fc Linear(4→2) got [3, 5]")
+    (found,) = diagnose(observed(plain(), failure=failure))
+    assert (found.rule, found.severity, found.location.line) == ("GS412", "information", 7)  # type: ignore[union-attr]
+    assert found.evidence[-1] == "fc Linear(4→2) got [3, 5]"
+    caught = msgspec.structs.replace(failure, ended=False)
+    assert not diagnose(observed(plain(), failure=caught))
+
+
 RAISERS: dict[str, tuple[Raiser | None, int, str]] = {
     "a Function": (Raiser("Function", "Own", 0, made=A, raised=B), 7, "Backward of Own raised"),
     "a hook": (Raiser("hook", "log", 0, A, B, C), 8, "The hook log raised"),
@@ -1620,6 +1629,10 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code in ("GS306", "GS409")
     },
     **{(code, "GS410"): report for code, report in RAISED.items()},
+    ("GS405", "GS412"): observed(
+        plain(),
+        failure=Failure("RuntimeError", MESSAGES["GS405"], A, ended=True, got="got [3]"),
+    ),
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})
     ),

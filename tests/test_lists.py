@@ -356,6 +356,31 @@ def test_without_a_display_a_file_is_named_in_one_line(
     ]
 
 
+def test_the_names_of_torch(session: Session) -> None:
+    session.write(
+        """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        y = w * 2
+        for _ in range(9):
+            y = y * 2
+        (y * w).sum().backward()
+        """
+    )
+    chosen = ("program.py", "--names", "torch", "--saved", "--format")
+    tree = session.cli("backward", *chosen, "tree").out
+    assert "[0], [1] …: which entry of next_functions of the node above" in tree
+    for words in ("◇ SumBackward0", "○ [0] MulBackward0", "▫ _saved_self", "▸ [0] MulBackward0"):
+        assert words in tree
+    # Both operands of one product, as next_functions numbers them.
+    rows = [line.split() for line in tree.splitlines()]
+    assert any(row[1:4] == ["[1]", "w", "AccumulateGrad"] for row in rows)
+    assert "w AccumulateGrad" in session.cli("backward", *chosen, "lanes").out
+    assert "AccumulateGrad leaf [3]" in session.cli("backward", *chosen, "dot").out
+    assert "#0 SumBackward0" in session.cli("explain", *chosen[:3]).out
+    assert "Backward0" not in session.cli("backward", "program.py").out
+
+
 def test_open_without_a_file_makes_a_page_in_a_temporary_folder(
     saved: str, process: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

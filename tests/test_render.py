@@ -255,12 +255,24 @@ def test_numbers(value: float, expected: str) -> None:
         ((1.0, -2.0, 0.0, "NaN"), (2,), "complex64", "[1-2j, 0+nanj]"),
         ((), (0,), "float32", "[]"),
         ((1.0, 2.0, 3.0), (1,), "float32", "[1, 2, 3]"),
+        # A fifth digit where it is the last, and noise is none.
+        ((1.1001, -33.003, 1.00498756), (3,), "float32", "[1.1001, -33.003, 1.005]"),
+        ((0.1 + 1 + 0.0001, 12345.5, 1.0001e-7), (3,), "float64", "[1.1001, 12346, 1.0001e-7]"),
     ],
 )
 def test_tensors(
     values: Sequence[float], shape: tuple[int, ...], dtype: str, expected: str
 ) -> None:
     assert numbers.tensor(values, shape, dtype) == expected
+
+
+@pytest.mark.parametrize(
+    ("digits", "expected"),
+    [(1, "[0.3, 12346, 2e-7]"), (15, "[0.333333333333333, 12345.678, 2e-7]")],
+)
+def test_as_many_digits_as_were_asked_for(digits: int, expected: str) -> None:
+    with numbers.precise(digits):
+        assert numbers.tensor((1 / 3, 12345.678, 2e-7), (3,), "float64") == expected
 
 
 def test_a_long_tensor_loses_whole_numbers() -> None:

@@ -53,6 +53,20 @@ def test_settings_are_defaults_of_options_in_every_command(session: Session) -> 
     assert session.cli("doctor", "program.py").status == 0
 
 
+def test_digits_are_chosen_in_every_format(session: Session) -> None:
+    program = ("-c", "3 * w / 7", "--let", "w=2", "--gradient", "1")
+    for digits in ("4", "6"):
+        if digits == "6":
+            settings(session, "precision = 6")
+        told = [session.cli("explain", *program).out]
+        for format in ("tree", "lanes", "table", "dot"):
+            told.append(session.cli("backward", *program, "--format", format).out)
+        for text in told:
+            assert ("0.428571" in text, "0.4286" in text) == (digits == "6", digits == "4"), text
+    assert "0.43" in session.cli("backward", *program, "--precision", "2").out
+    assert session.cli("backward", *program, "--precision", "99").status == 2
+
+
 def test_another_tools_table_is_not_ours(session: Session) -> None:
     session.write("[tool.other]\nwidth = 5 # gradscope\n", "pyproject.toml")
     assert session.cli("trace", "-c", "1").status == 0

@@ -59,7 +59,7 @@ ROOMS = {
     "render/answers": "words errors escaping filesystem version model notation simplify "
     "analyses/diff render/options render/words render/drawing render/formats",
     "render": "words errors formats model analyses/diff render/options render/output "
-    "render/drawing",
+    "render/words render/drawing",
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
     # The doors.

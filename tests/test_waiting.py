@@ -166,7 +166,10 @@ def test_the_call_that_raised_is_the_root(session: Session) -> None:
     [
         ("tree", ["✖ linear", "self.fc(x)", GOT]),
         ("lanes", ["✖ linear", "self.fc(x)", GOT]),
-        ("dot", ["✖ linear", "self.fc(x)"]),
+        (
+            "dot",
+            ["✖ linear", "self.fc(x)", "fc Linear(100→10) got [2, 676]", "[10, 100], bias [10]"],
+        ),
     ],
 )
 def test_every_format_shows_the_call_that_raised(
@@ -179,7 +182,24 @@ def test_every_format_shows_the_call_that_raised(
 
 def test_the_doctor_tells_of_the_call_that_raised(session: Session) -> None:
     done = session.cli("doctor", str(session.write(FAILING)))
-    assert f"raised by `self.fc(x)` at program.py:9 ({GOT})" in " ".join(done.out.split())
+    assert "GS412 forward-raises · information · program.py:9 · self.fc(x)" in done.out
+    assert GOT in done.out
+
+
+def test_of_temporary_operands_the_last_step_is_drawn(session: Session) -> None:
+    """They are gone when the program has failed, and nothing of ours kept them."""
+    report = session.look(f"{HEAD}y = x.exp()\ntorch.cat([x * 2, y[None], (x + 1)[None]])\n")
+    graph = report.graph
+    into = [graph.nodes[edge.target] for edge in graph.edges if edge.source == 0]
+    assert [node.op for node in into] == [
+        "MulBackward0",
+        "UnsqueezeBackward0",
+        "UnsqueezeBackward0",
+    ]
+    assert [expression_of(report, node) for node in into] == ["x * 2", "y[None]", "(x + 1)[None]"]
+    shapes = [node.outputs[0].shape for node in into if node.outputs[0]]
+    assert shapes[1] == shapes[2] == (1, *shapes[0])
+    assert "only the last step is known" in report.notes[1]
 
 
 @pytest.mark.parametrize(

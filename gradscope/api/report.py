@@ -119,6 +119,9 @@ class Report(plain.Report, frozen=True):
             by: of memory, only this table.
             width: columns of the text; the terminal's own by default.
             lines: how many lines of it folding aims at.
+            precision: significant digits of numbers; by default four, or five where those are all.
+            names: ``"torch"`` calls nodes as torch does (``MulBackward0``), and numbers edges as
+                ``next_functions`` does.
             values: show the values of tensors of every size that the report holds.
             saved: show what each node saved for backward.
             call: which of several backward calls to show, by its number; by default the first.

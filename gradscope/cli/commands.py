@@ -60,9 +60,9 @@ Environment variables:
   PAGER                  what shows long help and rules; cat for none
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
-  XDG_CACHE_HOME         where the last program of each folder is noted
+  XDG_CACHE_HOME         where each folder's last program and numbers are kept
 Settings of a project stand in pyproject.toml, under [tool.gradscope]: ignore,
-fail-on, width and color.
+fail-on, width, color and precision.
 """
 
 FINDING_STATUSES = """

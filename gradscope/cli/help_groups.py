@@ -12,7 +12,7 @@ GROUPS = {
     LOOK: (),
     "How to draw": (
         *("--format", "--depth", "all", "--path", "--focus", "--top", "--sort", "--by"),
-        *("--width", "--color"),
+        *("--names", "--precision", "--width", "--color"),
     ),
     "Where to write": ("-o", "--open", "-q", "--quiet"),
     "Other": ("--version", "--no-pager", "--help"),

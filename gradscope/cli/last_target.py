@@ -11,11 +11,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gradscope.cli.last_numbers import LastNumbers
 from gradscope.errors import GradscopeError, OutputError, TargetError
 from gradscope.filesystem import cache_folder, here
 from gradscope.render.output import write
 from gradscope.target import Target
+
+if TYPE_CHECKING:
+    from gradscope.model.request import Request
 
 
 def remember(target: Target) -> None:
@@ -28,6 +33,13 @@ def remember(target: Target) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: another run in this directory may read it at any moment.
         write(str(path), json.dumps(target.to_dict()))
+
+
+def numbers(target: Target, request: Request, seed: int | None) -> LastNumbers | None:
+    """What this directory knows of a target's numbers; None where nothing can be known."""
+    if target.kind == "stdin" or not here():
+        return None
+    return LastNumbers(_path().with_suffix(".numbers"), target, request, seed)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from gradscope.cli.completion import files, reports, rules
 from gradscope.cli.output_options import (
     all_of,
     folding_options,
+    names_option,
     open_option,
     terminal_options,
 )
@@ -197,6 +198,7 @@ explain_options = all_of(
     click.option(
         "--all", "everything", is_flag=True, help="Every leaf, step and path; fold nothing."
     ),
+    names_option,
 )
 """What to explain."""
 

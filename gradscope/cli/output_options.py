@@ -29,6 +29,8 @@ class DrawingOptions:
     by: str | None = None
     top: int | None = None
     sort: Column | None = None
+    precision: int | None = None
+    names: Literal["short", "torch"] = "short"
     depth: int | None = None
     all: bool = False
     path: str | None = None
@@ -105,6 +107,13 @@ terminal_options = all_of(
     ),
 )
 
+_precision_option = click.option(
+    "--precision",
+    type=click.IntRange(1, 15),
+    metavar="N",
+    help="Significant digits of numbers.  [default: 4, or 5 where those are all]",
+)
+
 folding_options = all_of(
     click.option(
         "--depth",
@@ -122,6 +131,15 @@ folding_options = all_of(
     ),
 )
 """How much of a graph is shown."""
+
+names_option = click.option(
+    "--names",
+    type=click.Choice(["short", "torch"]),
+    default="short",
+    show_default=True,
+    help="What operations are called: Mul, or MulBackward0 as torch does, with AccumulateGrad at "
+    "leaves, the numbers of next_functions, and _saved_ before what --saved shows.",
+)
 
 _list_options = all_of(
     click.option(
@@ -148,6 +166,8 @@ output_options = all_of(
     ),
     folding_options,
     _list_options,
+    names_option,
+    _precision_option,
     terminal_options,
 )
 """Where the result goes and what it looks like."""
@@ -167,6 +187,7 @@ study_output_options = all_of(
         type=click.Choice(["text", *DRAWINGS]),
         help="text and html tell the numbers, json holds all, the others draw the graph.",
     ),
+    _precision_option,
     terminal_options,
 )
 """The same for a command that tells more than a graph."""

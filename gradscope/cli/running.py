@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from gradscope.cli import beforehand, ranks, terminal
 from gradscope.cli import last_target as memory
+from gradscope.cli.last_numbers import NOTE
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
@@ -80,6 +81,7 @@ def run_command(
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and named.cell is None
     reserved = terminal.stdout_reserved(output.is_machine_readable and named.cell is None)
+    numbers = memory.numbers(target, request, named.seed) if is_remembered else None
     with memory.remembered(target, is_remembered), reserved:
         outcome = run(target, program, request, member)
         outcome.ending.show()
@@ -87,6 +89,9 @@ def run_command(
     has_table = request.study is None and (output.is_text or output.format == "json")
     told = ranks.combined(member, outcome, target if has_table else None)
     result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
+    looked = None if told is None else told.report
+    if numbers is not None and looked is not None and numbers.have_changed(looked):
+        output.remark(NOTE)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)
     ranks.end(member)

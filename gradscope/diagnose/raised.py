@@ -1,5 +1,5 @@
 """The rule for whatever else is raised while backward is under way: by whom, and which forward line
-and which registration lead there.
+and which registration lead there; and what came to an operation of forward that raised.
 
 The program's own exception is shown as python shows it.  Errors that have a reading of their own
 are in :mod:`gradscope.diagnose.errors`.
@@ -88,6 +88,24 @@ def backward_raises(facts: Facts) -> Iterable[FindingDraft]:
         evidence=tuple(_evidence(facts, failure, raiser)),
         why=words.why,
         remedy=words.remedy,
+        fails=True,
+    )
+
+
+def forward_raises(facts: Facts) -> Iterable[FindingDraft]:
+    """GS412: an operation of forward raised the exception that ended the program."""
+    failure = facts.seen.failure
+    if failure is None or not failure.got or not failure.ended or failure.in_backward:
+        return
+    call = facts.expression(failure.origin) or "an operation"
+    yield facts.finding(
+        "information",
+        f"{call} raised {failure.type}, by which the program ended.",
+        location=facts.location(failure.origin),
+        evidence=(*_evidence(facts, failure, None), failure.got),
+        why="Torch refuses what came to this operation: the words above say why.",
+        remedy="Compare the shapes above with those that the operation takes. `gradscope trace` "
+        "draws the graph of what came to it.",
         fails=True,
     )
 

@@ -131,7 +131,12 @@ _ALL = (
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),
     Rule("GS404", "gradient-shape", errors.gradient_shape, _RAISED),
-    Rule("GS405", "inplace-on-leaf-or-view", errors.inplace_on_leaf_or_view, _RAISED),
+    Rule(
+        "GS405",
+        "inplace-on-leaf-or-view",
+        errors.inplace_on_leaf_or_view,
+        {"GS412": "failure", **_RAISED},
+    ),
     Rule(
         "GS406",
         "function-returns-wrong",
@@ -143,6 +148,7 @@ _ALL = (
     Rule("GS409", "no-history", errors.no_history, _RAISED),
     Rule("GS410", "backward-raises", raised.backward_raises),
     Rule("GS411", "backward-not-called", uncalled.backward_not_called),
+    Rule("GS412", "forward-raises", raised.forward_raises),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),

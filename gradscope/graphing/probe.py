@@ -158,8 +158,7 @@ class Probe:
 
     def end_in(self, failed: FailedCall) -> None:
         """Put a call that raised above the graph, whose roots are what went into it."""
-        site = self._recorder.places.site(failed.place)
-        self.graph = with_raised(self.graph, failed, self._assembler.origin(site))
+        self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
     # ------------------------------------------------------------------ inside
 

@@ -173,7 +173,7 @@ def last_made(recorder: Recorder) -> torch.Tensor | None:
     What went into the call that raised counts as living.
     """
     failed = recorder.failed
-    kept = (reference() for reference in (failed.operands if failed else ()))
+    kept = (one.reference() for one in (failed.operands if failed else ()))
     found = [one for one in kept if one is not None and recorder.has_seen(grad_fn_of(one))]
     found += _results(recorder)
     return max(found, key=lambda tensor: edge_of(tensor)[0]._sequence_nr(), default=None)

@@ -469,7 +469,8 @@ class Failure(Struct, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
-    way.
+    way.  ``got``: of an operation of forward that raised it, its module and the shapes that came to
+    it, in words; ``origin`` is then its place.
     """
 
     type: str
@@ -478,6 +479,7 @@ class Failure(Struct, frozen=True):
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None
+    got: str = ""
 
 
 class Stopped(Struct, frozen=True):

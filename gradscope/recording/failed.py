@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from gradscope.autograd.summary import shown_shape
-from gradscope.autograd.tensors import TensorRef
+import torch
+
+from gradscope.autograd.summary import metadata, shown_shape
+from gradscope.autograd.tensors import TensorRef, grad_fn_of, requires_grad
+from gradscope.model.plain import TensorInfo
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.torch_call import TorchCall, name_of_call
 from gradscope.words import joined
@@ -14,6 +17,24 @@ from gradscope.words import joined
 _LONGEST_CHAIN = 20
 _SIZES = (("in_features", "out_features"), ("in_channels", "out_channels"))
 """Attributes of torch's layers that say what they take and give."""
+
+
+class Operand(NamedTuple):
+    """A tensor that went into a call, and what is to be known of it when it is gone: a temporary
+    result is, once the program has failed.  ``op`` and ``number`` are the name and the sequence
+    number of the node that made it, "" and None for a leaf."""
+
+    reference: TensorRef
+    op: str
+    number: int | None
+    info: TensorInfo
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Operand:
+        """What is known of a tensor."""
+        node = grad_fn_of(tensor)
+        op, number = ("", None) if node is None else (node.name(), node._sequence_nr())
+        return cls(TensorRef(tensor), op, number, metadata(tensor))
 
 
 @dataclass(frozen=True)
@@ -24,14 +45,14 @@ class FailedCall:
         function: torch's name of it.
         place: the number of its place in the program.
         got: the module that made it, and the shapes that came to it, in words.
-        operands: the tensors among its arguments.
+        operands: the tensors among its arguments that have a history or are leaves.
         error: identity and class of what it raised.
     """
 
     function: str
     place: int
     got: str
-    operands: tuple[TensorRef, ...]
+    operands: tuple[Operand, ...]
     error: tuple[int, type[BaseException]]
 
     @classmethod
@@ -41,7 +62,7 @@ class FailedCall:
             name_of_call(call.func),
             call.place,
             _in_words(call, modules),
-            tuple(TensorRef(one) for one in call.operands),
+            tuple(Operand.of(one) for one in call.operands if requires_grad(one)),
             (id(error), type(error)),
         )
 

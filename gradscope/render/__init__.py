@@ -16,6 +16,7 @@ from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options, Overlay
+from gradscope.render.words.numbers import precise
 from gradscope.words import option
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def render(report: Report | Comparison, format: str, options: Options | None = N
     options = options or Options()
     if isinstance(report, Report) and options.overlay is None:
         options = replace(options, overlay=_overlay(report))
-    return module.render(report, options)
+    with precise(options.precision):
+        return module.render(report, options)
 
 
 def _overlay(report: Report) -> Overlay | None:

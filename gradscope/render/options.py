@@ -46,6 +46,8 @@ class Options:
     the one that the report is of.  ``direction``: which way the arrows of pictures point.
     ``by`` and ``top``: which table of several to show, and how many rows; a negative ``top`` takes
     the smallest instead of the largest.  ``sort``: the column by which parameters are ordered.
+    ``precision``: significant digits of numbers; None is four, or five where those are all.
+    ``names``: what operations are called, ``Mul`` or as torch does, ``MulBackward0``.
     ``overlay``: what a picture shows instead of the report's own gradients."""
 
     width: int = 100
@@ -60,6 +62,8 @@ class Options:
     by: str | None = None
     top: int | None = None
     sort: Column | None = None
+    precision: int | None = None
+    names: Literal["short", "torch"] = "short"
     overlay: Overlay | None = None
     folding: Folding = field(default_factory=Folding)
 
@@ -76,6 +80,8 @@ class ToPrint(TypedDict, total=False):
     by: Literal["line", "module", "op", "dtype"] | None
     width: int | None
     lines: int
+    precision: int | None
+    names: Literal["short", "torch"]
     values: bool
     saved: bool
     call: int | None
@@ -95,6 +101,7 @@ class ToCompare(TypedDict, total=False):
 
     top: int | None
     width: int | None
+    precision: int | None
     color: bool
     unicode: bool
 

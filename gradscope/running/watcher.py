@@ -16,7 +16,7 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.raised import failed_call, operands, told
+from gradscope.graphing.raised import failed_call, gone, operands, told
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -241,12 +241,13 @@ class Watcher:
         if self.calls < (request.call or 0):
             ended += f" before backward call {request.call}"
         failed = failed_call(self.recorder, error)
-        given = operands(failed) if failed is not None else []
-        if failed is not None and given and request.root is None is request.study:
-            probe = self._probe(given, scopes)
+        if failed is not None and failed.operands and request.root is None is request.study:
+            probe = self._probe(operands(failed), scopes)
             probe.end_in(failed)
-            call = told(failed, self.recorder)
-            self.report = probe.report(notes=[f"{ended}, raised by {call}: ✖ in the graph"])
+            notes = [f"{ended}, raised by {told(failed, self.recorder)}: ✖ in the graph"]
+            if gone(failed):
+                notes.append("of temporary results in that call only the last step is known")
+            self.report = probe.report(notes=notes)
             return
         last, shown = last_made(self.recorder), "the last result it had made by then"
         if request.root is not None:

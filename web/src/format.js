@@ -1,14 +1,26 @@
 // Numbers as gradscope writes them everywhere, and text that cannot act.
 
-/** Four significant digits, as render/numbers.py writes them. */
-export function number(value) {
+let asked = null;
+
+/** From now on numbers have so many significant digits; null is as many as by default. */
+export const precise = (digits) => (asked = digits);
+
+/** Four significant digits, or as many as were asked for, as render/words/numbers.py writes them. */
+export const number = (value) => written(Number(value), asked ?? 4);
+
+/** The same of an element of a tensor, with one digit more where that is all of it. */
+export function entry(value) {
   const x = Number(value);
+  return written(x, asked ?? (Number(x.toPrecision(5)) === Number(x.toPrecision(7)) ? 5 : 4));
+}
+
+function written(x, digits) {
   if (!Number.isFinite(x)) return Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf";
   const size = Math.abs(x);
   if (Number.isInteger(x) && size < 1e6) return String(x);
-  if (size >= 1e-4 && size < 1e6) return size >= 1e4 ? x.toFixed(0) : String(Number(x.toPrecision(4)));
-  const [digits, exponent] = x.toExponential(3).split("e");
-  return `${Number(digits)}e${Number(exponent)}`;
+  if (size >= 1e-4 && size < 1e6) return size >= 10 ** digits ? x.toFixed(0) : String(Number(x.toPrecision(digits)));
+  const [mantissa, exponent] = x.toExponential(digits - 1).split("e");
+  return `${Number(mantissa)}e${Number(exponent)}`;
 }
 
 /** What a table holds under a name; a name such as "constructor" is none of the table's. */
@@ -22,7 +34,7 @@ export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one
 
 /** Nested brackets of a flat list by its shape, `[0.1, 1, 0.0001]`; complex numbers as real, imaginary. */
 export function tensor(values, shape) {
-  let rows = values.map(number);
+  let rows = values.map(entry);
   // A gradient that was not reduced to its tensor's shape yet is shown flat.
   if (shape.reduce((product, size) => product * size, 1) !== rows.length) shape = [rows.length];
   for (const size of [...shape].reverse()) {

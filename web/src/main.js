@@ -1,4 +1,5 @@
 // Starts the page: takes the report out of it and shows it.
+import { precise } from "./format.js";
 import { unpack } from "./unpack.js";
 import { Viewer } from "./viewer.js";
 
@@ -9,6 +10,7 @@ const notice = document.getElementById("notice");
 
 async function start() {
   const data = await unpack(stored("report"));
+  precise(data.digits);
   const histograms = stored("histograms");
   window.gradscope = new Viewer(data, () => (histograms ? unpack(histograms) : Promise.resolve([])));
   notice.remove();

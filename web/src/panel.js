@@ -90,6 +90,7 @@ export class Panel {
       element("p", { class: "faint", text: [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ") }),
       names.length > 1 ? element("p", { class: "faint", text: `also ${names.slice(1).join(", ")}` }) : null,
       this._facts("", [
+        ["raised, at", visible(model.data.nodes.raised[node] ?? "")],
         ["shape", this._shapes(node)],
         ["value", values ? tensor(values, shapeOf(model.shape(node))) : ""],
         ["module", visible(model.module(node))],

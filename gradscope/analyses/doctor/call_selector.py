@@ -32,7 +32,6 @@ from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.initial_gradient import implicit_gradient
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.raised import failed_call, told
 from gradscope.graphing.roots import (
     last_made,
     main_result,
@@ -404,8 +403,6 @@ def _root(
     if error is not None:
         last = last_made(listener.recorder)
         note = f"the program ended with {type(error).__name__} before any backward call"
-        failed = failed_call(listener.recorder, error)
-        note += f", raised by {told(failed, listener.recorder)}" if failed is not None else ""
         if last is not None:
             return last, f"{note}; this is the graph of the last result it had made by then"
         return None, note

@@ -18,6 +18,7 @@ from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
+from gradscope.graphing.raised import failed_call
 from gradscope.model.observations import Failure, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.source import Site
@@ -204,8 +205,12 @@ class ReportBuilder:
             return None
         known = self._failure
         if error is not None and not self._is_known(error):
-            site = self._listener.recorder.places.site_of_error(error)
+            recorder = self._listener.recorder
+            site, failed = recorder.places.site_of_error(error), failed_call(recorder, error)
             told = Failure(type(error).__name__, message(error), ended=True)
+            if failed is not None:
+                site = recorder.places.site(failed.place)
+                told = msgspec.structs.replace(told, got=failed.got)
             return msgspec.structs.replace(told, origin=case.origins.of_site(site))
         if known is None or (error is None and self._as_test):
             return None

@@ -127,7 +127,8 @@ class Explained(Writer):
 
     def title(self, node: Node) -> str:
         """``Mul`` of ``MulBackward0``; a custom Function's class; what backward made is marked."""
-        name = visible(node.op if node.kind == "opaque" else node.short_op)
+        is_whole = node.kind == "opaque" or self.options.names == "torch"
+        name = visible(node.op if is_whole else node.short_op)
         return f"{name} · opaque" if node.kind == "opaque" else name
 
     def expression(self, node: Node) -> str:
@@ -187,7 +188,7 @@ class Explained(Writer):
         if not local.diagonal:
             return numbers.tensor(local.values, local.shape, "float32")
         if len(set(local.values)) == 1:
-            return numbers.number(local.values[0])
+            return numbers.element(local.values[0])
         return self.values(local.values, self.shape(edge.target, edge.output))
 
     # ------------------------------------------------------------------ lines

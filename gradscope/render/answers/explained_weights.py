@@ -74,7 +74,7 @@ class WeightWriter:
         count = self.weights.total
         label = self._roots()
         if count == 1:
-            given = numbers.number(self.weights.terms[0].weight)
+            given = numbers.element(self.weights.terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
         else:
             have = "has" if len(self.graph.roots) == 1 else "have"
@@ -90,7 +90,7 @@ class WeightWriter:
         return joined(map(self.explained.root_label, range(len(self.graph.roots))))
 
     def _given(self) -> str:
-        texts = [numbers.number(term.weight) for term in self.weights.terms]
+        texts = [numbers.element(term.weight) for term in self.weights.terms]
         if self.is_whole:
             return f": v = [{', '.join(texts)}]"
         known = [float(term.weight) for term in self.weights.terms]
@@ -98,7 +98,7 @@ class WeightWriter:
         size = f", ‖v‖ = {numbers.number(norm)}" if norm is not None else ""
         largest = max(known, key=abs)
         return (
-            f"{size}. The largest is {numbers.number(largest)}, and only the {len(known)} largest "
+            f"{size}. The largest is {numbers.element(largest)}, and only the {len(known)} largest "
             f"are shown"
         )
 
@@ -113,14 +113,14 @@ class WeightWriter:
     def _sum(self) -> str:
         terms = [term for term in self.weights.terms if float(term.weight)]
         shown = (terms or list(self.weights.terms))[:MOST_IN_SUM]
-        parts = [f"{numbers.number(term.weight)}·{self._element(term)}" for term in shown]
+        parts = [f"{numbers.element(term.weight)}·{self._element(term)}" for term in shown]
         left = self.weights.total - len(self.weights.terms) + len(terms) - len(shown)
         more = f" + … ({left:,} more)" if left > 0 else ""
         return " + ".join(parts).replace("+ -", "- ") + more
 
     def _meaning(self) -> str:
         terms = self.weights.terms
-        each = [f"{numbers.number(t.weight)} is ∂L/∂{self._element(t)}" for t in terms[:3]]
+        each = [f"{numbers.element(t.weight)} is ∂L/∂{self._element(t)}" for t in terms[:3]]
         more = ", and so on" if self.weights.total > len(each) else ""
         changes = "that element" if self.weights.total > 1 else "it"
         meant = (
@@ -191,7 +191,7 @@ class WeightWriter:
         for term in self.weights.terms:
             slope = term.derivatives[column]
             scaled = amount_of(_scaled(term.weight, slope))
-            yield self._element(term), numbers.number(term.weight), amount_of(slope), scaled
+            yield self._element(term), numbers.element(term.weight), amount_of(slope), scaled
         if self.weights.rest:
             left = self.weights.total - len(self.weights.terms)
             yield f"{left:,} others", "", "", amount_of(self.weights.rest[column])
@@ -241,7 +241,7 @@ class WeightWriter:
             f"a column for each of {name}",
             "bold",
         )
-        texts = [[numbers.number(value) for value in row] for row in rows]
+        texts = [[numbers.element(value) for value in row] for row in rows]
         widths = [max(map(len, one)) for one in zip(*texts, strict=True)]
         labels = [self._element(term) for term in self.weights.terms]
         widest = max(map(cells, labels), default=0)
@@ -282,4 +282,4 @@ def _product(weights: list[Number], rows: list[tuple[Number, ...]]) -> list[floa
 
 
 def _row_of(values: list[Number] | list[float]) -> str:
-    return f"[{', '.join(map(numbers.number, values))}]"
+    return f"[{', '.join(map(numbers.element, values))}]"

@@ -90,7 +90,7 @@ class Wording:
     @cached_property
     def texts(self) -> dict[str, str]:
         """What each argument of the function is called."""
-        found = {name: numbers.number(value) for name, value in self.step.constants}
+        found = {name: numbers.element(value) for name, value in self.step.constants}
         for argument in self.step.arguments:
             known = self._target_text(argument)
             if known:

@@ -69,7 +69,9 @@ class Cells:
         """The columns, with titles the terminal can show."""
         width = self.scene.options.width
         folded = self.scene.is_folded
-        columns = [_of_folded(one, width) for one in COLUMNS] if folded else COLUMNS
+        columns = [_of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
+        if self.scene.options.names == "torch":
+            columns[0] = replace(columns[0], narrowest=width // 3, comfort=width // 3)
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
     def of(self, row: Row) -> list[Cell]:
@@ -217,7 +219,15 @@ class Cells:
         sign, style = self._sign(row, item)
         name = Part(self.glyphs.text(self._title(row, item)), style, _cut(item))
         badge = () if row.kind == "reference" else self.badge(item)
-        return (lead, *badge, Part(f"{sign} ", style, "never"), name, *self._type(item))
+        number = Part(self._slots(row), "dim", "never")
+        return (lead, *badge, Part(f"{sign} ", style, "never"), number, name, *self._type(item))
+
+    def _slots(self, row: Row) -> str:
+        """Beside the names of torch which entry of ``next_functions`` the row is."""
+        if row.link == ROOT or self.scene.options.names != "torch":
+            return ""
+        slots = self.scene.slots(self.scene.view.links[row.link])
+        return f"{slots} " if slots else ""
 
     def _type(self, item: Item) -> tuple[Part, ...]:
         kind = self.scene.type(item)

@@ -17,7 +17,7 @@ from gradscope.render.drawing.strip import Round, exceptions, extremes, heights,
 from gradscope.render.drawing.strip import short as path_end
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
-from gradscope.render.words.text import shorten
+from gradscope.render.words.text import shorten, wrapped
 from gradscope.simplify import Frame, Item
 from gradscope.simplify.grouping import pattern
 
@@ -103,13 +103,15 @@ class Labels:
         # Kept out of the first line, which is all that is read at a distance.
         opposed = text(scene.cancelled(item), CANCELLED, 10)
         kept = text(scene.saved_words(item), INK, 10)
-        lines = [head, _faint(facts, GREY), kept, opposed, *self._bars(rounds)]
+        got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
+        lines = [head, _faint(facts, GREY), *got, kept, opposed, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
         """A leaf tensor: its name, its shape, and what arrived in total."""
         tensor = self.scene.tensor(item.members[0], 0)
-        words = f"leaf {numbers.shape(tensor.shape)}" if tensor else "leaf"
+        facts = (self.scene.type(item), "leaf", numbers.shape(tensor.shape) if tensor else "")
+        words = " ".join(filter(None, facts))
         if uses > 1:
             words += f" · used ×{uses:,}"
         title = text(short(self.scene.title(item), keep_end=True), bold=True) + self._times(item)

@@ -105,4 +105,8 @@ def _saved(scene: Scene, item: Item) -> list[Note]:
     if not scene.options.saved or item.folded:
         return []
     node = scene.graph.nodes[item.members[0]]
-    return [Note(visible(name), tensor, remark="saved for backward") for name, tensor in node.saved]
+    lead = "_saved_" * (scene.options.names == "torch")
+    return [
+        Note(lead + visible(name), tensor, remark="saved for backward")
+        for name, tensor in node.saved
+    ]

@@ -22,6 +22,7 @@ from gradscope.model.report import BackwardPass, GradientInfo, Report
 from gradscope.notation import derivatives as notation
 from gradscope.render.drawing.excerpts import excerpts
 from gradscope.render.drawing.spread import odd_ranks, why_not
+from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify import Hierarchy, hierarchy_of
 
@@ -71,6 +72,7 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
     packed = {
         "meta": _record(report.meta),
         "notes": list(report.notes),
+        "digits": numbers.asked(),
         "findings": [_record(finding) for finding in report.findings],
         "nodes": _nodes(report, hierarchy, strings, few),
         "edges": _edges(report),
@@ -141,6 +143,7 @@ def _nodes(
         "group": list(hierarchy.owner),
         "shape": [strings.column(map(_tensor, node.outputs)) for node in nodes],
         "backward": [node.id for node in nodes if node.backward_made],
+        "raised": {node.id: node.raised for node in nodes if node.raised},
         "values": {
             node.id: values
             for node in nodes
@@ -285,5 +288,6 @@ N = TypeVar("N", Number, Number | None)
 
 
 def _short(number: N) -> N:
-    """Six significant digits, which are more than is ever shown."""
-    return float(f"{number:.6g}") if isinstance(number, float) else number
+    """As many significant digits as ever show."""
+    digits = max(numbers.asked() or 0, numbers.KNOWN)
+    return float(f"{number:.{digits}g}") if isinstance(number, float) else number

@@ -76,7 +76,8 @@ class Scene:
 
     def title(self, item: Item) -> str:
         """What an item is called, without its sign: ``Mul``, ``h.0``; ``attn`` inside ``h.*``."""
-        name = visible(item.title if item.template is None else item.title.rpartition("*.")[2])
+        title = self._torch_names(item).get(item.title, item.title)
+        name = visible(title if item.template is None else title.rpartition("*.")[2])
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")
@@ -91,8 +92,26 @@ class Scene:
             if root.scale is not None
         }
 
+    def _torch_names(self, item: Item) -> dict[str, str]:
+        """What torch calls the operations of an item, by their short names, where that is asked."""
+        if self.options.names != "torch" or item.kind in ("leaf", "module"):
+            return {}
+        nodes = map(self.graph.nodes.__getitem__, item.members)
+        return {node.short_op: node.op for node in nodes if not node.raised}
+
+    def slots(self, link: Link) -> str:
+        """``[0]``: which entries of its node's ``next_functions`` the edges of a link are."""
+        edges = [self.graph.edges[index] for index in link.edges]
+        sources = {edge.source for edge in edges}
+        # The call that raised is no node of torch's.
+        is_one = len(sources) == 1 and not self.graph.nodes[sources.pop()].raised
+        return ", ".join(f"[{edge.slot}]" for edge in edges) if is_one else ""
+
     def type(self, item: Item) -> str:
-        """The class of a module, or "" where the title says it already."""
+        """The class of a module, or "" where the title says it already; with torch's names that of
+        a leaf's node."""
+        if item.kind == "leaf" and self.options.names == "torch":
+            return visible(self.graph.nodes[item.members[0]].op)
         return visible(item.type) if item.type != item.title else ""
 
     def expression(self, item: Item) -> str:

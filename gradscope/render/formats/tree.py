@@ -30,6 +30,9 @@ LEAF_LINES = 10
 FEWEST_LEAF_LINES = 6
 """And those they leave a tree that then fits."""
 
+NUMBERED = "[0], [1] …: which entry of next_functions of the node above"
+"""What stands before the names of torch."""
+
 
 def render(report: Report, options: Options) -> str:
     """The tree, ending with a newline; with ``top`` a list of nodes."""
@@ -52,6 +55,8 @@ class _Tree:
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""
         head = list(self.head.lines())
+        if self.options.names == "torch":
+            head += self.head.wrapped(NUMBERED, "dim")
         yield from head
         view = self.scene.view
         rows = len(view.links) + len(view.roots) + sum(self.notes) + len(view.templates)

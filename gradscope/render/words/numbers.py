@@ -1,10 +1,15 @@
-"""How numbers are written, the same in every format: at most four significant digits, and no
-noise."""
+"""How numbers are written, the same in every format: four significant digits, or as many as were
+asked for, and no noise.
+
+An element that five digits name in full has all five: the sum of the weights 0.1, 1 and 0.0001 is
+1.1001, and a reader who adds them up should find it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from gradscope.model.plain import RAGGED, Number
 
@@ -12,23 +17,54 @@ SMALL = 4
 """Tensors of at most this many elements are shown by their values."""
 
 _DIGITS = 4
+KNOWN = 7
+"""Digits of a float32 that say something; what they leave out is noise."""
+
 _LARGEST_PLAIN = 1e6
 _SMALLEST_PLAIN = 1e-4
+
+# Not an argument, which every sentence and cell of every format would have to hand on.
+_asked: ContextVar[int | None] = ContextVar("gradscope.render.words.numbers", default=None)
+
+
+@contextmanager
+def precise(digits: int | None) -> Iterator[None]:
+    """In the block numbers have so many significant digits; None is as many as by default."""
+    before = _asked.set(digits)
+    try:
+        yield
+    finally:
+        _asked.reset(before)
+
+
+def asked() -> int | None:
+    """How many significant digits were asked for."""
+    return _asked.get()
 
 
 def number(value: Number) -> str:
     """A number as a person would write it: ``1``, ``0.01667``, ``1.25e-5``, ``nan``, ``-inf``."""
-    value = float(value)
+    return _written(float(value), asked() or _DIGITS)
+
+
+def element(value: Number) -> str:
+    """The same of an element of a tensor, with one digit more where that is all of it."""
+    exact = float(value)
+    is_short = float(f"{exact:.{_DIGITS + 1}g}") == float(f"{exact:.{KNOWN}g}")
+    return _written(exact, asked() or _DIGITS + is_short)
+
+
+def _written(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return str(value)
     size = abs(value)
     if value == int(value) and size < _LARGEST_PLAIN:
         return str(int(value))
     if _SMALLEST_PLAIN <= size < _LARGEST_PLAIN:
-        return f"{value:.0f}" if size >= 10**_DIGITS else f"{value:.{_DIGITS}g}"
+        return f"{value:.0f}" if size >= 10**digits else f"{value:.{digits}g}"
     # Python writes 1.25e-05; nobody else does.
-    mantissa, exponent = f"{value:.{_DIGITS - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".")
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{int(exponent)}"
 
 
@@ -41,7 +77,7 @@ def tensor(
         pairs = zip(values[::2], values[1::2], strict=True)
         texts = [_complex(real, imaginary) for real, imaginary in pairs]
     else:
-        texts = [number(value) for value in values]
+        texts = [element(value) for value in values]
     # A gradient that was not reduced to its tensor's shape yet is shown flat.
     if elements(shape) != len(texts):
         shape = (len(texts),)
@@ -68,9 +104,9 @@ def element_count(values: Sequence[Number], dtype: str) -> int:
 
 
 def _complex(real: Number, imaginary: Number) -> str:
-    second = number(imaginary)
+    second = element(imaginary)
     sign = "" if second.startswith("-") else "+"
-    return f"{number(real)}{sign}{second}j"
+    return f"{element(real)}{sign}{second}j"
 
 
 def _elided(text: str, room: int) -> str:
