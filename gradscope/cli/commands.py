@@ -86,8 +86,8 @@ TARGET is one of
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
   -                      a program on stdin
-and without it the program run last in this directory.  Arguments for the
-program go after --.
+and without it the program run last in this directory.  What follows TARGET and
+is no option of gradscope goes to the program, and all that follows -- does.
 """
 
 

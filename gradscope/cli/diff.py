@@ -102,7 +102,7 @@ def _check(side: Named, options: DiffOptions) -> None:
     context = click.get_current_context()
     group = context.find_root().command
     assert isinstance(group, click.Group)
-    typed = group.commands["backward"].make_context("backward", own, context).params
+    typed = group.commands["backward"].make_context("backward", own, context.find_root()).params
     named = ("target", "module", "code", "lets")
     target = TargetOptions((), **{name: typed[name] for name in named}).program()
     if target is not None and target.kind != "stdin":  # which can be read only once

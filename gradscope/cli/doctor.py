@@ -186,6 +186,8 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     """
     member = ranks.member(named.wait, options.output)
     verdict = Verdict.of(ranks.share(options, member))
+    for note in named.notes:
+        verdict.remark(note)
     limits = _without_end(options) if named.cell is not None else how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):

@@ -267,7 +267,8 @@ doctor_options = all_of(
 class TargetOptions:
     """Which program to run with which arguments, or which saved report to read, up to what size.
 
-    ``cell`` is the program of ``%%gradscope``, and then the only one.
+    ``cell`` is the program of ``%%gradscope``, and then the only one.  ``notes`` say how the
+    command line was read.
 
     Raises:
         TargetError: besides a cell, another program is named.
@@ -282,6 +283,7 @@ class TargetOptions:
     wait: float = WAIT
     seed: int | None = None
     cell: Program | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.cell is None:

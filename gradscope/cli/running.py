@@ -63,6 +63,8 @@ def run_command(
     member = ranks.member(named.wait, shown.output, shown.rank)
     shown = ranks.share(shown, member)
     output = Output.of(shown, command)
+    for note in named.notes:
+        output.remark(note)
     if request.study is not None and named.target is not None and is_saved(named.target):
         report = storage.load(named.target, named.max_size)
         _show_again(named.target, report, request.study, output)
