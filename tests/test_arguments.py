@@ -12,6 +12,7 @@ TELLS = "import sys\nimport torch\nprint(sys.argv[1:])\n"
 DECLARED = ("--lr", "--steps", "--format", "--step", "-lr", "-out")
 PROGRAMS = {
     "plain.py": "import torch\n",
+    "told.py": "'gradscope told.py --all'\n" + TELLS,
     "train.py": TELLS + "".join(f"sys.argv.count('{option}')\n" for option in DECLARED),
     "by name.py": TELLS + "value = 3\nprint(f'--{value}', file=sys.stderr)\n",
     "split.py": TELLS + "import options\n",
@@ -77,6 +78,7 @@ def test_what_is_not_ours_goes_to_the_program(typed: str, passed: str, programs:
             "for the program: gradscope trace train.py --all -- -lr --format tree",
         ),
         ("--format tree train.py", ""),
+        ("told.py --all", ""),
     ],
 )
 def test_an_option_of_both_is_ours_and_that_is_said(
@@ -108,8 +110,8 @@ OWN = "arguments for your own program go after `--`: gradscope "
         ),
         (
             "trace train.py --gradient ones",
-            "gradscope: --gradient is an option of gradscope backward, gradscope explain and "
-            "gradscope check\n",
+            "gradscope: --gradient is an option of gradscope backward, gradscope explain, "
+            "gradscope check and gradscope diff\n",
         ),
         (
             "trace train.py --lr 1 --format yaml",

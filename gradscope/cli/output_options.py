@@ -105,6 +105,8 @@ terminal_options = all_of(
     ),
 )
 
+all_option = click.option("--all", is_flag=True, help="Show everything; fold nothing.")
+
 folding_options = all_of(
     click.option(
         "--depth",
@@ -112,7 +114,7 @@ folding_options = all_of(
         metavar="N",
         help="Open modules down to this depth of calls.",
     ),
-    click.option("--all", is_flag=True, help="Show every node; fold nothing."),
+    all_option,
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
     click.option(
         "--focus",
@@ -123,14 +125,24 @@ folding_options = all_of(
 )
 """How much of a graph is shown."""
 
+top_option = click.option(
+    "--top",
+    type=int,
+    metavar="N",
+    help="List only N rows, the largest first: nodes by gradient (table, csv: parameters), memory, "
+    "differences; -N: from the other end.",
+)
+
+values_option = click.option(
+    "--values", is_flag=True, help="Use the values of all tensors, not only of small ones."
+)
+
+saved_option = click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
+
+_FORMAT = "Output format, where the suffix of FILE does not choose it."
+
 _list_options = all_of(
-    click.option(
-        "--top",
-        type=int,
-        metavar="N",
-        help="List the N nodes (table, csv: parameters) with the largest gradients; -N: the "
-        "smallest.",
-    ),
+    top_option,
     click.option(
         "--sort",
         type=click.Choice(SORTABLE),
@@ -144,7 +156,7 @@ output_options = all_of(
         "--format",
         "format_name",
         type=click.Choice(FORMATS),
-        help="The format, where the suffix of FILE does not say it.",
+        help=_FORMAT,
     ),
     folding_options,
     _list_options,
@@ -165,7 +177,7 @@ study_output_options = all_of(
         "--format",
         "format_name",
         type=click.Choice(["text", *DRAWINGS]),
-        help="text and html tell the numbers, json holds all, the others draw the graph.",
+        help=_FORMAT,
     ),
     terminal_options,
 )

@@ -83,7 +83,11 @@ class Division:
 
     def knows(self, option: str) -> bool:
         """Whether the program's sources have this option."""
-        return self._vocabulary is not None and self._vocabulary.has_option(option)
+        return (
+            self._vocabulary is not None
+            and self._vocabulary.has_option(option)
+            and self.takes_arguments
+        )
 
     @property
     def retyped(self) -> str:

@@ -129,10 +129,15 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
+    tell_unused(name, "shown", output)
+    output.write(report)
+
+
+def tell_unused(name: str, done: str, output: Output) -> None:
+    """Say which options a saved report has no use for; ``done`` is what becomes of it."""
     ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
-        output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
-    output.write(report)
+        output.remark(f"{name} is {done} as it was made: {', '.join(ignored)} needs the program")
 
 
 def given_options() -> list[str]:

@@ -149,8 +149,12 @@ class _Reading:
         """Read what these files import, and so on, while that is of use."""
         while waiting and (self._is_complete or self._in_part):
             tree, folder = waiting.pop(0)
+            # What stands alone says how the program is to be called, which may be by us.
+            alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
             for node in ast.walk(tree):
                 self._note(node)
+                if isinstance(node, ast.Constant) and id(node) not in alone:
+                    self._note_options(node.value)
                 for start, parts in _imported(node, folder, self.folder):
                     files = list(_files_of(start, parts))
                     self._is_complete &= bool(files) or _is_harmless(node, parts[0])
@@ -163,14 +167,16 @@ class _Reading:
     def _note(self, node: ast.AST) -> None:
         self._is_complete &= not _may_make_names(node)
         self._names.update(dict.fromkeys(_assigned(node)))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "-" in node.value:
-            self._options.update(_OPTION.findall(node.value))
-            # As in f"--{name}", or "--" + name.
-            self._names_are_options |= node.value == "--"
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom):
             modules = [(getattr(node, "module", None) or "").partition(".")[0]]
             modules += [alias.name.partition(".")[0] for alias in node.names]
             self._names_are_options |= not _MAKES_OPTIONS.isdisjoint(modules)
+
+    def _note_options(self, text: object) -> None:
+        if isinstance(text, str) and "-" in text:
+            self._options.update(_OPTION.findall(text))
+            # As in f"--{name}", or "--" + name.
+            self._names_are_options |= text == "--"
 
 
 def _assigned(node: ast.AST) -> Iterator[str]:
