@@ -353,6 +353,7 @@ ONLY_TYPED = (
         for name in ("several_calls", "create_graph", "remarks", "watcher", "sent_there")
     ),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
+    "analyses/doctor/chosen_root.py",
 )
 """What only the command line reaches."""
 

@@ -223,8 +223,8 @@ BUILT_IN = {
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_built_in_operations_pass(name: str, session: Session) -> None:
     text, expected = BUILT_IN[name]
-    call = "--call=2" if "create_graph" in text else "--all"
-    report, checks = checked(session, f"{HEAD}{text}\nloss.backward()\n", "--all", call)
+    call = "--call=2" if "create_graph" in text else "--every-call"
+    report, checks = checked(session, f"{HEAD}{text}\nloss.backward()\n", "--every-call", call)
     assert verdicts(checks) == expected, checks
     assert checks.leaves
     assert len(report.graph.leaves) == len({n for one in checks.leaves for n in one.leaves})
@@ -527,7 +527,7 @@ y.sin().backward(torch.tensor([1.0, 10.0]))
 def test_a_place_is_checked_once_unless_all_are_asked_for(session: Session) -> None:
     _, checks = checked(session, LOOP)
     assert (len(checks.calls), checks.repeats) == (2, 3)
-    _, checks = checked(session, LOOP, "--all")
+    _, checks = checked(session, LOOP, "--every-call")
     assert (len(checks.calls), checks.repeats) == (5, 0)
 
 

@@ -349,12 +349,6 @@ def test_a_missing_tool(gradscope: Run, tmp_path: Path) -> None:
     assert "gradscope-torch[dot]" in done.stderr
 
 
-def test_arguments_of_the_program_without_dashes(gradscope: Run) -> None:
-    done = gradscope("trace", "prog.py", "--lr", "3")
-    assert done.returncode == 2
-    assert "go after `--`" in done.stderr
-
-
 def test_what_the_program_saves_or_traces_is_not_ours(
     gradscope: Run, run: Run, tmp_path: Path
 ) -> None:

@@ -120,17 +120,12 @@ def test_the_documented_line_asks_for_the_script_of_the_shell(shell: str, folder
         (["trace", "--dept", "2"], "Did you mean '--depth'?"),
         (
             ["trace", "--gradient", "ones"],
-            "gradscope: --gradient is an option of gradscope backward, gradscope explain and "
-            "gradscope check\n",
+            "gradscope: --gradient is an option of gradscope backward, gradscope explain, "
+            "gradscope check and gradscope diff\n",
         ),
         (["explain", "--thorogh"], "gradscope: --thorough is an option of gradscope doctor\n"),
         (["docter"], "Did you mean 'doctor'?"),
         (["trace", "--lr", "1"], "program go after `--`: gradscope trace -- --lr 1"),
-        (
-            ["doctor", "a b.py", "--lr=1", "-q"],
-            "program go after `--`: gradscope doctor 'a b.py' -- --lr=1 -q",
-        ),
-        (["backward", "a.py", "-zx"], "program go after `--`: gradscope backward a.py -- -zx"),
     ],
 )
 def test_a_mistyped_option(words: list[str], said: str, session: Session) -> None:

@@ -362,5 +362,11 @@ def test_identical_says_of_which_call_and_where_steps_would_differ(session: Sess
     assert "compared is backward call 1, before any step" in told and "--call 2" in told
     later = " ".join(session.cli("diff", "a.py --call 2", "b.py --call 2").out.split())
     assert "different" in later and "compared is" not in later
+    both = " ".join(session.cli("diff", "a.py", "b.py", "--call", "2").out.split())
+    assert both.partition("different")[2] == later.partition("different")[2]
+    # What one side says for itself goes before.
+    session.cli("diff", "a.py --call 1", "b.py", "--call", "2", "-o", "both.json")
+    sides = json.loads((session.folder / "both.json").read_text())
+    assert [sides[side]["call"] for side in "ab"] == [1, 2]
     given = session.cli("diff", "a.py --gradient 2", "b.py --gradient 2")
     assert "identical" in given.out and "compared is" not in given.out

@@ -120,11 +120,59 @@ RUNS = {
     "words for time": Run(SICK, ("--for", "ever"), 2, "", "write --for 90s, --for 10m or --for 1h"),
     "an unknown unit": Run(SICK, ("--for", "3d"), 2, "", "--for 3d is not a duration"),
     "an endless time": Run(SICK, ("--for", "9" * 400), 2, "", "is not a duration"),
-    "no steps": Run(SICK, ("--steps", "0"), 2, "", "--steps 0: must be a positive number"),
-    "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "--steps -1: must be a positive number"),
-    "words for steps": Run(SICK, ("--steps", "abc"), 2, "", "--steps abc: must be a positive"),
+    "no steps": Run(SICK, ("--steps", "0"), 2, "", "'0' is neither a positive number nor all"),
+    "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "'-1' is neither a positive number"),
+    "words for steps": Run(SICK, ("--steps", "abc"), 2, "", "'abc' is neither a positive number"),
     "an unknown severity": Run(SICK, ("--fail-on", "nope"), 2, "", "'nope' is not one of"),
     "stopped at the finding": Run(SICK + "print('further')\n", (), 1, "1 error"),
+    "from a call on": Run(
+        SICK + TRAINING.format(steps=7),
+        ("--call", "5"),
+        0,
+        "no findings · 4 backward calls watched",
+    ),
+    "two calls from one on": Run(
+        TRAINING.format(steps=7) + "print('further')\n",
+        ("--call", "3", "--steps", "2"),
+        0,
+        "ready\nno findings · 2 backward calls watched · stopped as asked",
+    ),
+    "a call of its own number": Run(
+        TRAINING.format(steps=4) + SICK, ("--call", "3"), 1, "these were seen in call 5"
+    ),
+    "running on": Run(
+        TRAINING.format(steps=3) + SICK + "print('further')\n",
+        ("--steps", "2", "--run-on"),
+        0,
+        "further\nno findings · 2 backward calls watched · watched as asked; the program ran on",
+    ),
+    "running on for a time": Run(
+        TRAINING.format(steps=3), ("--for", ".000001s", "--run-on"), 0, "ran"
+    ),
+    "running on after an error": Run(SICK + "print('further')\n", ("--run-on",), 1, "further\n"),
+    "another root": Run(
+        HEALTHY + "later = 1\n",
+        ("--root", "w.sqrt().sum()"),
+        1,
+        "this is the graph of --root w.sqrt().sum() at backward call 1",
+    ),
+    "a root at a later call": Run(
+        TRAINING.format(steps=4),
+        ("--root", "loss * 2", "--call", "3"),
+        0,
+        "this is the graph of --root loss * 2 at backward call 3\nno findings",
+    ),
+    "a root at the end": Run(
+        LEAF + "loss = w.sqrt().sum()\nother = w.exp().sum()\n",
+        ("--root", "other"),
+        0,
+        "this is the graph of --root other at the end of the program\nno findings",
+    ),
+    "a root of several elements": Run(
+        HEALTHY, ("--root", "w"), 2, "", "--root w has 3 elements, and the doctor starts from one"
+    ),
+    "a root that is nowhere": Run(HEALTHY, ("--root", "los"), 2, "", "did you mean loss?"),
+    "a call that never comes": Run(HEALTHY, ("--call", "2"), 2, "", "so there is no call 2"),
     "going on": Run(SICK + "print('further')\n", ("--keep-going",), 1, "further\n"),
     "the program's own status": Run(
         SICK + "import sys; sys.exit(3)\n", ("--keep-going",), 3, "1 error"

@@ -642,7 +642,7 @@ y.backward()
         (["--leaf", "quiet"], ["quiet gets no gradient", "torch.no_grad()"]),
         (["--leaf", "mid"], ["mid is not a leaf", "--node"]),
         (["--node", "99"], ["no such node", "ids go from 0 to"]),
-        (["--node", "-1"], ["no such node"]),
+        (["--node", "-1"], ["Invalid value for '--node'"]),
         (["--leaf", "x", "--node", "1"], ["given at once"]),
         (["--jacobian"], ["1 × 30", "at most 24"]),
         (["--create-graph", "nosuch"], ["no such leaf", "nearest first"]),

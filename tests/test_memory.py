@@ -351,9 +351,14 @@ def test_tables(session: Session) -> None:
     modules = session.cli("memory", path, "--by", "module").out
     assert "*.ln ×2" in modules
     assert "expression" not in modules
-    lines = session.cli("memory", path, "--by", "line", "--top", "2").out
-    assert lines.splitlines()[-1].startswith("… ")
-    assert len(lines.splitlines()[lines.splitlines().index("") + 1 :]) == 4
+    tables = {}
+    for options in (("--top", "2"), ("--top", "-2"), ("--all",)):
+        told = session.cli("memory", path, "--by", "line", *options).out.splitlines()
+        tables[options[-1]] = [line.split() for line in told[told.index("") + 2 :]]
+    first, last, whole = tables.values()
+    assert first[:2] == whole[:2] and last[:2] == whole[-2:]
+    assert len(first) == len(last) == 3 and first[2][0] == "…"
+    assert len(whole) > 4
 
 
 @pytest.mark.parametrize("by", ["line", "module", "op", "dtype"])

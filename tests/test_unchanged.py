@@ -90,7 +90,7 @@ def test_training_goes_on_to_the_same_numbers(arguments: list[str], session: Ses
     "arguments",
     [
         ["check"],
-        ["check", "--all", "--call", "3"],
+        ["check", "--every-call", "--call", "3"],
         ["check", "--root", "loss", "--gradient", "2"],
     ],
     ids=" ".join,

@@ -76,7 +76,8 @@ class Difference:
         """Print what differs to standard output.
 
         Args:
-            top: rows of a table.
+            all: every row; in a picture every node.
+            top: so many rows of a table, of a negative number the last.
             width: columns of the text; the terminal's own by default.
             color: colour the text.
             unicode: draw with box characters rather than ASCII.

@@ -110,7 +110,7 @@ def explain(
 
 @in_python()
 def check(
-    root: torch.Tensor, *, gradient: Any = None, node: int | None = None, all: bool = False
+    root: torch.Tensor, *, gradient: Any = None, node: int | None = None, every_call: bool = False
 ) -> Report:
     """Every derivative compared with finite differences.
 
@@ -123,14 +123,14 @@ def check(
         root: a tensor that was made in such a block.
         gradient: what is fed in at the root, as for :func:`backward`.
         node: check only the call that made this node, by its number.
-        all: check every call, whatever its size, not only one at each line.
+        every_call: check every call, whatever its size, not only one at each line.
 
     Raises:
         RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or there
             is no such node.
         CaptureError: when the calls were not recorded, or backward fails.
     """
-    return look(None, root, (gradient,), check_of(node, all))
+    return look(None, root, (gradient,), check_of(node, every_call))
 
 
 @in_python()
@@ -228,14 +228,14 @@ def explanation_of(leaf: str | None, node: int | None, jacobian: bool, all: bool
     return Explain(leaf, node, jacobian, all, str(cache_folder()))
 
 
-def check_of(node: int | None, all: bool) -> Check:
+def check_of(node: int | None, every_call: bool) -> Check:
     """The question of ``check``.
 
     Raises:
         TypeError: when it asks for what can be no node.
     """
     of_kind("check", "node", node, int | None)
-    return Check(node=node, everything=all)
+    return Check(node=node, everything=every_call)
 
 
 def codes(ignore: Collection[str]) -> tuple[str, ...]:

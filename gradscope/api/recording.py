@@ -95,10 +95,10 @@ class Run:
         *,
         gradient: Any = None,
         node: int | None = None,
-        all: bool = False,
+        every_call: bool = False,
     ) -> Report:
         """As :func:`check`, for a tensor made in a block that was recorded with ``check=True``."""
-        return look(self._recorder, root, (gradient,), check_of(node, all), self._tape)
+        return look(self._recorder, root, (gradient,), check_of(node, every_call), self._tape)
 
     @in_python()
     def memory(self, root: torch.Tensor) -> Report:

@@ -13,6 +13,7 @@ from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.cli import completion
 from gradscope.cli.options import (
+    CALL,
     DiffOptions,
     DoctorOptions,
     TargetOptions,
@@ -32,7 +33,9 @@ from gradscope.cli.output_options import (
     OutputOptions,
     output_options,
     rank_option,
+    saved_option,
     study_output_options,
+    values_option,
 )
 from gradscope.cli.result import Result
 from gradscope.cli.saved_options import max_size_option
@@ -86,8 +89,8 @@ TARGET is one of
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
   -                      a program on stdin
-and without it the program run last in this directory.  Arguments for the
-program go after --.
+and without it the program run last in this directory.  What follows TARGET and
+is no option of gradscope goes to the program, and all that follows -- does.
 """
 
 
@@ -116,7 +119,7 @@ EXAMPLES = {
     ),
     "check": (
         "gradscope check train.py",
-        "gradscope check train.py --all --format json",
+        "gradscope check train.py --every-call --format json",
     ),
     "show": (
         "gradscope show saved.json --depth 2",
@@ -179,8 +182,9 @@ def trace(target: TargetOptions, request: Request, output: OutputOptions) -> Res
 def backward(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph with the gradient on every edge.
 
-    Watches the program's own backward call.  With --gradient or --root, sends a gradient of
-    your choice through the graph instead, and leaves the program's .grad alone.
+    Watches the program's own backward call, with --steps several; those that walk another graph
+    are skipped, and -o FILE.html switches between them.  With --gradient or --root, sends a
+    gradient of your choice through the graph instead, and leaves the program's .grad alone.
     """
     from gradscope.cli.running import run_command
 
@@ -208,7 +212,7 @@ def explain(
 
     if asked.leaf is not None and asked.node is not None:
         raise TargetError("--leaf and --node given at once", "ask for one of them")
-    asked = replace(asked, cache=str(cache_folder()))
+    asked = replace(asked, everything=output.all, cache=str(cache_folder()))
     request = replace(request, gradients=True, study=asked)
     return run_command(target, request, output, "explain")
 
@@ -270,7 +274,6 @@ def check(target: TargetOptions, asked: Check, request: Request, output: OutputO
     from gradscope.cli.running import run_command
 
     request = replace(request, gradients=True, study=asked)
-    output = replace(output, all=asked.everything)
     return run_command(target, request, output, "check", _is_wrong)
 
 
@@ -286,9 +289,9 @@ for _command in (trace, backward, explain):
 
 @gradscope.command(epilog=EXIT_STATUSES)
 @click.argument("file", metavar="FILE.json", shell_complete=completion.reports)
-@click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
-@click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
-@click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
+@values_option
+@saved_option
+@click.option("held", "--call", type=click.IntRange(min=0), metavar="N", help=CALL)
 @rank_option
 @max_size_option
 @output_options
@@ -327,7 +330,8 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
       anything else          what you would write after `gradscope backward`,
                              in quotes: "train.py --call 2", "-m pkg.train",
                              "train.py -- --lr 0.1"
-    Arguments for both programs may also go after -- at the end.
+    --call, --root and the like hold for both, unless one says otherwise; so do arguments for the
+    programs after -- at the end.
 
     Each program runs in a process of its own.  Nodes correspond by module, expression and
     their place in the graph.  What the programs print goes to stderr.

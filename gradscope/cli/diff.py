@@ -21,7 +21,7 @@ from gradscope.cli.options import DiffOptions, TargetOptions
 from gradscope.cli.output import Output
 from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
-from gradscope.cli.running import is_saved
+from gradscope.cli.running import is_saved, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
 from gradscope.formats import FORMATS
@@ -76,6 +76,8 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     sides = [Named("A", options.a.strip()), Named("B", options.b.strip())]
     for side in sides:
         _check(side, options)
+        if is_saved(side.words):
+            tell_unused(side.words, "compared", output)
     a, b = (_report(side, options) for side in sides)
     comparison = compare(a, b, Tolerance(options.rtol, options.atol))
     if output.format not in FORMATS:
@@ -98,11 +100,11 @@ def _check(side: Named, options: DiffOptions) -> None:
         storage.load(side.words, options.max_size)
         return
     given = side.split()
-    own = given[: given.index("--")] if "--" in given else given
+    own = [*options.of_both, *(given[: given.index("--")] if "--" in given else given)]
     context = click.get_current_context()
     group = context.find_root().command
     assert isinstance(group, click.Group)
-    typed = group.commands["backward"].make_context("backward", own, context).params
+    typed = group.commands["backward"].make_context("backward", own, context.find_root()).params
     named = ("target", "module", "code", "lets")
     target = TargetOptions((), **{name: typed[name] for name in named}).program()
     if target is not None and target.kind != "stdin":  # which can be read only once
@@ -126,10 +128,18 @@ def _looked_at(side: Named, options: DiffOptions) -> Report:
     given = side.split()
     if options.arguments:
         given += options.arguments if "--" in given else ("--", *options.arguments)
-    values = ["--values"] * options.values
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, "-c", _CHILD, "backward", "-q", "-o", str(path), *values]
+        command = [
+            sys.executable,
+            "-c",
+            _CHILD,
+            "backward",
+            "-q",
+            "-o",
+            str(path),
+            *options.of_both,
+        ]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
             subprocess.run([*command, *given], stdout=2, check=False)

@@ -15,8 +15,8 @@ import msgspec
 
 from gradscope import render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
+from gradscope.cli import beforehand, ranks, terminal, viewer
 from gradscope.cli import last_target as memory
-from gradscope.cli import ranks, terminal, viewer
 from gradscope.cli.ignored import IgnoredByComment
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
@@ -29,6 +29,7 @@ from gradscope.filesystem import here
 from gradscope.model import storage
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
+from gradscope.model.request import Request
 from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
@@ -36,21 +37,6 @@ from gradscope.target import Program, Target
 
 if TYPE_CHECKING:
     from gradscope.running.session import Outcome
-
-
-def parse_steps(text: str) -> int | None:
-    """How many backward calls to watch; None for all.
-
-    Raises:
-        TargetError: it is neither a number from 1 nor ``all``.
-    """
-    if text == "all":
-        return None
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise TargetError(
-        f"--steps {text}: must be a positive number or all", "write --steps 5, or --steps all"
-    )
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([smh]?)", re.ASCII)
@@ -79,7 +65,7 @@ def how_long(options: DoctorOptions) -> dict[str, Any]:
     if options.steps is None and options.duration is None:
         return {"seconds": WHILE, "least": HANDFUL}
     return {
-        "steps": None if options.steps is None else parse_steps(options.steps),
+        "steps": options.steps,
         "seconds": None if options.duration is None else parse_duration(options.duration),
     }
 
@@ -96,7 +82,10 @@ def _without_end(options: DoctorOptions) -> dict[str, Any]:
     return {}
 
 
-_OF_A_RUN = {"--steps", "--for", "--keep-going", "--thorough", "--check", "--eager", "--seed"}
+_OF_A_RUN = {
+    *("--steps", "--for", "--keep-going", "--thorough", "--check", "--eager", "--seed"),
+    *("--root", "--call", "--run-on"),
+}
 """Options that say how to run a program, which a saved report has behind it."""
 
 
@@ -186,6 +175,8 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     """
     member = ranks.member(named.wait, options.output)
     verdict = Verdict.of(ranks.share(options, member))
+    for note in named.notes:
+        verdict.remark(note)
     limits = _without_end(options) if named.cell is not None else how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
@@ -204,11 +195,15 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         check_all=options.check,
         thorough=options.thorough,
         eager=options.eager,
+        root=options.root,
+        call=options.call or 1,
+        run_on=options.run_on,
         serious=is_serious,
         passing=passing,
         graver=is_graver,
     )
     program = prepared(target, named)
+    beforehand.check(Request(root=options.root), program)
     with memory.remembered(target, not member.job.rank and named.cell is None):
         return _examined(program, examination, verdict, member)
 

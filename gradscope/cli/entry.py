@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shlex
 import sys
-from difflib import get_close_matches
 from typing import NoReturn
 
 import click
 
 from gradscope.cli.commands import gradscope
 from gradscope.cli.messages import say, tell_error, tell_misuse
+from gradscope.cli.program_arguments import hint_of, nearest_options, owners
 from gradscope.cli.result import Result
 from gradscope.cli.typed_command import OF_THE_PROGRAM
 from gradscope.errors import ExitStatus, Fault, GradscopeError
@@ -52,7 +50,7 @@ def run(arguments: list[str]) -> Result:
         return Result(status=error.status)
     except click.ClickException as error:
         tell_misuse(error)
-        hint = owner_of(error) or _hint_program_arguments(error, arguments, program)
+        hint = owner_of(error) or hint_of(error)
         if hint:
             say(hint)
         return Result(status=ExitStatus.USAGE)
@@ -79,40 +77,13 @@ def owner_of(error: click.ClickException, prefix: str = "gradscope") -> str:
     """Which commands have the option that another one was given; "" if that is not what is wrong.
 
     ``prefix``: how a command is called."""
-    if not isinstance(error, click.NoSuchOption):
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
-    owners = _owners()
-    meant = get_close_matches(error.option_name, owners, n=1, cutoff=0.8)
-    own = error.ctx.command.name if error.ctx else None
-    if not meant or own in owners[meant[0]]:
+    known = owners(error.ctx)
+    meant = nearest_options(error.option_name, known)
+    if not meant or error.ctx.command.name in known[meant[0]]:
         return ""
-    return f"{meant[0]} is an option of {joined(f'{prefix} {name}' for name in owners[meant[0]])}"
-
-
-def _hint_program_arguments(
-    error: click.ClickException, arguments: list[str], program: list[str] | None
-) -> str:
-    if not isinstance(error, click.NoSuchOption) or program is not None:
-        return ""
-    places = (at for at, word in enumerate(arguments) if _names(word, error.option_name))
-    at = next(places, len(arguments))
-    typed = shlex.join([*arguments[:at], "--", *arguments[at:]])
-    return f"arguments for your own program go after `--`: gradscope {typed}"
-
-
-def _names(word: str, option: str) -> bool:
-    """Whether click has found this option in a word: alone, with a value, or among short ones."""
-    is_short = re.fullmatch("-[^-]", option) is not None and re.match("-[^-]", word) is not None
-    return word.partition("=")[0] == option or (is_short and option[1] in word)
-
-
-def _owners() -> dict[str, list[str]]:
-    """Every option, with the names of the commands that have it."""
-    found: dict[str, list[str]] = {}
-    for name, command in gradscope.commands.items():
-        for option in (option for one in command.params for option in one.opts):
-            found.setdefault(option, []).append(name)
-    return found
+    return f"{meant[0]} is an option of {joined(f'{prefix} {name}' for name in known[meant[0]])}"
 
 
 def _interrupted() -> Result:

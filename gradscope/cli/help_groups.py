@@ -11,7 +11,7 @@ GROUPS = {
     "What to run": ("-m", "-c", "--let", "--eager", "--wait", "--max-size"),
     LOOK: (),
     "How to draw": (
-        *("--format", "--depth", "all", "--path", "--focus", "--top", "--sort", "--by"),
+        *("--format", "--depth", "--all", "--path", "--focus", "--top", "--sort", "--by"),
         *("--names", "--precision", "--width", "--color"),
     ),
     "Where to write": ("-o", "--open", "-q", "--quiet"),
@@ -31,6 +31,5 @@ def of(options: list[click.Parameter], context: click.Context) -> dict[str, list
 
 
 def _group(option: click.Parameter) -> str:
-    # By its name where one option chooses, in another command, what is looked at: --all of check.
-    names = {*option.opts, option.name}
+    names = set(option.opts)
     return next((title for title, own in GROUPS.items() if names & set(own)), LOOK)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,11 +11,16 @@ import click
 
 from gradscope.cli.completion import files, reports, rules
 from gradscope.cli.output_options import (
+    F,
     all_of,
+    all_option,
     folding_options,
     names_option,
     open_option,
+    saved_option,
     terminal_options,
+    top_option,
+    values_option,
 )
 from gradscope.errors import TargetError
 from gradscope.formats import DIAGNOSES
@@ -29,6 +36,14 @@ gradient_option = click.option(
     help="The gradient to feed in at the root, instead of the program's own: a literal, ones, "
     "zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression, which is run as Python "
     "code.",
+)
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    metavar="N",
+    help="Seed the random numbers of Python, NumPy and torch before the program starts. This "
+    "changes the program's numbers, unless it sets seeds itself; two runs are then alike.",
 )
 
 target_options = all_of(
@@ -47,13 +62,7 @@ target_options = all_of(
         metavar="NAME=VALUE",
         help="With -c: make a float leaf, as in --let 'a=[1,2,3]'. VALUE is run as Python code.",
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0, max=2**63 - 1),
-        metavar="N",
-        help="Seed the random numbers of Python, NumPy and torch before the program starts. This "
-        "changes the program's numbers, unless it sets seeds itself; two runs are then alike.",
-    ),
+    seed_option,
     click.option(
         "--wait",
         type=click.FloatRange(min=0),
@@ -72,6 +81,8 @@ eager_option = click.option(
     "torch.compiler.set_stance('force_eager'): the nodes inside of it get their lines.",
 )
 
+CALL = "Look at the program's Nth backward call.  [default: the first]"
+
 start_options = all_of(
     click.option(
         "--root",
@@ -83,13 +94,32 @@ start_options = all_of(
         "--call",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Look at the program's Nth backward call.  [default: the first, passing over calls of "
-        "torch.autograd.grad that it builds on]",
+        help=CALL,
     ),
-    click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
+    click.option("--run-on", is_flag=True, help="Let the program go on after what is looked at."),
     eager_option,
 )
 """Which backward call or tensor to look at."""
+
+
+def _steps(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """A number of backward calls; of all of them one beyond all others."""
+    if text is None or (text.isascii() and text.isdigit() and int(text) > 0):
+        return None if text is None else int(text)
+    if text != "all":
+        raise click.BadParameter(f"{text!r} is neither a positive number nor all")
+    return sys.maxsize
+
+
+def _steps_option(default: str | None = None) -> Callable[[F], F]:
+    return click.option(
+        "--steps",
+        callback=_steps,
+        default=default,
+        metavar="N|all",
+        help="Watch N of the program's own backward calls, from --call on; all: to its end.",
+    )
+
 
 derivative_option = click.option(
     "--create-graph",
@@ -100,23 +130,13 @@ derivative_option = click.option(
 look_options = all_of(
     start_options,
     derivative_option,
-    click.option(
-        "--values", is_flag=True, help="Keep the values of all tensors, not only small ones."
-    ),
-    click.option("--saved", is_flag=True, help="Show what each node saved for backward."),
+    values_option,
+    saved_option,
 )
 """The same, and how closely."""
 
 flow_options = all_of(
-    click.option(
-        "--steps",
-        type=click.IntRange(min=1),
-        default=1,
-        metavar="N",
-        show_default=True,
-        help="Watch N of the program's own backward calls, from --call on; calls with another "
-        "graph are skipped. -o FILE.html switches between them.",
-    ),
+    _steps_option("1"),
     click.option(
         "--histograms",
         is_flag=True,
@@ -126,26 +146,24 @@ flow_options = all_of(
 )
 """How closely gradients are watched, and how often."""
 
+_node_option = click.option(
+    "--node",
+    type=click.IntRange(min=0),
+    metavar="ID",
+    help="Look only at this node: its number behind # in the output, or in --format json.",
+)
+
 check_options = all_of(
+    _node_option,
     click.option(
-        "--node",
-        type=click.IntRange(min=0),
-        metavar="ID",
-        help="Check only the call that made this node: its number behind # in the table, or in "
-        "trace --format json.",
-    ),
-    click.option(
-        "--all",
+        "--every-call",
         "everything",
         is_flag=True,
         help="Check every call, whatever its size, not only one at each line.",
     ),
+    all_option,
 )
-"""Which derivatives to check."""
-
-_top_option = click.option(
-    "--top", type=click.IntRange(min=1), metavar="N", help="Show at most N rows of a table."
-)
+"""Which derivatives to check, and how many of them to show."""
 
 memory_options = all_of(
     start_options,
@@ -154,13 +172,18 @@ memory_options = all_of(
         type=click.Choice(["line", "module", "op", "dtype"]),
         help="Show only this table.",
     ),
-    _top_option,
+    top_option,
+    all_option,
 )
 """Which graph to count, and what to show of it."""
 
 diff_options = all_of(
     click.argument("a", shell_complete=reports),
     click.argument("b", shell_complete=reports),
+    seed_option,
+    gradient_option,
+    start_options,
+    derivative_option,
     click.option(
         "--rtol",
         type=click.FloatRange(min=0),
@@ -177,45 +200,33 @@ diff_options = all_of(
         show_default=True,
         help="Absolute tolerance: allow a difference of N in any case.",
     ),
-    click.option(
-        "--values",
-        is_flag=True,
-        help="Keep and compare the values of all tensors, not the norms of large ones.",
-    ),
-    _top_option,
+    values_option,
+    top_option,
     folding_options,
 )
 """What to compare, how strictly, and how much of it to show."""
 
 explain_options = all_of(
     click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
-    click.option(
-        "--node", type=int, metavar="ID", help="Explain what this node does, by its number."
-    ),
+    _node_option,
     click.option(
         "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
     ),
-    click.option(
-        "--all", "everything", is_flag=True, help="Every leaf, step and path; fold nothing."
-    ),
+    all_option,
     names_option,
 )
 """What to explain."""
 
 doctor_options = all_of(
+    start_options,
     click.option(
         "--for",
         "duration",
         metavar="TIME",
-        help="Watch for so long from the first backward call on, then stop the program: 90, 90s, "
-        "10m, 1h.  [default: 60s, and five calls in any case]",
+        help="Watch for so long from the first backward call on: 90, 90s, 10m, 1h; with --steps, "
+        "whichever comes first.  [default: 60s, and five calls in any case]",
     ),
-    click.option(
-        "--steps",
-        metavar="N|all",
-        help="Watch this many calls of backward (of torch.autograd.grad ten times as many), then "
-        "stop the program; all: let it run to its end. With --for, whichever comes first.",
-    ),
+    _steps_option(),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(
         "--thorough",
@@ -229,7 +240,6 @@ doctor_options = all_of(
         help="Compare every custom Function with finite differences, whatever its size and "
         "however long that takes.",
     ),
-    eager_option,
     click.option(
         "--fail-on",
         type=click.Choice(["information", "warning", "error"]),
@@ -269,7 +279,8 @@ doctor_options = all_of(
 class TargetOptions:
     """Which program to run with which arguments, or which saved report to read, up to what size.
 
-    ``cell`` is the program of ``%%gradscope``, and then the only one.
+    ``cell`` is the program of ``%%gradscope``, and then the only one.  ``notes`` say how the
+    command line was read.
 
     Raises:
         TargetError: besides a cell, another program is named.
@@ -284,6 +295,7 @@ class TargetOptions:
     wait: float = WAIT
     seed: int | None = None
     cell: Program | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.cell is None:
@@ -326,7 +338,10 @@ class DoctorOptions:
     """How to examine a run, and what becomes of the findings."""
 
     duration: str | None
-    steps: str | None
+    steps: int | None
+    root: str | None
+    call: int | None
+    run_on: bool
     keep_going: bool
     thorough: bool
     check: bool
@@ -352,6 +367,32 @@ class DiffOptions:
     atol: float
     values: bool
     max_size: int
+    seed: int | None
+    root: str | None
+    gradient: str | None
+    call: int | None
+    create_graph: str | None
+    run_on: bool
+    eager: bool
+
+    @property
+    def of_both(self) -> list[str]:
+        """What is asked of both sides, as it is typed."""
+        asked = {
+            "--seed": self.seed,
+            "--root": self.root,
+            "--gradient": self.gradient,
+            "--call": self.call,
+            "--create-graph": self.create_graph,
+            "--run-on": self.run_on,
+            "--eager": self.eager,
+            "--values": self.values,
+        }
+        return [
+            name if value is True else f"{name}={value}"
+            for name, value in asked.items()
+            if value is not None and value is not False
+        ]
 
 
 def _let(text: str) -> tuple[str, str]:

@@ -113,6 +113,7 @@ _precision_option = click.option(
     metavar="N",
     help="Significant digits of numbers.  [default: 4, or 5 where those are all]",
 )
+all_option = click.option("--all", is_flag=True, help="Show everything; fold nothing.")
 
 folding_options = all_of(
     click.option(
@@ -121,7 +122,7 @@ folding_options = all_of(
         metavar="N",
         help="Open modules down to this depth of calls.",
     ),
-    click.option("--all", is_flag=True, help="Show every node; fold nothing."),
+    all_option,
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
     click.option(
         "--focus",
@@ -141,14 +142,24 @@ names_option = click.option(
     "leaves, the numbers of next_functions, and _saved_ before what --saved shows.",
 )
 
+top_option = click.option(
+    "--top",
+    type=int,
+    metavar="N",
+    help="List only N rows, the largest first: nodes by gradient (table, csv: parameters), memory, "
+    "differences; -N: from the other end.",
+)
+
+values_option = click.option(
+    "--values", is_flag=True, help="Use the values of all tensors, not only of small ones."
+)
+
+saved_option = click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
+
+_FORMAT = "Output format, where the suffix of FILE does not choose it."
+
 _list_options = all_of(
-    click.option(
-        "--top",
-        type=int,
-        metavar="N",
-        help="List the N nodes (table, csv: parameters) with the largest gradients; -N: the "
-        "smallest.",
-    ),
+    top_option,
     click.option(
         "--sort",
         type=click.Choice(SORTABLE),
@@ -162,7 +173,7 @@ output_options = all_of(
         "--format",
         "format_name",
         type=click.Choice(FORMATS),
-        help="The format, where the suffix of FILE does not say it.",
+        help=_FORMAT,
     ),
     folding_options,
     _list_options,
@@ -185,7 +196,7 @@ study_output_options = all_of(
         "--format",
         "format_name",
         type=click.Choice(["text", *DRAWINGS]),
-        help="text and html tell the numbers, json holds all, the others draw the graph.",
+        help=_FORMAT,
     ),
     _precision_option,
     terminal_options,

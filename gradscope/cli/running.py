@@ -64,6 +64,8 @@ def run_command(
     member = ranks.member(named.wait, shown.output, shown.rank)
     shown = ranks.share(shown, member)
     output = Output.of(shown, command)
+    for note in named.notes:
+        output.remark(note)
     if request.study is not None and named.target is not None and is_saved(named.target):
         report = storage.load(named.target, named.max_size)
         _show_again(named.target, report, request.study, output)
@@ -132,10 +134,15 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
+    tell_unused(name, "shown", output)
+    output.write(report)
+
+
+def tell_unused(name: str, done: str, output: Output) -> None:
+    """Say which options a saved report has no use for; ``done`` is what becomes of it."""
     ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
-        output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
-    output.write(report)
+        output.remark(f"{name} is {done} as it was made: {', '.join(ignored)} needs the program")
 
 
 def given_options() -> list[str]:

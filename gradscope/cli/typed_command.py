@@ -8,14 +8,20 @@ from typing import Any, cast, get_type_hints
 
 import click
 
-from gradscope.cli import help_groups
+from gradscope.cli import help_groups, program_arguments
 
 OF_THE_PROGRAM = "arguments"
-"""The name under which a function gets what stands after --.
+"""The name under which a function gets the arguments of the program.
 
 This, and whatever else no option says, is in the mapping that the command is invoked with (``obj``
 of click).
 """
+
+OF_THE_LINE = "notes"
+"""The name under which it gets what is to be said of how the command line was read."""
+
+_PROGRAMS = {"target", "a"}
+"""Arguments of commands that run a program."""
 
 
 class TypedCommand(click.Command):
@@ -48,6 +54,19 @@ class TypedCommand(click.Command):
         for title, records in help_groups.of(self.get_params(ctx), ctx).items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give the program what is the program's, and click the rest."""
+        given = dict(ctx.obj or {})
+        runs = any(one.name in _PROGRAMS for one in self.params) and "cell" not in given
+        if runs and not ctx.resilient_parsing:
+            last = given.get(OF_THE_PROGRAM, ())
+            division = program_arguments.divided(ctx, args, last)
+            args = division.ours
+            given[OF_THE_PROGRAM] = (*division.program, *last)
+            given[OF_THE_LINE] = tuple(division.notes)
+        ctx.obj = given
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with what the options say."""

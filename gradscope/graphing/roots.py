@@ -20,7 +20,7 @@ from gradscope.graphing.literal import evaluate
 from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
 from gradscope.recording.recorder import Recorder
-from gradscope.words import either, listed, nearest
+from gradscope.words import count, either, listed, nearest
 
 
 class Unusable(RootError):
@@ -62,6 +62,14 @@ def unknown_root(text: str, names: Iterable[str]) -> RootError:
     near = listed(nearest(text, names), MAX_LISTED)
     hint = f"available tensors: {near}" if near else "the program has no tensor there"
     return RootError(f"--root {text}: no such variable in the program", hint)
+
+
+def no_such_call(wanted: int, calls: int) -> CaptureError:
+    """Why the call that was asked for cannot be shown."""
+    return CaptureError(
+        f"the program made {count(calls, 'backward call')}, so there is no call {wanted}",
+        f"--call takes 1 to {calls}",
+    )
 
 
 def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.Tensor:

@@ -485,10 +485,12 @@ class Failure(Struct, frozen=True):
 class Stopped(Struct, frozen=True):
     """Why the doctor ended a program that had not ended by itself: something serious was found, or
     as many backward calls had been watched, or for as many ``seconds``, as was asked; or because
-    another ``rank`` wanted to stop."""
+    another ``rank`` wanted to stop.  ``ran_on``: the program was not ended, and went on unwatched.
+    """
 
     by: Literal["finding", "steps", "time", "rank"]
     seconds: Number | None = None
+    ran_on: bool = False
 
 
 class Observations(Struct, frozen=True):

@@ -3,12 +3,14 @@ cannot do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 from gradscope.formats import Column
 from gradscope.simplify import Folding
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Options:
     overlay: Overlay | None = None
     folding: Folding = field(default_factory=Folding)
 
+    def chosen(self, rows: Sequence[Row], most: int) -> Sequence[Row]:
+        """The rows of a table that are shown, ``most`` where nothing else is asked for."""
+        top = self.top or (len(rows) if self.folding.all else most)
+        return rows[top:] if top < 0 else rows[:top]
+
 
 class ToPrint(TypedDict, total=False):
     """What a caller of python may choose about a text, by the names of the command line."""
@@ -99,6 +106,7 @@ class ToSave(ToPrint, total=False):
 class ToCompare(TypedDict, total=False):
     """What a caller of python may choose about a comparison of two reports."""
 
+    all: bool
     top: int | None
     width: int | None
     precision: int | None

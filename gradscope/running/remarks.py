@@ -18,7 +18,6 @@ from gradscope.graphing.initial_gradient import fit, implicit_gradient
 from gradscope.graphing.roots import without_history
 from gradscope.recording.names import Scopes, value_in_frame
 from gradscope.recording.recorder import Recorder
-from gradscope.words import count
 
 
 def single(call: BackwardCall) -> torch.Tensor:
@@ -46,14 +45,6 @@ def misfit(call: BackwardCall) -> list[str]:
         except RootError as error:
             return [str(error)]
     return []
-
-
-def no_such_call(wanted: int, calls: int) -> CaptureError:
-    """Why the call that was asked for cannot be shown."""
-    return CaptureError(
-        f"the program made {count(calls, 'backward call')}, so there is no call {wanted}",
-        f"--call takes 1 to {calls}",
-    )
 
 
 def batched(call: BackwardCall, scopes: Scopes) -> CaptureError:

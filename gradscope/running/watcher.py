@@ -23,6 +23,7 @@ from gradscope.graphing.roots import (
     main_result,
     named_root,
     no_graph,
+    no_such_call,
     result_root,
     unknown_root,
     usable_root,
@@ -38,7 +39,7 @@ from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
-from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
+from gradscope.running.remarks import batched, futile_reads, misfit, single
 from gradscope.running.sent_there import implicit_start
 from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
 from gradscope.running.stopped import StoppedAt

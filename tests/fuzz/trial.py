@@ -47,7 +47,7 @@ VARIANTS: tuple[tuple[str, ...], ...] = (
     ("explain", "--root", "VARIABLE"),
     ("explain", "--leaf", "LEAF"),
     ("explain", "--call", "2", "--gradient", "ones"),
-    ("check", "--all"),
+    ("check", "--every-call"),
     ("check", "--root", "VARIABLE"),
     ("check", "--call", "2"),
     ("memory", "--call", "2"),

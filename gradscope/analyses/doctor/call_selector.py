@@ -355,6 +355,14 @@ def final_case(
     root, note = _root(listener, scopes, value, error)
     if root is None:
         return _empty_case(listener, scopes, note)
+    return result_case(listener, scopes, root, note)
+
+
+def result_case(
+    listener: DoctorListener, scopes: Scopes, root: torch.Tensor, note: str
+) -> CapturedCall:
+    """The case of a tensor that no backward call of the program starts from, as of now; ``note``
+    says which it is."""
     probe = Probe([root], listener.recorder, scopes, Detail())
     passes: list[BackwardPass] = []
     try:

@@ -16,11 +16,13 @@ from time import monotonic
 from types import FrameType
 from typing import Any
 
+import msgspec
 import torch
 
 from gradscope.analyses.doctor.brief_capture import BriefCapture
 from gradscope.analyses.doctor.call_selector import Before, CallSelector, final_case
 from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.chosen_root import ChosenRoot
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
@@ -33,13 +35,15 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import op_name
-from gradscope.errors import Fault, GradscopeError, NoGraph
+from gradscope.errors import Fault, GradscopeError, NoGraph, without_frames
 from gradscope.garbage import collector_paused
+from gradscope.graphing.roots import no_such_call
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
 from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
+from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.target import Stopper
@@ -117,6 +121,9 @@ class Examiner:
         self._policy = SamplingPolicy(examination.is_close)
         self._stopper = Stopper()
         self._began: float | None = None
+        self._is_over = False
+        asked = examination.root
+        self._chosen = None if asked is None else ChosenRoot(asked, self._listener)
         self._member = member
 
     @property
@@ -154,6 +161,8 @@ class Examiner:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
         self._member.meet(self._log.calls + 1)
+        if self._is_over or self._is_passed_over(call):
+            return self.recorder.let_run(call)
         if call.accumulates:
             self._settle()
         why = self._enough()
@@ -161,6 +170,8 @@ class Examiner:
             self._stop(why)
         if self._member.is_time_to_stop(self._log.calls + 1):
             self._end(why or Stopped("rank"))
+        if self._is_over:
+            return self.recorder.let_run(call)
         self._log.stopped = None
         self._log.calls += 1
         self._log.backwards += call.accumulates
@@ -172,6 +183,27 @@ class Examiner:
         if serious and made.failure is None:
             self._stop(Stopped("finding"))
         return made.conclude()
+
+    def _is_passed_over(self, call: BackwardCall) -> bool:
+        """Whether this call is none that is to be watched; looks for ``--root`` there."""
+        is_before = self._log.calls + 1 < self._examination.call
+        if not is_before and self._chosen is None:
+            return False
+        self._log.calls += 1
+        self._log.skipped += 1
+        if is_before or self._chosen is None:
+            return True
+        try:
+            with DeferredInterrupts(), unseen(), collector_paused():
+                scopes = Scopes.of_frames(frames_from(call.frame, self.recorder.places))
+                self._chosen.look(scopes, f"backward call {self._log.calls}")
+        except GradscopeError as error:
+            self.error = without_frames(error)
+        except Exception as error:
+            self._builder.note_unseen(error)
+        if self._chosen.case is not None or self.error is not None:
+            self._stop(Stopped("steps"))
+        return True
 
     def _settle(self) -> None:
         try:
@@ -188,8 +220,12 @@ class Examiner:
             self._end(why)
 
     def _end(self, why: Stopped) -> None:
-        """End the program, unless that has been tried too often."""
-        if self._stopper.may_stop:
+        """End the program, unless that has been tried too often; or let it go on unwatched."""
+        if self._examination.run_on:
+            self._is_over = True
+            self._log.stopped = msgspec.structs.replace(why, ran_on=True)
+            self.recorder.end()
+        elif self._stopper.may_stop:
             self._log.stopped = why
             self._stopper.stop()
 
@@ -231,7 +267,7 @@ class Examiner:
 
     def _has_made(self, steps: int) -> bool:
         # Calls of torch.autograd.grad are mostly a part of a step.
-        return self._log.backwards >= steps or self._log.calls >= GRADS_A_STEP * steps
+        return self._log.backwards >= steps or self._log.seen >= GRADS_A_STEP * steps
 
     # ------------------------------------------------------------------ before a call
 
@@ -239,7 +275,7 @@ class Examiner:
         """What is about to make the call, and what only a full look sees of its graph."""
         listener, log = self._listener, self._log
         # Once, because it looks at all objects; those made later are met when they step.
-        if log.calls == 1:
+        if log.seen == 1:
             listener.learners.optimizers.find()
         listener.values_seen.resolve()
         loss = _loss(call, self.recorder.scaled.factor(call.roots[0]))
@@ -272,7 +308,7 @@ class Examiner:
         listener.broadcasts.mark(watch.call.roots)
         listener.lost_terms.look(watch)
         listener.partial_cuts.look(watch)
-        looks = self._log.calls <= ACTIVE_STEPS and not self._selector.is_final
+        looks = self._log.seen <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),
             active=list(activities(watch.walked)) if looks else [],
@@ -334,13 +370,14 @@ class Examiner:
         listener = self._listener
         if self._examination.as_test and not self._log.calls:
             self.error = NoGraph("no backward call was made", "call backward")
+        if self.error is not None:
             return
         try:
             with unseen():
                 # Again, for those that were made since and have never stepped.
                 listener.learners.optimizers.find()
                 self._tracker.finish()
-                if error is None and not self._stopper.has_stopped:
+                if error is None and not (self._stopper.has_stopped or self._is_over):
                     listener.never_stepped = self._tracker.has_never_stepped()
                 self._selector.end(error)
                 case = self._selector.chosen(error)
@@ -363,6 +400,10 @@ class Examiner:
         if error is None and self._examination.as_test:
             what = "every backward call raised, and what it raised was caught"
             raise NoGraph(what, "call backward so that it comes to its end")
+        if 0 < self._log.calls < self._examination.call:
+            raise no_such_call(self._examination.call, self._log.calls)
+        if self._chosen is not None:
+            return self._chosen.at_end(scopes, error)
         case = final_case(self._listener, scopes, value, error)
         case.unfinished = error is not None and not self._builder.has_failure
         if self._builder.has_failure:

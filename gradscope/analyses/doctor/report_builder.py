@@ -45,6 +45,7 @@ class StepLog:
         self.backwards = 0
         self.glanced = 0
         self.batched = 0
+        self.skipped = 0
         self.stopped: Stopped | None = None
         self._first: list[_Logged] = []
         self._last: deque[_Logged] = deque(maxlen=HALF)
@@ -54,6 +55,11 @@ class StepLog:
         # The first steps show how it began, the last how it ended; those between fill no memory.
         kept = self._first if len(self._first) < HALF else self._last
         kept.append(_Logged(step, site))
+
+    @property
+    def seen(self) -> int:
+        """How many calls there were, but for those that were passed over as asked."""
+        return self.calls - self.skipped
 
     @property
     def latest(self) -> Step | None:
@@ -166,7 +172,7 @@ class ReportBuilder:
         seen = msgspec.structs.replace(
             observed.observations(self._listener, case, log.steps(case.origins), failure),
             # What was not looked at is no part of an all-clear.
-            watched=log.calls - log.batched - len(self.unseen),
+            watched=log.seen - log.batched - len(self.unseen),
             unseen=len(self.unseen),
             faults=tuple(self._told_faults()),
             glanced=log.glanced,

@@ -225,7 +225,7 @@ class _CheckWriter(Writer):
             remarks.append("twice: double backward, beside differences of backward")
         if checks.repeats:
             many = count(checks.repeats, "more call")
-            remarks.append(f"{many} at lines that were checked once: {option('all')}")
+            remarks.append(f"{many} at lines that were checked once: {option('every-call')}")
         if checks.covered:
             many = count(checks.covered, "node")
             remarks.append(f"{many} made by a backward pass: only the whole program covers them")

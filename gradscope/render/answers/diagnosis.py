@@ -141,8 +141,10 @@ def left_out(report: Report) -> list[str]:
     stopped = report.observations.stopped if report.observations else None
     if stopped is None or stopped.by == "finding":
         return []
-    when = "as asked" if stopped.seconds is None else f"after {duration(float(stopped.seconds))}"
-    return [f"stopped {when}; the program had not ended"]
+    time = None if stopped.seconds is None else duration(float(stopped.seconds))
+    if stopped.ran_on:
+        return [f"watched {f'for {time}' if time else 'as asked'}; the program ran on after that"]
+    return [f"stopped {f'after {time}' if time else 'as asked'}; the program had not ended"]
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -51,7 +51,6 @@ class _DifferenceWriter(Writer):
     def __init__(self, comparison: Comparison, options: Options) -> None:
         super().__init__(options)
         self.found = comparison
-        self.most = options.top or ROWS
         self.words = DifferenceWords(comparison)
 
     def lines(self) -> Iterator[str]:
@@ -70,7 +69,7 @@ class _DifferenceWriter(Writer):
     def _caveats(self) -> Iterator[str]:
         found = self.found
         if found.verdict in ("identical", "equal") and found.a.call == found.b.call == 1:
-            later = either(': "TARGET --call 2"', "")
+            later = either(": --call 2", "")
             text = "compared is backward call 1, before any step of an optimizer; what differs in "
             text += f"steps shows at a later call{later}"
             yield from self.wrapped(text)
@@ -169,10 +168,10 @@ class _DifferenceWriter(Writer):
             return
         yield ""
         yield self.paint(title, "bold")
-        cells = ([(Part(text),) for text in row] for row in rows[: self.most])
-        yield from self.table(columns, cells)
-        if len(rows) > self.most:
-            yield self.line(f"… {len(rows) - self.most:,} more: {option('top', len(rows))}", "dim")
+        shown = self.options.chosen(rows, ROWS)
+        yield from self.table(columns, ([(Part(text),) for text in row] for row in shown))
+        if len(rows) > len(shown):
+            yield self.line(f"… {len(rows) - len(shown):,} more: {option('all')}", "dim")
 
 
 def _side(side: Side) -> str:

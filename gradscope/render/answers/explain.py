@@ -79,7 +79,7 @@ def _lines(explained: Explained) -> Iterator[str]:
 
 def _steps(explained: Explained) -> Iterator[str]:
     path = strongest(explained)
-    many = len(explained.answer.steps) > MOST_STEPS and not explained.answer.everything
+    many = len(explained.answer.steps) > MOST_STEPS and not explained.is_whole
     if path is not None and many:
         name = explained.name(explained.graph.leaves[explained.answer.ways[0].leaf].node)
         yield explained.fitted(f"Step by step along the path that brings most to {name}", "bold")
@@ -184,7 +184,7 @@ class ChainWriter:
         """As finely as there is room: the deepest level of module calls that is short enough."""
         edges = self.path.edges
         every = [Stretch((edge,), None) for edge in edges]
-        if self.explained.answer.everything or len(edges) <= MOST_LINES:
+        if self.explained.is_whole or len(edges) <= MOST_LINES:
             return every
         deepest = max((len(self._calls(edge)) for edge in edges), default=0)
         for depth in range(deepest, 0, -1):

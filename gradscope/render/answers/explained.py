@@ -65,6 +65,11 @@ class Explained(Writer):
             self.leaving[edge.source].append(number)
             self.arriving[edge.target].append(number)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every leaf, step and path is told."""
+        return self.answer.everything or self.options.folding.all
+
     # ------------------------------------------------------------------ lookups
 
     @cached_property

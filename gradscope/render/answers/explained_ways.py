@@ -55,7 +55,7 @@ class LeafWriter:
 
     def _paths(self) -> Iterator[str]:
         explained = self.explained
-        every = explained.answer.everything or len(self.ways.paths) <= MOST_PATHS + 1
+        every = explained.is_whole or len(self.ways.paths) <= MOST_PATHS + 1
         shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)

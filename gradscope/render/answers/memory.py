@@ -66,7 +66,7 @@ class _MemoryWriter(Writer):
             yield ""
             yield from self._ranks(self.report.ranks)
         chosen = (self.options.by,) if self.options.by else TABLES
-        most = self.options.top or (MORE_ROWS if self.options.by else ROWS)
+        most = MORE_ROWS if self.options.by else ROWS
         for name in chosen if self.holdings.activations() else ():
             yield ""
             yield from self._table(name, most)
@@ -162,14 +162,13 @@ class _MemoryWriter(Writer):
             Column("line", narrowest=8, comfort=8),
             Column(_TITLES[name], narrowest=12, comfort=20),
         ]
-        shown = groups[:most]
+        shown = self.options.chosen(groups, most)
         yield from self.table(columns, (_row(group, total, name) for group in shown))
-        rest = groups[len(shown) :]
-        if rest:
-            amount = sum(group.bytes for group in rest)
-            ways = either(f"--by {name} --top {len(groups)}", f"by={name!r}, top={len(groups)}")
-            words = f"… {len(rest):,} more with {size(amount)}: {ways}"
-            yield self.line(words, "dim")
+        left = len(groups) - len(shown)
+        if left:
+            amount = sum(group.bytes for group in groups) - sum(group.bytes for group in shown)
+            ways = either(f"--by {name} --all", f"by={name!r}, all=True")
+            yield self.line(f"… {left:,} more with {size(amount)}: {ways}", "dim")
 
 
 def _row(group: HoldingGroup, total: int, name: str) -> list[Cell]:
