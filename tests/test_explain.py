@@ -640,7 +640,7 @@ y.backward()
         (["--leaf", "index"], ["torch.int64 tensors cannot carry gradients"]),
         (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:8"]),
         (["--leaf", "quiet"], ["quiet gets no gradient", "torch.no_grad()"]),
-        (["--leaf", "mid"], ["mid is not a leaf", "--node"]),
+        (["--leaf", "y"], ["y is the root itself"]),
         (["--node", "99"], ["no such node", "ids go from 0 to"]),
         (["--node", "-1"], ["no such node"]),
         (["--leaf", "x", "--node", "1"], ["given at once"]),

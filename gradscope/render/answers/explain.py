@@ -66,7 +66,9 @@ def _lines(explained: Explained) -> Iterator[str]:
     steps = list(_steps(explained))
     yield from steps
     if explained.answer.ways:
-        yield explained.fitted("Leaf by leaf: what comes along each path, and the sum", "bold")
+        text = "what comes along each path, and the sum"
+        by = f"What {explained.ends[0].name} gets" if explained.answer.tensor else "Leaf by leaf"
+        yield explained.fitted(f"{by}: {text}", "bold")
         for ways in explained.answer.ways:
             yield from LeafWriter(explained, ways).lines()
         yield ""
@@ -81,7 +83,7 @@ def _steps(explained: Explained) -> Iterator[str]:
     path = strongest(explained)
     many = len(explained.answer.steps) > MOST_STEPS and not explained.answer.everything
     if path is not None and many:
-        name = explained.name(explained.graph.leaves[explained.answer.ways[0].leaf].node)
+        name = explained.ends[0].name
         yield explained.fitted(f"Step by step along the path that brings most to {name}", "bold")
         writer = ChainWriter(explained, path)
         yield from writer.lines()
@@ -92,9 +94,10 @@ def _steps(explained: Explained) -> Iterator[str]:
         yield ""
         return
     if explained.answer.steps:
-        yield explained.fitted(
-            "Step by step: upstream × local derivative = what is sent on", "bold"
-        )
+        told = "upstream × local derivative = what is sent on"
+        if explained.backward is None:
+            told = "the derivative of each operation"
+        yield explained.fitted(f"Step by step: {told}", "bold")
         for step in explained.answer.steps:
             yield from StepWriter(explained, step).lines()
         yield ""

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, ChainStep, DerivativeRule, Explanation, Local
+from gradscope.model.between import edges_to
+from gradscope.model.explanation import (
+    Amount,
+    ChainStep,
+    DerivativeRule,
+    Explanation,
+    Local,
+)
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
@@ -37,6 +45,22 @@ HALF = {"float16": 1e-2, "bfloat16": 5e-2}
 
 UNNAMED = "the root"
 """A root that no variable holds."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A tensor that is explained: its name, its sign, the line that made it, and what arrived.
+
+    ``leaf`` is its index among the leaves, None where it is none."""
+
+    name: str
+    sign: str
+    node: int
+    output: int
+    tensor: TensorInfo
+    origin: int | None
+    leaf: int | None
+    gradient: GradientInfo | None
 
 
 class Explained(Writer):
@@ -72,14 +96,30 @@ class Explained(Writer):
         """The local derivatives by edge and output."""
         return {(one.edge, one.output): one for step in self.answer.steps for one in step.locals}
 
+    @property
+    def ends(self) -> list[Goal]:
+        """The tensors that are explained."""
+        leaves = self.answer.leaves if self.answer.tensor is None else (None,)
+        return [self.end(leaf) for leaf in leaves]
+
+    def end(self, leaf: int | None) -> Goal:
+        """A leaf by its index, or the tensor that is explained instead."""
+        made = self.answer.tensor
+        if leaf is None and made is not None:
+            arrived = self.upstream(made.node, made.output)
+            node = self.graph.nodes[made.node]
+            name, sign = visible(made.name), self.glyphs.op
+            place = (made.node, made.output)
+            return Goal(name, sign, *place, made.info, node.origin, None, arrived)
+        record = self.graph.leaves[leaf or 0]
+        arrived = self.scene.gradients.leaf(leaf or 0) if self.scene.gradients else None
+        name, sign = self.name(record.node), self.glyphs.leaf
+        return Goal(name, sign, record.node, 0, record.tensor, record.origin, leaf, arrived)
+
     @cached_property
-    def inside(self) -> set[int]:
-        """The nodes between the roots and the leaves that are explained."""
-        found = {self.graph.leaves[leaf].node for leaf in self.answer.leaves}
-        for edge in reversed(self.graph.edges):
-            if edge.target in found:
-                found.add(edge.source)
-        return found
+    def leading(self) -> set[int]:
+        """The edges of all ways from the roots to the tensors that are explained."""
+        return edges_to(self.graph, {end.node: end.output for end in self.ends})
 
     @cached_property
     def precision(self) -> float:
@@ -121,8 +161,10 @@ class Explained(Writer):
     # ------------------------------------------------------------------ names
 
     def name(self, node: int) -> str:
-        """A leaf by its name, another node by its number: ``#3``."""
-        leaf = self.leaf_at.get(node)
+        """What is explained, and a leaf, by its name; another node by its number: ``#3``."""
+        leaf, made = self.leaf_at.get(node), self.answer.tensor
+        if made is not None and made.node == node:
+            return visible(made.name)
         return visible(leaf.names[0]) if leaf is not None and leaf.names else f"#{node}"
 
     def title(self, node: Node) -> str:

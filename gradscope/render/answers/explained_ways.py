@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.model.explanation import Path, Ways, digits
-from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained, agree, total
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
 from gradscope.render.words.text import cells, wrapped
@@ -30,21 +29,19 @@ class LeafWriter:
     def __init__(self, explained: Explained, ways: Ways) -> None:
         self.explained = explained
         self.ways = ways
-        self.leaf = explained.graph.leaves[ways.leaf]
-        self.shape = self.leaf.tensor.shape
-        self.name = explained.name(self.leaf.node)
-        gradients = explained.scene.gradients
-        self.total: GradientInfo | None = gradients.leaf(ways.leaf) if gradients else None
+        self.end = explained.end(ways.leaf)
+        self.shape = self.end.tensor.shape
+        self.total = self.end.gradient
 
     def lines(self) -> Iterator[str]:
         """The leaf, its paths, the sum."""
         explained = self.explained
-        place = explained.scene.place(self.leaf.origin)
+        place = explained.scene.place(self.end.origin)
         total = explained.gradient(self.total, self.shape)
         paths = f"{_count(self.ways.count)} path{'s' * (self.ways.total != 1)}"
         made = f"  ({place})" if place else ""
         yield explained.fitted(
-            f"{explained.glyphs.leaf} {self.name} gets {total} · {paths}{made}", "bold"
+            f"{self.end.sign} {self.end.name} gets {total} · {paths}{made}", "bold"
         )
         if self.ways.why:
             text = f"cannot be shown, because {self.ways.why}"
@@ -75,11 +72,11 @@ class LeafWriter:
         hidden = [path.contribution for path in self.ways.paths[shown:]]
         amounts = [*hidden, rest] if rest is not None else hidden
         if len(amounts) == 1:
-            return self.explained.amount(amounts[0], self.leaf.tensor)
+            return self.explained.amount(amounts[0], self.end.tensor)
         rows = [one.values for one in amounts if one.values is not None]
         if len(rows) < len(amounts):
             return ""  # norms do not add up
-        tensor = self.leaf.tensor
+        tensor = self.end.tensor
         return self.explained.values(total(rows), tensor.shape, tensor.dtype)
 
     def _sum(self, shown: tuple[Path, ...]) -> Iterator[str]:
@@ -92,11 +89,12 @@ class LeafWriter:
             return  # norms do not add up
         if self.total is None or self.total.values is None:
             return
-        tensor = self.leaf.tensor
+        tensor = self.end.tensor
         terms = [explained.amount(path.contribution, tensor) for path in shown]
         found = explained.values(added, self.shape, tensor.dtype) or "their sum"
         if not agree(added, self.total.values, explained.precision):
-            other = "hooks of the program made it" if explained.is_hooked else "the leaf got"
+            it = "the leaf" if self.end.leaf is not None else self.end.name
+            other = "hooks of the program made it" if explained.is_hooked else f"{it} got"
             text = f"{' + '.join(terms)} = {found}; {other} {arrived}"
             yield from explained.entry("sum", text, BAD)
         elif len(shown) > 1 and "‖" not in "".join(terms):
@@ -104,7 +102,7 @@ class LeafWriter:
 
     def _path(self, path: Path) -> Iterator[str]:
         explained = self.explained
-        brought = explained.amount(path.contribution, self.leaf.tensor)
+        brought = explained.amount(path.contribution, self.end.tensor)
         route = self._route(path)
         product = self._product(path)
         text = f"{product} = {brought}" if product else brought
@@ -160,7 +158,8 @@ class LeafWriter:
     def _accumulated(self) -> Iterator[str]:
         """``3 + 3 = 6``: what was there before, what came, what it is now."""
         backward = self.explained.backward
-        entry = backward.accumulations[self.ways.leaf] if backward else None
+        leaf = self.end.leaf
+        entry = backward.accumulations[leaf] if backward and leaf is not None else None
         if backward is None or entry is None or entry.after is None:
             return
         after = self.explained.gradient(backward.gradients[entry.after], self.shape)
@@ -181,6 +180,5 @@ def _count(number: str) -> str:
 
 
 def summary(explained: Explained) -> str:
-    """``a, b and c``: the leaves that are explained."""
-    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.answer.leaves]
-    return joined(names)
+    """``a, b and c``: the tensors that are explained."""
+    return joined(end.name for end in explained.ends)
