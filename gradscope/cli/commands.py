@@ -209,6 +209,7 @@ def explain(
     if asked.leaf is not None and asked.node is not None:
         raise TargetError("--leaf and --node given at once", "ask for one of them")
     asked = replace(asked, cache=str(cache_folder()))
+    output = replace(output, all=asked.everything)
     request = replace(request, gradients=True, study=asked)
     return run_command(target, request, output, "explain")
 

@@ -26,7 +26,7 @@ from gradscope.notation.operands import bracketed
 from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.text import cells, wrapped
+from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
 from gradscope.words import either, one_line
@@ -126,6 +126,11 @@ class Explained(Writer):
         """What the rounding of the narrowest gradient leaves."""
         gradients = self.backward.gradients if self.backward else ()
         return max((HALF.get(dtype, SINGLE) for dtype in {g.dtype for g in gradients}), default=0)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is to be folded or left out."""
+        return self.answer.everything or self.options.folding.all
 
     @property
     def is_hooked(self) -> bool:
@@ -233,6 +238,14 @@ class Explained(Writer):
         return self.values(local.values, self.shape(edge.target, edge.output))
 
     # ------------------------------------------------------------------ lines
+
+    def headline(self, text: str, place: str) -> str:
+        """A title, and at the end of the line the place in the program."""
+        text = self.glyphs.text(text)
+        room = self.options.width - cells(place) - 2 * bool(place)
+        text = shorten(text, max(room, 20), self.glyphs.ellipsis)
+        gap = " " * max(room - cells(text), 0) + "  " if place else ""
+        return self.paint(text, "bold") + gap + self.paint(place, "dim")
 
     def entry(self, label: str, text: str, style: str = "") -> Iterator[str]:
         """A label and a text, wrapped below its own beginning."""

@@ -15,7 +15,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import LABEL, Explained, agree, total
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words import numbers
-from gradscope.render.words.text import cells, shorten
+from gradscope.render.words.text import cells
 
 LONGEST_FORMULA = 300
 
@@ -61,11 +61,7 @@ class StepWriter:
         sign = explained.glyphs.root if self.node.id in roots else explained.glyphs.op
         place = explained.scene.place(self.node.origin)
         title = f"{sign} #{self.node.id} {explained.title(self.node)}"
-        text = explained.glyphs.text(f"{title}  {explained.expression(self.node)}")
-        room = explained.options.width - cells(place) - 2 * bool(place)
-        text = shorten(text, max(room, 20), explained.glyphs.ellipsis)
-        gap = " " * max(room - cells(text), 0) + "  " if place else ""
-        return explained.paint(text, "bold") + gap + explained.paint(place, "dim")
+        return explained.headline(f"{title}  {explained.expression(self.node)}", place)
 
     def _value(self) -> Iterator[str]:
         outputs = range(len(self.node.outputs))

@@ -5,10 +5,13 @@ Must not know of steps."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from gradscope.model.explanation import Path, Ways, digits
+from gradscope.notation.operands import bracketed
 from gradscope.render.answers.explained import Explained, agree, total
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
+from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words.text import cells, wrapped
 from gradscope.words import count, joined, option
 
@@ -23,11 +26,37 @@ LONGEST_PRODUCT = 4
 """Lines of a product that are still followed; of a longer one the result must do."""
 
 
+class Operands:
+    """By which operand of a step a path goes on, where it could go by another."""
+
+    def __init__(self, explained: Explained) -> None:
+        self.explained = explained
+        self.steps = {step.node: step for step in explained.answer.steps}
+        self.used = False
+        self._wordings: dict[int, Wording] = {}
+
+    def mark(self, edge: int) -> str:
+        """``u`` where the step gives the operand that letter; "" where there is only one way, or
+        the node it leads to says which."""
+        explained = self.explained
+        place = explained.edge(edge)
+        others = [one for one in explained.leaving[place.source] if one in explained.leading]
+        step = self.steps.get(place.source)
+        if step is None or len(others) < 2:
+            return ""
+        if step.node not in self._wordings:
+            self._wordings[step.node] = Wording(explained, step)
+        letter = self._wordings[step.node].letter(place.slot)
+        self.used |= bool(letter)
+        return letter
+
+
 class LeafWriter:
     """Writes how one leaf gets its gradient."""
 
-    def __init__(self, explained: Explained, ways: Ways) -> None:
+    def __init__(self, explained: Explained, ways: Ways, operands: Operands) -> None:
         self.explained = explained
+        self.operands = operands
         self.ways = ways
         self.end = explained.end(ways.leaf)
         self.shape = self.end.tensor.shape
@@ -52,7 +81,7 @@ class LeafWriter:
 
     def _paths(self) -> Iterator[str]:
         explained = self.explained
-        every = explained.answer.everything or len(self.ways.paths) <= MOST_PATHS + 1
+        every = explained.everything or len(self.ways.paths) <= MOST_PATHS + 1
         shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)
@@ -120,14 +149,16 @@ class LeafWriter:
         graph = self.explained.graph
         nodes = [graph.roots[path.root].node, *(graph.edges[edge].target for edge in path.edges)]
         names = [self.explained.name(node) for node in nodes]
-        if len(names) > LONGEST_PATH:
-            half = LONGEST_PATH // 2
-            names = [
-                *names[:half],
-                f"… {count(len(names) - 2 * half, 'node')} …",
-                *names[-half:],
-            ]
-        return " → ".join(names)
+        half = LONGEST_PATH // 2
+        hidden = range(half, len(names) - half) if len(names) > LONGEST_PATH else range(0)
+        text = names[0]
+        for number, name in enumerate(names[1:]):
+            if number + 1 == hidden.start and hidden:
+                text += f" → … {count(len(hidden), 'node')} …"
+            elif number + 1 not in hidden:
+                mark = "" if number in hidden else self.operands.mark(path.edges[number])
+                text += f" {mark}→ {name}"
+        return text
 
     def _product(self, path: Path) -> str:
         """The gradient given times the derivative of every step, where all are known."""
@@ -152,8 +183,13 @@ class LeafWriter:
             output = graph.edges[edge].output
         if not all(factors):
             return ""
-        pairs = zip(signs, factors[1:], strict=True)
-        return " ".join([factors[0], *(f"{sign} {factor}" for sign, factor in pairs)])
+        parts = [factors[0]]
+        for (sign, factor), alike in groupby(zip(signs, factors[1:], strict=True)):
+            times = len(list(alike))
+            is_power = sign == "×" and times > 2 and factor != "1" and not explained.everything
+            shown = [f"{bracketed(factor)}^{times}"] if is_power else [factor] * times
+            parts += (f"{sign} {one}" for one in shown)
+        return " ".join(parts)
 
     def _accumulated(self) -> Iterator[str]:
         """``3 + 3 = 6``: what was there before, what came, what it is now."""

@@ -45,8 +45,15 @@ class WeightWriter:
         self.is_whole = len(weights.terms) == weights.total
         self.ends = [explained.end(leaf) for leaf in weights.leaves]
 
-    def lines(self) -> Iterator[str]:
-        """The words, then a table for each leaf."""
+    def parts(self) -> Iterator[list[str]]:
+        """The words, then a table for each leaf; each part a list of lines."""
+        yield list(self._told())
+        shown = self.weights.is_given and self.weights.total and not self.weights.why
+        if shown and not self.explained.answer.jacobian and not self.is_plain():
+            for column, end in enumerate(self.ends):
+                yield list(self._table(column, end))
+
+    def _told(self) -> Iterator[str]:
         explained = self.explained
         if self.weights.why:
             text = f"The weights cannot be shown, because {self.weights.why}."
@@ -69,10 +76,6 @@ class WeightWriter:
         if self.explained.answer.jacobian:
             yield ""
             yield from jacobians(explained, self.weights)
-        elif not self.is_plain():
-            for column, end in enumerate(self.ends):
-                yield ""
-                yield from self._table(column, end)
 
     def is_plain(self) -> bool:
         """Whether there is nothing to weigh: one number, and the gradient is 1."""
