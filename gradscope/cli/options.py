@@ -93,7 +93,8 @@ start_options = all_of(
 derivative_option = click.option(
     "--create-graph",
     metavar="LEAF",
-    help="Take ∂root/∂LEAF as the root (second derivatives), computed with create_graph=True.",
+    help="Take ∂root/∂LEAF as the root (second derivatives), computed with create_graph=True. "
+    "LEAF may be any tensor on the way.",
 )
 
 look_options = all_of(
@@ -114,7 +115,8 @@ flow_options = all_of(
         metavar="N",
         show_default=True,
         help="Watch N of the program's own backward calls, from --call on; calls with another "
-        "graph are skipped. -o FILE.html switches between them.",
+        "graph are skipped. The tree has a column of ‖g‖ for each; -o FILE.html switches "
+        "between them.",
     ),
     click.option(
         "--histograms",
@@ -187,15 +189,27 @@ diff_options = all_of(
 """What to compare, how strictly, and how much of it to show."""
 
 explain_options = all_of(
-    click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
+    click.option(
+        "--leaf",
+        metavar="NAME",
+        help="Explain the gradient of this leaf only, or of a tensor on the way: a variable that "
+        'held it, or "#ID".',
+    ),
     click.option(
         "--node", type=int, metavar="ID", help="Explain what this node does, by its number."
     ),
     click.option(
-        "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
+        "--jacobian",
+        is_flag=True,
+        help="Print the whole Jacobian of the root by each leaf, or by --leaf, up to 24 × 24; "
+        "with --create-graph the Hessian. Needs no --gradient.",
     ),
     click.option(
-        "--all", "everything", is_flag=True, help="Every leaf, step and path; fold nothing."
+        "--all",
+        "everything",
+        is_flag=True,
+        help="Every leaf, step and path: no loop is folded, and a terminal gets more than a "
+        "screenful.",
     ),
 )
 """What to explain."""

@@ -23,6 +23,7 @@ from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify import Item
+from gradscope.simplify.gradients import ViewGradients
 
 BAD_INK = "bold #d0327a"
 BAR_CELLS = 5
@@ -75,7 +76,7 @@ class Cells:
         item = self.scene.view.items[row.item]
         if row.kind == "note":
             return self.note(row.lead, notes_of(self.scene, item)[row.note])
-        info = self._flow(row)
+        info = self.flow(row, self.scene.gradients)
         tensor = self._tensor(row)
         expression = NOTHING if self._is_told(row, item) else self._expression(item)
         return [self._name(row, item), expression, *self._body(item, info, tensor)]
@@ -137,8 +138,8 @@ class Cells:
         parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
         return (words, *parts)
 
-    def _flow(self, row: Row) -> GradientInfo | None:
-        gradients = self.scene.gradients
+    def flow(self, row: Row, gradients: ViewGradients | None) -> GradientInfo | None:
+        """What enters the item of a row, of the gradients of one call."""
         if gradients is None:
             return None
         if row.link == ROOT:
