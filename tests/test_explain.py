@@ -513,11 +513,11 @@ def test_a_table_counts_the_gradients_that_join(session: Session) -> None:
         import torch
         x = torch.ones(2, requires_grad=True)
         h = x * 2
-        for _ in range(20):
-            h = torch.sin(h)
+        for k in range(6, 20):
+            h = torch.sin(h) if bin(k).count("1") % 2 else torch.tanh(h)
         y = h * 1
-        for _ in range(20):
-            y = torch.cos(y)
+        for k in range(6, 20):
+            y = torch.cos(y) if bin(k).count("1") % 2 else torch.tanh(y)
         (y + h).sum().backward()
         """
     )
@@ -532,8 +532,8 @@ def test_a_short_chain_of_one_among_several_leaves_says_which(session: Session) 
         import torch
         a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
         h = a
-        for _ in range(10):
-            h = h * a + h
+        for k in range(20):
+            h = h * a + h if bin(k).count("1") % 2 else torch.sin(h)
         (h * b).sum().backward()
         """
     )
@@ -584,6 +584,121 @@ def test_ascii(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     done = session.cli("explain", str(EXAMPLES / "weights.py"), "--gradient", "ones")
     assert done.out.isascii()
     assert "d log(c)" in done.out or "dlog(c)/dc = 1/c" in done.out
+
+
+LOOP = """
+import torch
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+w = torch.tensor([0.5, 0.25], requires_grad=True)
+y = x * 3
+for k in range({rounds}):
+    {body}
+y.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("rounds", "body", "told", "lines"),
+    [
+        (
+            8,
+            "y = y * 2",
+            {0, 1, 8, 9},
+            [
+                r"▸ #1…#8 Mul  y = y \* 2 ×8 +program\.py:6",
+                r"   → #2      y    ∂\(y \* 2\)/∂y = 2    \[1, 1\] × 2 = \[2, 2\]",
+                r"   … 6 in the same way, #2 to #7: --all",
+                r"   upstream  \[128, 128\]  \(from #7\)",
+                r"1 · \[\[1, 1\]\] × 2\^8 × 3 = \[768, 768\]",
+            ],
+        ),
+        (3, "y = y * 2", {0, 1, 3, 4}, [r"▸ #1…#3 Mul  .* ×3", r"   … 1 in the same way, #2: "]),
+        (2, "y = y * 2", {0, 1, 2, 3}, []),
+        (
+            # More steps than are told one by one, but for the loop.
+            10,
+            "y = y * w; y = torch.sin(y)",
+            {0, 1, 2, 19, 20, 22},
+            [r"▸ #1…#20 Sin, Mul ×10", r"   … 8 rounds in the same way, #3 to #18: --all"],
+        ),
+    ],
+)
+def test_of_a_loop_the_first_and_the_last_round_are_told(
+    rounds: int, body: str, told: set[int], lines: list[str], session: Session
+) -> None:
+    session.write(LOOP.format(rounds=rounds, body=body))
+    session.cli("explain", "program.py", "--leaf", "x", "-o", "told.json")
+    text = session.cli("explain", "told.json")
+    whole = session.cli("explain", "told.json", "--all").out
+    ids = [
+        {int(number) for number in re.findall(r"^[○◇] #(\d+) ", out, re.MULTILINE)}
+        for out in (text.out, whole)
+    ]
+    assert ids[0] == told
+    assert len(ids[1]) == rounds * (1 + body.count(";")) + 2
+    for line in lines:
+        assert re.search(line, text.out), text.out
+    assert ("in the same way" in text.out) == bool(lines)
+    assert "▸" not in whole and "^" not in whole
+
+
+UNLIKE = """
+import torch
+x = torch.tensor({start}, requires_grad=True)
+h = x
+for k in range(18):
+    h = torch.sin(h) if bin(k).count("1") % 2 else h * 1.5
+h.sum().backward()
+"""
+
+
+def test_a_long_chain_keeps_the_numbers_of_small_tensors(session: Session) -> None:
+    session.write(UNLIKE.format(start=[0.5, 1.0]))
+    report = session.look_at("program.py", command="explain")
+    rows = session.cli("explain", "report.json", "--width", "140").out.splitlines()
+    (titles,) = [line for line in rows if line.startswith("step ")]
+    wanted = "step expression upstream × local sent on source"
+    assert " ".join(titles.split()) == wanted
+    for number, node in enumerate(report.graph.nodes[1:-1], 1):
+        (told,) = [line for line in rows if re.match(rf"○ #{number} ", line)]
+        pairs = re.findall(r"\[([^\]]*), ([^\]]*)\]", told)
+        above, sent = (
+            [float(value) for value in info.values or ()]
+            for info in (report.passes[0].at(node.id, 0), report.passes[0].on_edge(number))
+        )
+        assert [float(value) for value in pairs[0]] == pytest.approx(above, rel=1e-3)
+        assert [float(value) for value in pairs[-1]] == pytest.approx(sent, rel=1e-3)
+    # Large ones are told by their norms, in titles that say so.
+    session.write(UNLIKE.format(start=[0.5] * 20))
+    large = session.cli("explain", "program.py").out
+    assert "‖upstream‖ ‖sent on‖ ratio" in " ".join(large.split())
+
+
+@pytest.mark.parametrize(
+    ("expression", "routes"),
+    [
+        ("x * x", ["#0 u→ x", "#0 v→ x"]),
+        ("3 * x", ["#0 → x"]),
+        # The node that a path goes on to says which operand it is, and so does its letter.
+        ("2 * x * x", ["#0 v→ x", "#0 u→ #1 → x"]),
+        ("x * w", ["#0 → x"]),
+    ],
+)
+def test_a_path_says_which_operand_it_took(
+    expression: str, routes: list[str], session: Session
+) -> None:
+    session.write(
+        f"""
+        import torch
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        w = torch.tensor([0.5, 0.25], requires_grad=True)
+        y = {expression}
+        """
+    )
+    out = session.cli("explain", "program.py", "--gradient", "ones", "--leaf", "x").out
+    found = re.findall(r"^ +(#0.*?→ x)(?: |$)", out, re.MULTILINE)
+    assert sorted(found) == sorted(routes)
+    assert ("the operand of that step" in out) == any("u→" in one for one in routes)
 
 
 # ---------------------------------------------------------------- single nodes, Jacobians
@@ -640,7 +755,7 @@ y.backward()
         (["--leaf", "index"], ["torch.int64 tensors cannot carry gradients"]),
         (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:8"]),
         (["--leaf", "quiet"], ["quiet gets no gradient", "torch.no_grad()"]),
-        (["--leaf", "mid"], ["mid is not a leaf", "--node"]),
+        (["--leaf", "y"], ["y is the root itself"]),
         (["--node", "99"], ["no such node", "ids go from 0 to"]),
         (["--node", "-1"], ["Invalid value for '--node'"]),
         (["--leaf", "x", "--node", "1"], ["given at once"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import numpy
 import pytest
@@ -119,12 +120,32 @@ def test_steps_of_a_pass_of_our_own_are_refused(session: Session, option: str) -
 def test_the_head_says_which_of_several_passes_is_drawn(session: Session) -> None:
     file = str(session.folder / "report.json")
     session.look(TRAINING, "--steps", "3")
-    first, second = session.cli("show", file), session.cli("show", file, "--call", "2")
+    first = session.cli("show", file, "--call", "1")
+    second = session.cli("show", file, "--call", "2")
     assert "backward call 1 of 1 to 3" in first.out
     assert "backward call 2 of 1 to 3" in second.out
     assert first.out.splitlines()[3:] != second.out.splitlines()[3:]
     missing = session.cli("show", file, "--call", "9")
     assert missing.status == 2 and "calls it holds: 1, 2, 3" in missing.err
+
+
+def test_a_tree_has_a_column_for_each_call(session: Session) -> None:
+    report = session.look(TRAINING, "--steps", "4")
+    narrow = session.cli("show", "report.json", "--width", "80").out
+    wide = session.cli("show", "report.json", "--width", "120").out
+    assert "‖g‖ of backward calls 1 to 4, a column each · one of them with its values" in wide
+    assert "a column each of 2 of them, and a strip of all" in narrow
+    titles = " +".join(f"‖g‖ {number}" for number in range(1, 5))
+    assert len(re.findall(titles, wide)) == 2  # of the tree, and of the leaves
+    sizes = [[float(one.at(n, 0).norm or 0) for one in report.passes] for n in range(4)]
+    rows = {line.split()[1]: line for line in wide.splitlines() if re.match(r"[└─◇○ ]+ \w", line)}
+    for title, found in zip(("Mean", "Pow", "Mm"), sizes, strict=False):
+        told = re.findall(r"(?<= )\d[\d.]*(?= )", rows[title].partition("]")[2])
+        assert [float(one) for one in told[:4]] == pytest.approx(found, rel=1e-3)
+    leaf = next(line for line in wide.splitlines() if line.startswith("● w"))
+    norms = [float(gradient_of(report, "w", step).norm or 0) for step in range(4)]
+    assert [float(one) for one in leaf.split()[3:7]] == pytest.approx(norms, rel=1e-3)
+    assert re.search("[▁▂▃▄▅▆▇█]{4}$", leaf)
 
 
 LOADED = """

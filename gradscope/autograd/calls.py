@@ -137,7 +137,7 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
 
 def own_grad(
     roots: Iterable[torch.Tensor | GradientEdge],
-    inputs: Iterable[torch.Tensor],
+    inputs: Iterable[torch.Tensor | GradientEdge],
     gradients: Iterable[torch.Tensor | None],
     retain_graph: bool = True,
     create_graph: bool = False,

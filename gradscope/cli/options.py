@@ -124,7 +124,8 @@ def _steps_option(default: str | None = None) -> Callable[[F], F]:
 derivative_option = click.option(
     "--create-graph",
     metavar="LEAF",
-    help="Take ∂root/∂LEAF as the root (second derivatives), computed with create_graph=True.",
+    help="Take ∂root/∂LEAF as the root (second derivatives), computed with create_graph=True. "
+    "LEAF may be any tensor on the way.",
 )
 
 look_options = all_of(
@@ -207,10 +208,18 @@ diff_options = all_of(
 """What to compare, how strictly, and how much of it to show."""
 
 explain_options = all_of(
-    click.option("--leaf", metavar="NAME", help="Explain the gradient of this leaf only."),
+    click.option(
+        "--leaf",
+        metavar="NAME",
+        help="Explain the gradient of this leaf only, or of a tensor on the way: a variable that "
+        'held it, or "#ID".',
+    ),
     _node_option,
     click.option(
-        "--jacobian", is_flag=True, help="Print the whole Jacobian, with the gradient times it."
+        "--jacobian",
+        is_flag=True,
+        help="Print the whole Jacobian of the root by each leaf, or by --leaf, up to 24 × 24; "
+        "with --create-graph the Hessian. Needs no --gradient.",
     ),
     all_option,
     names_option,

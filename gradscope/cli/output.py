@@ -67,6 +67,7 @@ class Output:
         drawing = options_of(
             width=terminal.chosen_width(options.width, to_stdout),
             color=terminal.color(options.color) and to_stdout,
+            screen=terminal.height() if to_stdout else 0,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
             rank=options.rank,

@@ -132,6 +132,8 @@ class _Explained:
         place = "explanation"
         in_range([answer.node], len(graph.nodes), f"{place}.node", "graph.nodes")
         in_range(answer.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
+        if answer.tensor is not None:
+            in_range([answer.tensor.node], len(graph.nodes), f"{place}.tensor", "graph.nodes")
         for position, step in enumerate(answer.steps):
             here = f"{place}.steps[{position}]"
             in_range([step.node], len(graph.nodes), f"{here}.node", "graph.nodes")
@@ -156,11 +158,10 @@ class _Explained:
 
     def _check_ways(self, ways: Ways, place: str) -> None:
         graph = self.graph
-        in_range([ways.leaf], len(graph.leaves), f"{place}.leaf", "graph.leaves")
         digits = ways.count
         if not (digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_COUNT):
             fail(f"{place}.count", "is no number of paths")
-        tensor = graph.leaves[ways.leaf].tensor
+        tensor = self._tensor(ways.leaf, f"{place}.leaf")
         for number, path in enumerate(ways.paths):
             here = f"{place}.paths[{number}]"
             in_range([path.root], len(graph.roots), f"{here}.root", "graph.roots")
@@ -169,9 +170,17 @@ class _Explained:
         if ways.rest is not None:
             _check_amount(ways.rest, tensor, f"{place}.rest")
 
+    def _tensor(self, leaf: int | None, place: str) -> TensorInfo:
+        if leaf is None and self.answer.tensor is not None:
+            return self.answer.tensor.info
+        if leaf is None:
+            fail(place, "is about no leaf, and explanation.tensor is not set")
+        in_range([leaf], len(self.graph.leaves), place, "graph.leaves")
+        return self.graph.leaves[leaf].tensor
+
     def _check_weights(self, weights: Weights, place: str) -> None:
         graph = self.graph
-        in_range(weights.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
+        tensors = [self._tensor(leaf, f"{place}.leaves") for leaf in weights.leaves]
         if not (weights.why or weights.terms or weights.total == 0):
             fail(place, "has no terms, and does not say why")
         if weights.total < len(weights.terms):
@@ -180,8 +189,8 @@ class _Explained:
         for row in rows:
             if len(row) != len(weights.leaves):
                 fail(place, "has a term that does not have one derivative for each leaf")
-            for amount, leaf in zip(row, weights.leaves, strict=True):
-                _check_amount(amount, graph.leaves[leaf].tensor, place)
+            for amount, tensor in zip(row, tensors, strict=True):
+                _check_amount(amount, tensor, place)
         in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")
 
 

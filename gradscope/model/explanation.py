@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gradscope.model.plain import Number, Struct
+from gradscope.model.plain import Number, Struct, TensorInfo
 
 
 def digits(number: int) -> str:
@@ -94,14 +94,15 @@ class Path(Struct, frozen=True):
 
 
 class Ways(Struct, frozen=True):
-    """The paths to one leaf, those that bring most first.
+    """The paths to one leaf, or to the explanation's ``tensor`` where ``leaf`` is None, those that
+    bring most first.
 
     ``count`` is the number of all paths as text, for it may have thousands of digits; ``rest`` is
     what the paths that are not listed bring together, None where all are.  ``why`` says what
     prevented them from being followed.
     """
 
-    leaf: int
+    leaf: int | None
     count: str
     paths: tuple[Path, ...] = ()
     rest: Amount | None = None
@@ -128,23 +129,36 @@ class Weights(Struct, frozen=True):
     """The vector-Jacobian product, written out: the gradient of a leaf is the sum over all terms of
     weight times derivative.
 
-    ``leaves`` are those that the derivatives are by.  ``total`` counts the elements of all roots;
+    ``leaves`` are those that the derivatives are by; None is the explanation's ``tensor``.
+    ``is_given``: whether there was a gradient; the weights of a Jacobian alone say nothing.
+    ``total`` counts the elements of all roots;
     where not all of them are in ``terms``, these are the ones with the largest weights and ``rest``
     holds, leaf by leaf, what the others add.  ``why`` says what prevented it.
     """
 
-    leaves: tuple[int, ...]
+    leaves: tuple[int | None, ...]
     total: int
     terms: tuple[Term, ...] = ()
     rest: tuple[Amount, ...] = ()
     why: str = ""
+    is_given: bool = True
+
+
+class MadeTensor(Struct, frozen=True):
+    """A tensor that is no leaf: the output of a node, and what the reader called it."""
+
+    node: int
+    output: int
+    name: str
+    info: TensorInfo
 
 
 class Explanation(Struct, frozen=True):
     """The answer of ``gradscope explain``.
 
-    ``leaves`` are the leaves it is about, ``asked`` whether the reader chose them; ``node`` is set
-    instead where a single node was asked for.  ``jacobian``: the whole matrices were asked for.
+    ``leaves`` are the leaves it is about, ``asked`` whether the reader chose them; instead,
+    ``tensor`` is set where it is about a tensor between the roots and them, ``node`` where a single
+    node was asked for.  ``jacobian``: the whole matrices were asked for.
     ``everything``: fold nothing.
     """
 
@@ -157,3 +171,4 @@ class Explanation(Struct, frozen=True):
     asked: bool = False
     jacobian: bool = False
     everything: bool = False
+    tensor: MadeTensor | None = None

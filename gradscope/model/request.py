@@ -23,6 +23,11 @@ class Study:
     listener: ClassVar[str] = ""
     makes_calls: ClassVar[bool] = False
 
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether there is no answer where backward needs a gradient, and none is given."""
+        return True
+
 
 @dataclass(frozen=True)
 class Request:

@@ -42,15 +42,16 @@ class Options:
     """How to draw.
 
     ``width`` is in terminal cells; ``lines`` is the budget of a tree that is not folded by
-    ``--all``. ``values``: numbers of tensors of every size that the report holds.  ``saved``: the
-    tensors kept for backward.  ``call``: which of the report's backward passes, by its number;
-    None takes the first. ``rank``: whose gradients, where several ranks told of theirs; None is
-    the one that the report is of.  ``direction``: which way the arrows of pictures point.
-    ``by`` and ``top``: which table of several to show, and how many rows; a negative ``top`` takes
-    the smallest instead of the largest.  ``sort``: the column by which parameters are ordered.
-    ``precision``: significant digits of numbers; None is four, or five where those are all.
-    ``names``: what operations are called, ``Mul`` or as torch does, ``MulBackward0``.
-    ``overlay``: what a picture shows instead of the report's own gradients."""
+    ``--all``, ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``values``:
+    numbers of tensors of every size that the report holds. ``saved``: the tensors kept for
+    backward. ``call``: which of the report's backward passes, by its number; None takes the first.
+    ``rank``: whose gradients, where several ranks told of theirs; None is the one that the report
+    is of. ``direction``: which way the arrows of pictures point. ``by`` and ``top``: which table of
+    several to show, and how many rows; a negative ``top`` takes the smallest instead of the
+    largest. ``sort``: the column by which parameters are ordered. ``precision``: significant digits
+    of numbers; None is four, or five where those are all. ``names``: what operations are called,
+    ``Mul`` or as torch does, ``MulBackward0``. ``overlay``: what a picture shows instead of the
+    report's own gradients."""
 
     width: int = 100
     color: bool = False
@@ -58,6 +59,7 @@ class Options:
     values: bool = False
     saved: bool = False
     lines: int = 40
+    screen: int = 0
     call: int | None = None
     rank: int | None = None
     direction: Literal["backward", "forward"] = "backward"

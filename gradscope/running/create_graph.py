@@ -10,11 +10,13 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.isolation import grads_preserved, let_pass
 from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, RootError, described
+from gradscope.graphing.made import made_tensor
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.watched_call import initial
 from gradscope.model.report import Graph
@@ -37,7 +39,7 @@ def derivative(
     Args:
         roots: tensors or gradient edges.
         gradients: one for each root, None for the implicit 1.
-        leaf: its name.
+        leaf: its name, or that of another tensor between the roots and the leaves.
         seen: what is known of the program, the variables in sight, which learn the name of the
             gradient, and the frame of the program's call.
 
@@ -48,7 +50,7 @@ def derivative(
     recorder, scopes, frame = seen
     probe = Probe(roots, recorder, scopes, Detail())
     probe.require_memory()
-    tensor = _leaf(probe, leaf)
+    tensor = _end(probe, scopes, leaf)
     seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
     if any(seed is None for seed in seeds):
         raise RootError(
@@ -72,10 +74,14 @@ def derivative(
     return _usable(found, leaf, probe.graph, scopes)
 
 
-def _leaf(probe: Probe, name: str) -> torch.Tensor:
+def _end(probe: Probe, scopes: Scopes, name: str) -> Any:
+    """The leaf of this name, or the gradient edge of a tensor that a node made."""
     for leaf in probe.graph.leaves:
         if name in leaf.names:
-            return probe.walked.nodes[leaf.node].variable  # type: ignore[attr-defined,no-any-return]
+            return probe.walked.nodes[leaf.node].variable  # type: ignore[attr-defined]
+    made = made_tensor(name, probe, scopes)
+    if made is not None:
+        return GradientEdge(probe.walked.nodes[made[0]], made[1])
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
     near = listed(nearest(name, names), LISTED)
     hint = f"leaves, nearest first: {near}" if near else "no leaf has a name"

@@ -64,7 +64,9 @@ def look(
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
         probe = Probe([root], recorder, scopes, asked.detail)
-        seed = None if gradient is None else _seed(gradient[0], root, scopes)
+        needed = asked.study is None or asked.study.needs_gradient or root.numel() == 1
+        wanted = gradient is not None and (needed or gradient[0] is not None)
+        seed = _seed(gradient[0], root, scopes) if gradient and wanted else None
         live = LiveGraph(probe, [root], [seed], recorder, listener, scopes)
         answer = studied(asked.study, live)
         passes = [] if seed is None else [probe.own_pass(seed)]

@@ -300,7 +300,8 @@ class Watcher:
                 seed, more = implicit_start(root, name, call)
                 notes = (*notes, *more)
             except RootError:
-                if not self._request.or_graph:
+                study = self._request.study
+                if not (self._request.or_graph or (study and not study.needs_gradient)):
                     raise
                 self._show([root], scopes, notes)
                 return

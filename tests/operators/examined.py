@@ -85,6 +85,7 @@ class Examined:
         assert told is not None
         pairs = paired(report, expected)
         for ways in told.ways:
+            assert ways.leaf is not None
             node = report.graph.leaves[ways.leaf].node
             wanted = expected.upstream.get(pairs[node], (None,))[0]
             if wanted is not None:

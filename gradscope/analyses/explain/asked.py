@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import NamedTuple
 
 import torch
 
 from gradscope.analyses.explain.request import Explain
-from gradscope.autograd.tensors import grad_fn_of, is_learned_leaf, requires_grad
+from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
+from gradscope.graphing.made import made_tensor
 from gradscope.graphing.roots import named_tensor, without_history
 from gradscope.graphing.study import LiveGraph
+from gradscope.model.explanation import MadeTensor
 from gradscope.model.report import Graph
 from gradscope.words import either, listed, nearest, one_line, option
 
@@ -28,8 +30,23 @@ class NoSuchLeaf(CaptureError):
     """--leaf or --node names nothing that backward reaches."""
 
 
-def chosen_leaves(live: LiveGraph, asked: Explain) -> list[int]:
-    """The leaves to explain, by their indices in the graph's table.
+class End(NamedTuple):
+    """A tensor whose gradient is explained: a leaf, by its index in the graph's table, or one that
+    a node made."""
+
+    name: str
+    node: int
+    leaf: int | None = None
+    tensor: MadeTensor | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its node, and which of that node's outputs it is."""
+        return self.node, 0 if self.tensor is None else self.tensor.output
+
+
+def chosen_ends(live: LiveGraph, asked: Explain) -> list[End]:
+    """The tensors to explain.
 
     Raises:
         NoSuchLeaf: naming the nearest, or saying why backward does not reach that tensor.
@@ -37,6 +54,10 @@ def chosen_leaves(live: LiveGraph, asked: Explain) -> list[int]:
     graph = live.probe.graph
     if asked.leaf is not None:
         return [_named(live, asked.leaf)]
+    return [_of_leaf(graph, leaf) for leaf in _chosen_leaves(graph, asked)]
+
+
+def _chosen_leaves(graph: Graph, asked: Explain) -> list[int]:
     small = len(graph.nodes) <= SMALL_GRAPH and len(graph.leaves) <= MOST_LEAVES
     if small or asked.everything:
         # In the order in which the program used them; backward comes by in the opposite one.
@@ -44,13 +65,9 @@ def chosen_leaves(live: LiveGraph, asked: Explain) -> list[int]:
     return [_farthest(graph)] if graph.leaves else []
 
 
-def between(graph: Graph, leaves: Iterable[int]) -> list[int]:
-    """All nodes from which one of these leaves can be reached, in order."""
-    inside = {graph.leaves[leaf].node for leaf in leaves}
-    for edge in reversed(graph.edges):  # sorted by source, so targets are decided before
-        if edge.target in inside:
-            inside.add(edge.source)
-    return sorted(inside)
+def _of_leaf(graph: Graph, leaf: int) -> End:
+    record = graph.leaves[leaf]
+    return End(next(iter(record.names), f"#{record.node}"), record.node, leaf)
 
 
 def check_node(graph: Graph, node: int) -> None:
@@ -75,12 +92,24 @@ def _farthest(graph: Graph) -> int:
     return max(range(len(graph.leaves)), key=lambda leaf: depth[graph.leaves[leaf].node])
 
 
-def _named(live: LiveGraph, name: str) -> int:
+def _named(live: LiveGraph, name: str) -> End:
     graph = live.probe.graph
     for index, leaf in enumerate(graph.leaves):
         if name in leaf.names or name == f"#{leaf.node}":
-            return index
-    raise _absent(live, name)
+            return _of_leaf(graph, index)
+    place = made_tensor(name, live.probe, live.scopes)
+    if place is None:
+        raise _absent(live, name)
+    node, output = place
+    outputs = graph.nodes[node].outputs
+    info = outputs[output] if output < len(outputs) else None
+    if place in {(root.node, root.output) for root in graph.roots}:
+        raise NoSuchLeaf(
+            f"{name} is the root itself", f"name what it was made from: {_listed(graph)}"
+        )
+    if info is None:
+        raise NoSuchLeaf(f"torch does not say what {name} is", f"leaves: {_listed(graph)}")
+    return End(name, node, tensor=MadeTensor(node, output, name, info))
 
 
 def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
@@ -95,13 +124,6 @@ def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
         return NoSuchLeaf(what, *refused.hints)
-    made = grad_fn_of(tensor)
-    position = None if made is None else live.probe.walked.index.get(made)
-    if position is not None:
-        return NoSuchLeaf(
-            f"{name} is not a leaf: node {position} made it",
-            f"explain that node: {option('node', position)}; leaves: {_listed(graph)}",
-        )
     root = next((root.label for root in graph.roots if root.label), "the root")
     cut = _cut_off(live, name)
     line = f"history is cut off at {cut}; " if cut else ""

@@ -7,14 +7,15 @@ node only the partial paths that carry most are followed further.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 
 from gradscope.analyses.explain.amounts import amount
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller
-from gradscope.autograd.nodes import is_leaf
+from gradscope.analyses.explain.asked import End
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region
 from gradscope.model.explanation import Path, Ways, digits
 from gradscope.model.report import Graph
 
@@ -44,13 +45,13 @@ class _Partial(NamedTuple):
         return tuple(reversed(found))
 
 
-def counts(graph: Graph, started: Sequence[Place]) -> list[int]:
-    """For every node the number of paths that lead to it from the roots."""
-    found = [0] * len(graph.nodes)
-    for node, _ in started:
-        found[node] += 1
+def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, int]:
+    """For every output of a node the number of paths that lead to it from the roots; 0 for none."""
+    found = Counter(started)
+    to_node = Counter(node for node, _ in started)
     for edge in graph.edges:  # sorted by source, which is a topological order
-        found[edge.target] += found[edge.source]
+        found[edge.target, edge.output] += to_node[edge.source]
+        to_node[edge.target] += to_node[edge.source]
     return found
 
 
@@ -60,18 +61,17 @@ class PathFollower:
     Args:
         puller: calls the nodes.
         seeds: for each root its place and the gradient it starts with.
-        through: the nodes between the roots and the chosen leaves, in order.
+        region: what lies between the roots and the chosen ends.
     """
 
     def __init__(
         self,
         puller: Puller,
         seeds: Sequence[tuple[Place, torch.Tensor]],
-        through: Sequence[int],
+        region: Region,
     ) -> None:
         self._puller = puller
-        self._through = through
-        self._inside = set(through)
+        self._region = region
         self._most = MOST if len(puller.walked.nodes) <= LARGE else MOST_IN_LARGE
         self._waiting: dict[int, list[tuple[int, _Partial]]] = {}
         for root, ((node, output), gradient) in enumerate(seeds):
@@ -79,16 +79,18 @@ class PathFollower:
             self._waiting.setdefault(node, []).append((output, start))
 
     def follow(self) -> dict[int, list[_Partial]]:
-        """For every leaf the paths that were followed to it, those that bring most first.
+        """For every end the paths that were followed to it, those that bring most first.
 
         Raises:
             CannotCall: at the first node that cannot be called.
         """
         found: dict[int, list[_Partial]] = {}
-        for number in self._through:
+        ends = self._region.ends
+        for number in self._region.nodes:
             arrived = self._waiting.pop(number, [])
             arrived.sort(key=lambda one: -one[1].norm)
-            if is_leaf(self._puller.walked.nodes[number]):
+            if number in ends:
+                arrived = [one for one in arrived if one[0] == ends[number]]
                 found[number] = [partial for _, partial in arrived[: self._most]]
                 continue
             for output, partial in arrived[: self._most]:
@@ -98,7 +100,7 @@ class PathFollower:
     def _send(self, number: int, output: int, partial: _Partial) -> None:
         for edge, gradient in self._puller.call(number, {output: partial.gradient}).items():
             target, at = self._puller.walked.edges[edge][2:]
-            if target in self._inside:
+            if edge in self._region.edges:
                 further = _Partial(partial.root, edge, partial, gradient, _norm(gradient))
                 self._waiting.setdefault(target, []).append((at, further))
 
@@ -107,29 +109,23 @@ def ways(
     puller: Puller,
     graph: Graph,
     seeds: Sequence[tuple[Place, torch.Tensor]],
-    through: Sequence[int],
-    leaves: Sequence[int],
+    region: Region,
+    ends: Sequence[End],
 ) -> tuple[Ways, ...]:
-    """The paths to the chosen leaves, by their indices among the graph's leaves."""
+    """The paths to the chosen ends."""
     numbers = counts(graph, [place for place, _ in seeds])
-    counted = {leaf: digits(numbers[graph.leaves[leaf].node]) for leaf in leaves}
     try:
-        followed = PathFollower(puller, seeds, through).follow()
-        totals = puller.sweep(_summed(seeds), through)
+        followed = PathFollower(puller, seeds, region).follow()
+        totals = puller.sweep(_summed(seeds), region)
     except CannotCall as error:
-        return tuple(Ways(leaf, counted[leaf], why=str(error)) for leaf in leaves)
+        return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
     return tuple(
-        _ways(
-            leaf,
-            numbers[graph.leaves[leaf].node],
-            followed.get(graph.leaves[leaf].node, []),
-            totals.get(graph.leaves[leaf].node),
-        )
-        for leaf in leaves
+        _ways(end.leaf, numbers[end.place], followed.get(end.node, []), totals.get(end.node))
+        for end in ends
     )
 
 
-def _ways(leaf: int, count: int, paths: list[_Partial], total: torch.Tensor | None) -> Ways:
+def _ways(leaf: int | None, count: int, paths: list[_Partial], total: torch.Tensor | None) -> Ways:
     listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
     rest = None
     if len(paths) < count and total is not None:

@@ -12,7 +12,7 @@ import dis
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -32,6 +32,16 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
+
+
+class Region(NamedTuple):
+    """What lies between the roots and some tensors: the nodes in order, the last among them those
+    of the tensors, which ``ends`` gives as ``{node: output}``, and the edges."""
+
+    nodes: list[int]
+    ends: dict[int, int]
+    edges: set[int]
+
 
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
 _CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write", "put"}
@@ -93,30 +103,28 @@ class Puller:
             text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
 
-    def sweep(
-        self, seeds: Mapping[Place, torch.Tensor], through: Iterable[int]
-    ) -> dict[int, torch.Tensor]:
-        """Pull gradients back through a part of the graph; what arrives at its leaves.
+    def sweep(self, seeds: Mapping[Place, torch.Tensor], region: Region) -> dict[int, torch.Tensor]:
+        """Pull gradients back through a part of the graph; what arrives at the nodes it ends at.
 
         Args:
             seeds: the gradients to start with.
-            through: the nodes to go through, in order; those that are leaves answer.
+            region: the part to go through.
 
         Raises:
             CannotCall: at the first node that cannot be called.
         """
         waiting: dict[Place, torch.Tensor] = dict(seeds)
         found: dict[int, torch.Tensor] = {}
-        for number in through:
+        for number in region.nodes:
             node = self.walked.nodes[number]
             arrived = {
                 output: waiting.pop((number, output))
                 for output in range(max(len(outputs_of(node)), 1))
                 if (number, output) in waiting
             }
-            if is_leaf(node):
-                if arrived:
-                    found[number] = arrived[0]
+            if number in region.ends:
+                if region.ends[number] in arrived:
+                    found[number] = arrived[region.ends[number]]
             elif arrived:
                 for edge, gradient in self.call(number, arrived).items():
                     _, _, target, output = self.walked.edges[edge]

@@ -28,3 +28,8 @@ class Explain(Study):
     jacobian: bool = False
     everything: bool = False
     cache: str = ""
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether what was asked for is about a gradient: a Jacobian is not."""
+        return not self.jacobian

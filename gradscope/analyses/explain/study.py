@@ -12,18 +12,18 @@ from dataclasses import dataclass
 import msgspec
 import torch
 
-from gradscope.analyses.explain.asked import SMALL_GRAPH, between, check_node, chosen_leaves
+from gradscope.analyses.explain.asked import SMALL_GRAPH, End, check_node, chosen_ends
 from gradscope.analyses.explain.formulas import formulas
 from gradscope.analyses.explain.paths import ways
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
 from gradscope.analyses.explain.weights import Wanted, weights
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
-from gradscope.autograd.nodes import is_leaf
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
+from gradscope.model.between import edges_to
 from gradscope.model.explanation import ChainStep, Explanation, Ways
 from gradscope.model.report import Graph
 
@@ -62,29 +62,41 @@ class _Study:
             at_leaf = self.graph.nodes[asked.node].kind == "leaf"
             steps = [] if at_leaf else [self._step(asked.node)]
             return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
-        leaves = chosen_leaves(self.live, asked)
+        ends = chosen_ends(self.live, asked)
+        leaves = tuple(end.leaf for end in ends if end.leaf is not None)
         if not all(map(fits, self.live.roots, self.live.gradients)):
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
-            return Explanation((), (), tuple(leaves), asked=asked.leaf is not None)
-        through = between(self.graph, leaves)
-        seeds = []
+            return Explanation((), (), leaves, asked=asked.leaf is not None)
+        region = self._region(ends)
+        starts: list[tuple[Place, torch.Tensor]] = []
+        found: tuple[Ways, ...] = ()
         try:
-            seeds = self._seeds()
-            found = ways(self.puller, self.graph, seeds, through, leaves)
+            seeds = starts = self._seeds()
+            if seeds:
+                found = ways(self.puller, self.graph, seeds, region, ends)
+            elif asked.jacobian:
+                starts = self._starts()
         except CannotCall as error:
-            found = tuple(Ways(leaf, "0", why=str(error)) for leaf in leaves)
-        steps = [self._step(node) for node in self._nodes(through, found)]
-        wanted = Wanted(leaves, through, asked.jacobian)
+            found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
+        steps = [self._step(node) for node in self._nodes(region, found)]
+        wanted = Wanted(ends, region, asked.jacobian, is_given=bool(found))
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
-            leaves=tuple(leaves),
+            leaves=leaves,
             ways=found,
-            weights=weights(self.puller, self.graph, seeds, wanted) if seeds else None,
+            weights=weights(self.puller, starts, wanted) if starts else None,
             asked=asked.leaf is not None,
             jacobian=asked.jacobian,
             everything=asked.everything,
+            tensor=next((end.tensor for end in ends), None),
         )
+
+    def _region(self, ends: Sequence[End]) -> Region:
+        places = dict(end.place for end in ends)
+        edges = edges_to(self.graph, places)
+        nodes = {self.graph.edges[edge].source for edge in edges}
+        return Region(sorted(nodes | places.keys()), places, edges)
 
     def _seeds(self) -> list[tuple[Place, torch.Tensor]]:
         """Where backward starts and with what; empty where torch would refuse to start.
@@ -103,14 +115,29 @@ class _Study:
             found.append(((index[node], output), seed.detach()))
         return found
 
-    def _nodes(self, through: Sequence[int], found: Sequence[Ways]) -> list[int]:
+    def _starts(self) -> list[tuple[Place, torch.Tensor]]:
+        """Where the rows of a Jacobian start, with zeros; no gradient was given.
+
+        Raises:
+            CannotCall: when no gradient can start there.
+        """
+        found = []
+        for root in self.live.roots:
+            node, output = edge_of(root)
+            check_numbers(root.detach())
+            zeros = torch.zeros_like(root, memory_format=torch.contiguous_format).detach()
+            found.append(((self.live.probe.walked.index[node], output), zeros))
+        return found
+
+    def _nodes(self, region: Region, found: Sequence[Ways]) -> list[int]:
         """The nodes that get a step: all of a small graph, else those on the strongest path."""
-        nodes = [node for node in through if not is_leaf(self.live.probe.walked.nodes[node])]
+        nodes = [node for node in region.nodes if node not in region.ends]
         if len(self.graph.nodes) <= SMALL_GRAPH or self.asked.everything:
             return nodes[:MOST_STEPS]
         edges = {edge for one in found for path in one.paths[:1] for edge in path.edges}
         on_path = {self.graph.edges[edge].source for edge in edges}
-        return [node for node in nodes if node in on_path][:MOST_STEPS] or nodes[:SMALL_GRAPH]
+        told = [node for node in nodes if node in on_path][:MOST_STEPS]
+        return told or (nodes[:SMALL_GRAPH] if found else [])
 
     def _step(self, number: int) -> ChainStep:
         node = self.live.probe.walked.nodes[number]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 
 from gradscope.analyses.explain.amounts import amount, zero
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller
+from gradscope.analyses.explain.asked import End
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region
 from gradscope.autograd.decimals import SMALL, shortest
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import Amount, Term, Weights
-from gradscope.model.report import Graph
 from gradscope.words import option
 
 MOST_TERMS = 16
@@ -36,34 +36,38 @@ class TooLarge(CaptureError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a vector-Jacobian product is written out for: leaves by index, and the nodes between
-    the roots and them in order."""
+    """What a vector-Jacobian product is written out for: its ends, and what lies between the roots
+    and them.
 
-    leaves: Sequence[int]
-    through: Sequence[int]
+    ``jacobian``: every row of it.  ``is_given``: the seeds are a gradient, and not only a start for
+    each row."""
+
+    ends: Sequence[End]
+    region: Region
     jacobian: bool
+    is_given: bool
 
 
-def weights(puller: Puller, graph: Graph, seeds: Seeds, wanted: Wanted) -> Weights:
+def weights(puller: Puller, seeds: Seeds, wanted: Wanted) -> Weights:
     """The terms of the sum, and what they leave out.
 
     Raises:
         TooLarge: when a whole Jacobian was asked for and is too large to read.
     """
     total = sum(gradient.numel() for _, gradient in seeds)
+    leaves = tuple(end.leaf for end in wanted.ends)
     if wanted.jacobian:
-        _refuse_large(graph, total, wanted.leaves)
+        _refuse_large(puller, seeds, wanted.ends)
     if any(gradient.is_complex() for _, gradient in seeds):
-        return Weights(tuple(wanted.leaves), total, why="the root is complex")
+        return Weights(leaves, total, why="the root is complex", is_given=wanted.is_given)
     shown = _shown(seeds, total, wanted.jacobian)
-    rows = _Rows(puller, graph, seeds, wanted)
-    leaves = tuple(wanted.leaves)
+    rows = _Rows(puller, seeds, wanted)
     try:
         terms = tuple(rows.term(root, element) for root, element in shown)
         rest = rows.rest(shown) if len(terms) < total else ()
     except CannotCall as error:
-        return Weights(leaves, total, why=str(error))
-    return Weights(leaves, total, terms, rest)
+        return Weights(leaves, total, why=str(error), is_given=wanted.is_given)
+    return Weights(leaves, total, terms, rest, is_given=wanted.is_given)
 
 
 def _shown(seeds: Seeds, total: int, everything: bool) -> list[tuple[int, int]]:
@@ -85,13 +89,12 @@ def _place(seeds: Seeds, position: int) -> tuple[int, int]:
 
 
 class _Rows:
-    """Rows of the Jacobian by the chosen leaves."""
+    """Rows of the Jacobian by the chosen ends."""
 
-    def __init__(self, puller: Puller, graph: Graph, seeds: Seeds, wanted: Wanted) -> None:
+    def __init__(self, puller: Puller, seeds: Seeds, wanted: Wanted) -> None:
         self._puller = puller
         self._seeds = seeds
         self._wanted = wanted
-        self._nodes = [graph.leaves[leaf].node for leaf in wanted.leaves]
         self._keep = LARGEST_SIDE if wanted.jacobian else SMALL
 
     def term(self, root: int, element: int) -> Term:
@@ -104,7 +107,7 @@ class _Rows:
         return Term(root, element, weight, tuple(self._derivatives({place: one})))
 
     def rest(self, shown: Sequence[tuple[int, int]]) -> tuple[Amount, ...]:
-        """What the elements that are not shown add to each leaf."""
+        """What the elements that are not shown add at each end."""
         left: dict[Place, torch.Tensor] = {}
         for root, (place, gradient) in enumerate(self._seeds):
             one = gradient.detach().clone(memory_format=torch.contiguous_format)
@@ -114,21 +117,23 @@ class _Rows:
         return tuple(self._derivatives(left))
 
     def _derivatives(self, seeds: dict[Place, torch.Tensor]) -> Iterator[Amount]:
-        found = self._puller.sweep(seeds, self._wanted.through)
-        for node in self._nodes:
-            like = self._puller.shape(node, 0)
-            yield amount(found[node], self._keep) if node in found else zero(like, self._keep)
+        found = self._puller.sweep(seeds, self._wanted.region)
+        for end in self._wanted.ends:
+            known = found.get(end.node)
+            like = self._puller.shape(*end.place)
+            yield amount(known, self._keep) if known is not None else zero(like, self._keep)
 
 
-def _refuse_large(graph: Graph, rows: int, leaves: Sequence[int]) -> None:
-    for leaf in leaves:
-        tensor = graph.leaves[leaf].tensor
-        columns = math.prod(tensor.shape)
+def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:
+    rows = sum(gradient.numel() for _, gradient in seeds)
+    for end in ends:
+        columns = math.prod(puller.shape(*end.place).shape)
         if max(rows, columns) > LARGEST_SIDE:
-            name = next(iter(graph.leaves[leaf].names), f"#{graph.leaves[leaf].node}")
+            first = ",".join("0" * seeds[0][1].dim()) or "ones"
+            row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")
             raise TooLarge(
-                f"the Jacobian by {name} is {rows:,} × {columns:,}; "
+                f"the Jacobian by {end.name} is {rows:,} × {columns:,}; "
                 f"at most {LARGEST_SIDE} rows and columns are printed",
-                f"one row of it: {option('gradient', 'onehot:0')} without "
-                f"{option('jacobian')}, for a smaller leaf add {option('leaf', 'NAME')}",
+                f"one row of it: {row} without "
+                f"{option('jacobian')}, by a smaller tensor: add {option('leaf', 'NAME')}",
             )

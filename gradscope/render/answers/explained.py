@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, ChainStep, DerivativeRule, Explanation, Local
+from gradscope.model.between import edges_to
+from gradscope.model.explanation import (
+    Amount,
+    ChainStep,
+    DerivativeRule,
+    Explanation,
+    Local,
+)
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
 from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.text import cells, wrapped
+from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
 from gradscope.words import either, one_line
@@ -37,6 +45,22 @@ HALF = {"float16": 1e-2, "bfloat16": 5e-2}
 
 UNNAMED = "the root"
 """A root that no variable holds."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A tensor that is explained: its name, its sign, the line that made it, and what arrived.
+
+    ``leaf`` is its index among the leaves, None where it is none."""
+
+    name: str
+    sign: str
+    node: int
+    output: int
+    tensor: TensorInfo
+    origin: int | None
+    leaf: int | None
+    gradient: GradientInfo | None
 
 
 class Explained(Writer):
@@ -65,11 +89,6 @@ class Explained(Writer):
             self.leaving[edge.source].append(number)
             self.arriving[edge.target].append(number)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every leaf, step and path is told."""
-        return self.answer.everything or self.options.folding.all
-
     # ------------------------------------------------------------------ lookups
 
     @cached_property
@@ -77,20 +96,41 @@ class Explained(Writer):
         """The local derivatives by edge and output."""
         return {(one.edge, one.output): one for step in self.answer.steps for one in step.locals}
 
+    @property
+    def ends(self) -> list[Goal]:
+        """The tensors that are explained."""
+        leaves = self.answer.leaves if self.answer.tensor is None else (None,)
+        return [self.end(leaf) for leaf in leaves]
+
+    def end(self, leaf: int | None) -> Goal:
+        """A leaf by its index, or the tensor that is explained instead."""
+        made = self.answer.tensor
+        if leaf is None and made is not None:
+            arrived = self.upstream(made.node, made.output)
+            node = self.graph.nodes[made.node]
+            name, sign = visible(made.name), self.glyphs.op
+            place = (made.node, made.output)
+            return Goal(name, sign, *place, made.info, node.origin, None, arrived)
+        record = self.graph.leaves[leaf or 0]
+        arrived = self.scene.gradients.leaf(leaf or 0) if self.scene.gradients else None
+        name, sign = self.name(record.node), self.glyphs.leaf
+        return Goal(name, sign, record.node, 0, record.tensor, record.origin, leaf, arrived)
+
     @cached_property
-    def inside(self) -> set[int]:
-        """The nodes between the roots and the leaves that are explained."""
-        found = {self.graph.leaves[leaf].node for leaf in self.answer.leaves}
-        for edge in reversed(self.graph.edges):
-            if edge.target in found:
-                found.add(edge.source)
-        return found
+    def leading(self) -> set[int]:
+        """The edges of all ways from the roots to the tensors that are explained."""
+        return edges_to(self.graph, {end.node: end.output for end in self.ends})
 
     @cached_property
     def precision(self) -> float:
         """What the rounding of the narrowest gradient leaves."""
         gradients = self.backward.gradients if self.backward else ()
         return max((HALF.get(dtype, SINGLE) for dtype in {g.dtype for g in gradients}), default=0)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is to be folded or left out."""
+        return self.answer.everything or self.options.folding.all
 
     @property
     def is_hooked(self) -> bool:
@@ -126,8 +166,10 @@ class Explained(Writer):
     # ------------------------------------------------------------------ names
 
     def name(self, node: int) -> str:
-        """A leaf by its name, another node by its number: ``#3``."""
-        leaf = self.leaf_at.get(node)
+        """What is explained, and a leaf, by its name; another node by its number: ``#3``."""
+        leaf, made = self.leaf_at.get(node), self.answer.tensor
+        if made is not None and made.node == node:
+            return visible(made.name)
         return visible(leaf.names[0]) if leaf is not None and leaf.names else f"#{node}"
 
     def title(self, node: Node) -> str:
@@ -197,6 +239,14 @@ class Explained(Writer):
         return self.values(local.values, self.shape(edge.target, edge.output))
 
     # ------------------------------------------------------------------ lines
+
+    def headline(self, text: str, place: str) -> str:
+        """A title, and at the end of the line the place in the program."""
+        text = self.glyphs.text(text)
+        room = self.options.width - cells(place) - 2 * bool(place)
+        text = shorten(text, max(room, 20), self.glyphs.ellipsis)
+        gap = " " * max(room - cells(text), 0) + "  " if place else ""
+        return self.paint(text, "bold") + gap + self.paint(place, "dim")
 
     def entry(self, label: str, text: str, style: str = "") -> Iterator[str]:
         """A label and a text, wrapped below its own beginning."""

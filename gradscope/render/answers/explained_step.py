@@ -15,7 +15,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import LABEL, Explained, agree, total
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words import numbers
-from gradscope.render.words.text import cells, shorten
+from gradscope.render.words.text import cells
 
 LONGEST_FORMULA = 300
 
@@ -37,11 +37,11 @@ class StepWriter:
         self.node = self.graph.nodes[self.step.node]
         self.rule = self.explained.rule(self.step)
         self.wording = Wording(self.explained, self.step)
-        inside = self.explained.inside if self.explained.answer.node is None else None
+        leading = self.explained.leading if self.explained.answer.node is None else None
         self.edges = [
             edge
             for edge in self.explained.leaving[self.step.node]
-            if inside is None or self.explained.edge(edge).target in inside
+            if leading is None or edge in leading
         ]
 
     def lines(self) -> Iterator[str]:
@@ -61,11 +61,7 @@ class StepWriter:
         sign = explained.glyphs.root if self.node.id in roots else explained.glyphs.op
         place = explained.scene.place(self.node.origin)
         title = f"{sign} #{self.node.id} {explained.title(self.node)}"
-        text = explained.glyphs.text(f"{title}  {explained.expression(self.node)}")
-        room = explained.options.width - cells(place) - 2 * bool(place)
-        text = shorten(text, max(room, 20), explained.glyphs.ellipsis)
-        gap = " " * max(room - cells(text), 0) + "  " if place else ""
-        return explained.paint(text, "bold") + gap + explained.paint(place, "dim")
+        return explained.headline(f"{title}  {explained.expression(self.node)}", place)
 
     def _value(self) -> Iterator[str]:
         outputs = range(len(self.node.outputs))
@@ -118,11 +114,13 @@ class StepWriter:
         label = f"→ {explained.name(place.target)}"
         if cells(label) >= LABEL:
             label = "→ leaf"
-        elif place.target in explained.leaf_at and named == explained.name(place.target):
+        elif named == explained.name(place.target):
             named = ""  # the label says it
         parts = [part for part in (named, derivative) if part]
         if info is not None and info.state != "not reached":
             parts.append(self._product(edge))
+        elif explained.backward is None:
+            parts += self._matrix(edge)
         yield from self._laid_out(label, parts)
 
     def _laid_out(self, label: str, parts: list[str]) -> Iterator[str]:
@@ -162,6 +160,13 @@ class StepWriter:
             result = numbers.tensor(product, (len(product),), "float32")
             return f"{text} = {result}, but {sent} was sent"
         return f"{text} = {sent}"
+
+    def _matrix(self, edge: int) -> list[str]:
+        """The local Jacobian where no gradient is multiplied with it, and no number says it all."""
+        local = self.wording.local(edge)
+        if local is None or local.diagonal or len(local.values) > MOST_NUMBERS:
+            return []
+        return [f"J = {self.explained.local(local)}"]
 
     def _fits(self, output: int, local: Local) -> bool:
         """Whether as many numbers arrived as the Jacobian has rows: a gradient that was not yet

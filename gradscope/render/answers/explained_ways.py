@@ -5,11 +5,13 @@ Must not know of steps."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from gradscope.model.explanation import Path, Ways, digits
-from gradscope.model.report import GradientInfo
+from gradscope.notation.operands import bracketed
 from gradscope.render.answers.explained import Explained, agree, total
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
+from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words.text import cells, wrapped
 from gradscope.words import count, joined, option
 
@@ -24,27 +26,51 @@ LONGEST_PRODUCT = 4
 """Lines of a product that are still followed; of a longer one the result must do."""
 
 
+class Operands:
+    """By which operand of a step a path goes on, where it could go by another."""
+
+    def __init__(self, explained: Explained) -> None:
+        self.explained = explained
+        self.steps = {step.node: step for step in explained.answer.steps}
+        self.used = False
+        self._wordings: dict[int, Wording] = {}
+
+    def mark(self, edge: int) -> str:
+        """``u`` where the step gives the operand that letter; "" where there is only one way, or
+        the node it leads to says which."""
+        explained = self.explained
+        place = explained.edge(edge)
+        others = [one for one in explained.leaving[place.source] if one in explained.leading]
+        step = self.steps.get(place.source)
+        if step is None or len(others) < 2:
+            return ""
+        if step.node not in self._wordings:
+            self._wordings[step.node] = Wording(explained, step)
+        letter = self._wordings[step.node].letter(place.slot)
+        self.used |= bool(letter)
+        return letter
+
+
 class LeafWriter:
     """Writes how one leaf gets its gradient."""
 
-    def __init__(self, explained: Explained, ways: Ways) -> None:
+    def __init__(self, explained: Explained, ways: Ways, operands: Operands) -> None:
         self.explained = explained
+        self.operands = operands
         self.ways = ways
-        self.leaf = explained.graph.leaves[ways.leaf]
-        self.shape = self.leaf.tensor.shape
-        self.name = explained.name(self.leaf.node)
-        gradients = explained.scene.gradients
-        self.total: GradientInfo | None = gradients.leaf(ways.leaf) if gradients else None
+        self.end = explained.end(ways.leaf)
+        self.shape = self.end.tensor.shape
+        self.total = self.end.gradient
 
     def lines(self) -> Iterator[str]:
         """The leaf, its paths, the sum."""
         explained = self.explained
-        place = explained.scene.place(self.leaf.origin)
+        place = explained.scene.place(self.end.origin)
         total = explained.gradient(self.total, self.shape)
         paths = f"{_count(self.ways.count)} path{'s' * (self.ways.total != 1)}"
         made = f"  ({place})" if place else ""
         yield explained.fitted(
-            f"{explained.glyphs.leaf} {self.name} gets {total} · {paths}{made}", "bold"
+            f"{self.end.sign} {self.end.name} gets {total} · {paths}{made}", "bold"
         )
         if self.ways.why:
             text = f"cannot be shown, because {self.ways.why}"
@@ -55,7 +81,7 @@ class LeafWriter:
 
     def _paths(self) -> Iterator[str]:
         explained = self.explained
-        every = explained.is_whole or len(self.ways.paths) <= MOST_PATHS + 1
+        every = explained.everything or len(self.ways.paths) <= MOST_PATHS + 1
         shown = self.ways.paths if every else self.ways.paths[:MOST_PATHS]
         for path in shown:
             yield from self._path(path)
@@ -75,11 +101,11 @@ class LeafWriter:
         hidden = [path.contribution for path in self.ways.paths[shown:]]
         amounts = [*hidden, rest] if rest is not None else hidden
         if len(amounts) == 1:
-            return self.explained.amount(amounts[0], self.leaf.tensor)
+            return self.explained.amount(amounts[0], self.end.tensor)
         rows = [one.values for one in amounts if one.values is not None]
         if len(rows) < len(amounts):
             return ""  # norms do not add up
-        tensor = self.leaf.tensor
+        tensor = self.end.tensor
         return self.explained.values(total(rows), tensor.shape, tensor.dtype)
 
     def _sum(self, shown: tuple[Path, ...]) -> Iterator[str]:
@@ -92,11 +118,12 @@ class LeafWriter:
             return  # norms do not add up
         if self.total is None or self.total.values is None:
             return
-        tensor = self.leaf.tensor
+        tensor = self.end.tensor
         terms = [explained.amount(path.contribution, tensor) for path in shown]
         found = explained.values(added, self.shape, tensor.dtype) or "their sum"
         if not agree(added, self.total.values, explained.precision):
-            other = "hooks of the program made it" if explained.is_hooked else "the leaf got"
+            it = "the leaf" if self.end.leaf is not None else self.end.name
+            other = "hooks of the program made it" if explained.is_hooked else f"{it} got"
             text = f"{' + '.join(terms)} = {found}; {other} {arrived}"
             yield from explained.entry("sum", text, BAD)
         elif len(shown) > 1 and "‖" not in "".join(terms):
@@ -104,7 +131,7 @@ class LeafWriter:
 
     def _path(self, path: Path) -> Iterator[str]:
         explained = self.explained
-        brought = explained.amount(path.contribution, self.leaf.tensor)
+        brought = explained.amount(path.contribution, self.end.tensor)
         route = self._route(path)
         product = self._product(path)
         text = f"{product} = {brought}" if product else brought
@@ -122,14 +149,16 @@ class LeafWriter:
         graph = self.explained.graph
         nodes = [graph.roots[path.root].node, *(graph.edges[edge].target for edge in path.edges)]
         names = [self.explained.name(node) for node in nodes]
-        if len(names) > LONGEST_PATH:
-            half = LONGEST_PATH // 2
-            names = [
-                *names[:half],
-                f"… {count(len(names) - 2 * half, 'node')} …",
-                *names[-half:],
-            ]
-        return " → ".join(names)
+        half = LONGEST_PATH // 2
+        hidden = range(half, len(names) - half) if len(names) > LONGEST_PATH else range(0)
+        text = names[0]
+        for number, name in enumerate(names[1:]):
+            if number + 1 == hidden.start and hidden:
+                text += f" → … {count(len(hidden), 'node')} …"
+            elif number + 1 not in hidden:
+                mark = "" if number in hidden else self.operands.mark(path.edges[number])
+                text += f" {mark}→ {name}"
+        return text
 
     def _product(self, path: Path) -> str:
         """The gradient given times the derivative of every step, where all are known."""
@@ -154,13 +183,19 @@ class LeafWriter:
             output = graph.edges[edge].output
         if not all(factors):
             return ""
-        pairs = zip(signs, factors[1:], strict=True)
-        return " ".join([factors[0], *(f"{sign} {factor}" for sign, factor in pairs)])
+        parts = [factors[0]]
+        for (sign, factor), alike in groupby(zip(signs, factors[1:], strict=True)):
+            times = len(list(alike))
+            is_power = sign == "×" and times > 2 and factor != "1" and not explained.everything
+            shown = [f"{bracketed(factor)}^{times}"] if is_power else [factor] * times
+            parts += (f"{sign} {one}" for one in shown)
+        return " ".join(parts)
 
     def _accumulated(self) -> Iterator[str]:
         """``3 + 3 = 6``: what was there before, what came, what it is now."""
         backward = self.explained.backward
-        entry = backward.accumulations[self.ways.leaf] if backward else None
+        leaf = self.end.leaf
+        entry = backward.accumulations[leaf] if backward and leaf is not None else None
         if backward is None or entry is None or entry.after is None:
             return
         after = self.explained.gradient(backward.gradients[entry.after], self.shape)
@@ -181,6 +216,5 @@ def _count(number: str) -> str:
 
 
 def summary(explained: Explained) -> str:
-    """``a, b and c``: the leaves that are explained."""
-    names = [explained.name(explained.graph.leaves[leaf].node) for leaf in explained.answer.leaves]
-    return joined(names)
+    """``a, b and c``: the tensors that are explained."""
+    return joined(end.name for end in explained.ends)

@@ -1,4 +1,4 @@
-"""The gradient argument as weights, in words and as a table, and the whole Jacobian.
+"""The gradient argument as weights, in words and as a table.
 
 Must not know of steps or paths."""
 
@@ -8,14 +8,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gradscope.model.explanation import Amount, Term, Weights
+from gradscope.model.explanation import Amount, Weights
 from gradscope.model.plain import Number
-from gradscope.render.answers.explained import INDENT, UNNAMED, Explained, agree, total
+from gradscope.render.answers.explained import (
+    INDENT,
+    UNNAMED,
+    Explained,
+    Goal,
+    agree,
+    total,
+)
+from gradscope.render.answers.explained_jacobian import element, jacobians, roots
 from gradscope.render.answers.explained_step import BAD
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Column, Part
 from gradscope.render.words.text import cells
-from gradscope.words import joined
 
 MOST_IN_SUM = 4
 """Terms that the sum is written out with."""
@@ -36,9 +43,17 @@ class WeightWriter:
         self.weights = weights
         self.graph = explained.graph
         self.is_whole = len(weights.terms) == weights.total
+        self.ends = [explained.end(leaf) for leaf in weights.leaves]
 
-    def lines(self) -> Iterator[str]:
-        """The words, then a table for each leaf."""
+    def parts(self) -> Iterator[list[str]]:
+        """The words, then a table for each leaf; each part a list of lines."""
+        yield list(self._told())
+        shown = self.weights.is_given and self.weights.total and not self.weights.why
+        if shown and not self.explained.answer.jacobian and not self.is_plain():
+            for column, end in enumerate(self.ends):
+                yield list(self._table(column, end))
+
+    def _told(self) -> Iterator[str]:
         explained = self.explained
         if self.weights.why:
             text = f"The weights cannot be shown, because {self.weights.why}."
@@ -46,8 +61,11 @@ class WeightWriter:
             return
         if not self.weights.total:
             has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
-            text = f"{self._roots()} {has}, so there is nothing to weigh: every gradient is 0."
-            yield from explained.wrapped(text)
+            text = f"{has}, so there is nothing to weigh: every gradient is 0."
+            yield from explained.wrapped(f"{roots(explained)} {text}")
+            return
+        if not self.weights.is_given:
+            yield from jacobians(explained, self.weights)
             return
         if self.is_plain():
             label = explained.root_label(0)
@@ -56,11 +74,8 @@ class WeightWriter:
         else:
             yield from self._words()
         if self.explained.answer.jacobian:
-            yield from self._jacobians()
-        elif not self.is_plain():
-            for column, leaf in enumerate(self.weights.leaves):
-                yield ""
-                yield from self._table(column, leaf)
+            yield ""
+            yield from jacobians(explained, self.weights)
 
     def is_plain(self) -> bool:
         """Whether there is nothing to weigh: one number, and the gradient is 1."""
@@ -72,7 +87,7 @@ class WeightWriter:
     def _words(self) -> Iterator[str]:
         explained = self.explained
         count = self.weights.total
-        label = self._roots()
+        label = roots(self.explained)
         if count == 1:
             given = numbers.element(self.weights.terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
@@ -85,9 +100,6 @@ class WeightWriter:
         yield from explained.wrapped(f"{text} Backward computes the derivative of")
         yield from explained.wrapped(f"L = {self._sum()}", "bold", indent=4)
         yield from explained.wrapped(self._meaning())
-
-    def _roots(self) -> str:
-        return joined(map(self.explained.root_label, range(len(self.graph.roots))))
 
     def _given(self) -> str:
         texts = [numbers.element(term.weight) for term in self.weights.terms]
@@ -113,27 +125,29 @@ class WeightWriter:
     def _sum(self) -> str:
         terms = [term for term in self.weights.terms if float(term.weight)]
         shown = (terms or list(self.weights.terms))[:MOST_IN_SUM]
-        parts = [f"{numbers.element(term.weight)}·{self._element(term)}" for term in shown]
+        parts = [
+            f"{numbers.element(term.weight)}·{element(self.explained, term)}" for term in shown
+        ]
         left = self.weights.total - len(self.weights.terms) + len(terms) - len(shown)
         more = f" + … ({left:,} more)" if left > 0 else ""
         return " + ".join(parts).replace("+ -", "- ") + more
 
     def _meaning(self) -> str:
-        terms = self.weights.terms
-        each = [f"{numbers.element(t.weight)} is ∂L/∂{self._element(t)}" for t in terms[:3]]
+        terms, label = self.weights.terms, roots(self.explained)
+        each = [
+            f"{numbers.element(t.weight)} is ∂L/∂{element(self.explained, t)}" for t in terms[:3]
+        ]
         more = ", and so on" if self.weights.total > len(each) else ""
         changes = "that element" if self.weights.total > 1 else "it"
         meant = (
             f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist here."
         )
-        if "loss" in self._roots().lower():
+        if "loss" in label.lower():
             # What is called so has several elements here, so it is not the loss of a training.
-            meant += (
-                f" It is one number made of {self._roots()}, such as (v * {self._roots()}).sum()."
-            )
+            meant += f" It is one number made of {label}, such as (v * {label}).sum()."
         else:
             meant += " In a training L is the loss, and the weights come from the steps after "
-            meant += f"{self._roots()}."
+            meant += f"{label}."
         return " ".join(part for part in (meant, self._special()) if part)
 
     def _special(self) -> str:
@@ -145,34 +159,27 @@ class WeightWriter:
         if set(weights) == {1.0}:
             return f"All weights are 1 here, so L is {label}.sum()."
         if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
-            row = weights.index(1.0) + 1
-            return f"A single 1 picks one row of the Jacobian, here row {row} of {len(weights)}."
+            one = element(self.explained, self.weights.terms[weights.index(1.0)])
+            return f"A single 1 picks one row of the Jacobian, here that of {one}."
         return ""
-
-    def _element(self, term: Term) -> str:
-        """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
-        root = self.graph.roots[term.root]
-        shape = self.explained.shape(root.node, root.output) or ()
-        label = self.explained.root_label(term.root)
-        return f"{label}[{_index(term.element, shape)}]" if shape else label
 
     # ------------------------------------------------------------------ the table of one leaf
 
-    def _table(self, column: int, leaf: int) -> Iterator[str]:
+    def _table(self, column: int, end: Goal) -> Iterator[str]:
         """The table of one leaf; where it is too wide, with norms and short titles."""
         explained = self.explained
-        name = explained.name(self.graph.leaves[leaf].node)
-        one = self._element(self.weights.terms[0])
-        element = one if self.weights.total == 1 else f"{explained.root_label(0)}[i]"
+        name = end.name
+        one = element(explained, self.weights.terms[0])
+        each = one if self.weights.total == 1 else f"{explained.root_label(0)}[i]"
         weight = "weight" if self.weights.total == 1 else "v[i]"
-        slope = f"∂{element}/∂{name}"
+        slope = f"∂{each}/∂{name}"
         room = explained.options.width - INDENT
-        titles = (element, weight, slope, f"{weight}·{slope}")
-        rows = [titles, *self._rows(column, leaf)]
+        titles = (each, weight, slope, f"{weight}·{slope}")
+        rows = [titles, *self._rows(column, end)]
         if _width(rows) > room:
             yield from explained.wrapped(f"derivative: {slope}", indent=INDENT)
-            titles = (element, weight, "derivative", f"{weight} × derivative")
-            rows = [titles, *self._rows(column, leaf, norms=True)]
+            titles = (each, weight, "derivative", f"{weight} × derivative")
+            rows = [titles, *self._rows(column, end, norms=True)]
         columns = [replace(one, title=title) for one, title in zip(COLUMNS, titles, strict=True)]
         plain = len(self.weights.terms) + bool(self.weights.rest)
         styles = [*[""] * plain, "bold", BAD]
@@ -180,28 +187,31 @@ class WeightWriter:
         cells_of = ([(Part(text, style),) for text in row] for row, style in styled)
         yield from explained.table(columns, cells_of, INDENT)
 
-    def _rows(self, column: int, leaf: int, norms: bool = False) -> Iterator[tuple[str, ...]]:
+    def _rows(self, column: int, end: Goal, norms: bool = False) -> Iterator[tuple[str, ...]]:
         """A row for each term, the others, the sum, and what the leaf got if that differs."""
-        tensor = self.graph.leaves[leaf].tensor
 
         def amount_of(amount: Amount) -> str:
             shown = Amount(amount.norm) if norms else amount
-            return self.explained.amount(shown, tensor)
+            return self.explained.amount(shown, end.tensor)
 
         for term in self.weights.terms:
             slope = term.derivatives[column]
             scaled = amount_of(_scaled(term.weight, slope))
-            yield self._element(term), numbers.element(term.weight), amount_of(slope), scaled
+            yield (
+                element(self.explained, term),
+                numbers.element(term.weight),
+                amount_of(slope),
+                scaled,
+            )
         if self.weights.rest:
             left = self.weights.total - len(self.weights.terms)
             yield f"{left:,} others", "", "", amount_of(self.weights.rest[column])
-        for label, amount in self._totals(column, leaf):
+        for label, amount in self._totals(column, end):
             yield label, "", "", amount_of(amount)
 
-    def _totals(self, column: int, leaf: int) -> Iterator[tuple[str, Amount]]:
+    def _totals(self, column: int, end: Goal) -> Iterator[tuple[str, Amount]]:
         """The sum; and what the leaf got, where that is something else."""
-        gradients = self.explained.scene.gradients
-        arrived = gradients.leaf(leaf) if gradients else None
+        arrived = end.gradient
         if arrived is None or arrived.norm is None:
             return
         label = "sum = v·J" if self.weights.total > 1 else "gradient"
@@ -212,46 +222,14 @@ class WeightWriter:
             yield label, got
             return
         yield label, Amount(math.hypot(*added), tuple(added))
-        yield "hooks made it" if self.explained.is_hooked else "the leaf got", got
+        got_it = "the leaf got" if end.leaf is not None else f"{end.name} got"
+        yield "hooks made it" if self.explained.is_hooked else got_it, got
 
     def _added(self, column: int) -> list[float] | None:
         scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
         rows = [one.values for one in (*scaled, *self.weights.rest[column : column + 1])]
         known = [row for row in rows if row is not None]
         return total(known) if len(known) == len(rows) else None
-
-    # ------------------------------------------------------------------ the whole Jacobian
-
-    def _jacobians(self) -> Iterator[str]:
-        for column, leaf in enumerate(self.weights.leaves):
-            yield ""
-            yield from self._jacobian(column, leaf)
-
-    def _jacobian(self, column: int, leaf: int) -> Iterator[str]:
-        explained = self.explained
-        name = explained.name(self.graph.leaves[leaf].node)
-        label = explained.root_label(0)
-        rows = [term.derivatives[column].values or () for term in self.weights.terms]
-        size = len(rows[0]) if rows else 0
-        if any(len(row) != size for row in rows):
-            yield from explained.wrapped(f"not all numbers of ∂{label}/∂{name} are known", BAD)
-            return
-        yield explained.fitted(
-            f"J = ∂{label}/∂{name}, {len(rows)} × {size}: a row for each element of {label}, "
-            f"a column for each of {name}",
-            "bold",
-        )
-        texts = [[numbers.element(value) for value in row] for row in rows]
-        widths = [max(map(len, one)) for one in zip(*texts, strict=True)]
-        labels = [self._element(term) for term in self.weights.terms]
-        widest = max(map(cells, labels), default=0)
-        for label, row in zip(labels, texts, strict=True):
-            line = "  ".join(text.rjust(wide) for text, wide in zip(row, widths, strict=True))
-            lead = " " * INDENT + explained.glyphs.text(label.ljust(widest))
-            yield f"{explained.paint(lead, 'dim')}  {line}"
-        weights = [term.weight for term in self.weights.terms]
-        product = f"v·J = {_row_of(weights)}·J = {_row_of(_product(weights, rows))}"
-        yield from explained.entry("", product, "bold")
 
 
 def _width(rows: Sequence[tuple[str, ...]]) -> int:
@@ -260,26 +238,7 @@ def _width(rows: Sequence[tuple[str, ...]]) -> int:
     return sum(max(map(cells, column)) + len(GAP) for column in columns) - len(GAP)
 
 
-def _index(element: int, shape: tuple[int, ...]) -> str:
-    found = []
-    for size in reversed(shape):
-        found.append(str(element % max(size, 1)))
-        element //= max(size, 1)
-    return ",".join(reversed(found))
-
-
 def _scaled(weight: Number, amount: Amount) -> Amount:
     factor = float(weight)
     values = None if amount.values is None else tuple(factor * float(v) for v in amount.values)
     return Amount(abs(factor) * float(amount.norm), values)
-
-
-def _product(weights: list[Number], rows: list[tuple[Number, ...]]) -> list[float]:
-    columns = zip(*rows, strict=True)
-    return [
-        sum(float(w) * float(v) for w, v in zip(weights, column, strict=True)) for column in columns
-    ]
-
-
-def _row_of(values: list[Number] | list[float]) -> str:
-    return f"[{', '.join(map(numbers.element, values))}]"

@@ -153,10 +153,15 @@ class Wording:
 
     def named(self, slot: int) -> str:
         """The operand in an input slot: ``a``, or ``u = 2*b`` where it is given a letter."""
+        text = self.texts.get(self.argument(slot), "")
+        letter = self.letter(slot)
+        return f"{letter} = {text}" if letter else text
+
+    def letter(self, slot: int) -> str:
+        """The letter that the operand in an input slot is given, "" where it has none."""
         argument = self.argument(slot)
-        text = self.texts.get(argument, "")
-        letter = self.letters.get(argument)
-        return f"{letter} = {text}" if text and letter in self._used_letters else text
+        letter = self.letters.get(argument, "")
+        return letter if self.texts.get(argument) and letter in self._used_letters else ""
 
     @cached_property
     def _used_letters(self) -> set[str]:

@@ -23,7 +23,7 @@ from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify import Item
-from gradscope.simplify.gradients import middle
+from gradscope.simplify.gradients import ViewGradients, middle
 
 BAD_INK = "bold #d0327a"
 BAR_CELLS = 5
@@ -81,7 +81,7 @@ class Cells:
             return self.note(row.lead, notes_of(self.scene, item)[row.note])
         if item.template is not None:
             return self._of_template(row, item)
-        info = self._flow(row)
+        info = self.flow(row, self.scene.gradients)
         tensor = self._tensor(row)
         expression = NOTHING if self._is_told(row, item) else self._expression(item)
         return [self._name(row, item), expression, *self._body(item, info, tensor)]
@@ -194,8 +194,8 @@ class Cells:
         last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
         return (words, *parts, times, *last)
 
-    def _flow(self, row: Row) -> GradientInfo | None:
-        gradients = self.scene.gradients
+    def flow(self, row: Row, gradients: ViewGradients | None) -> GradientInfo | None:
+        """What enters the item of a row, of the gradients of one call."""
         if gradients is None:
             return None
         if row.link == ROOT:

@@ -25,8 +25,8 @@ class Head(Writer):
         super().__init__(scene.options)
         self.scene = scene
 
-    def lines(self) -> Iterator[str]:
-        """All of it."""
+    def lines(self, calls: str = "") -> Iterator[str]:
+        """All of it; ``calls`` says what is shown of several backward calls, if not one of them."""
         scene, glyphs = self.scene, self.glyphs
         yield self.title(scene.direction())
         # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
@@ -39,12 +39,12 @@ class Head(Writer):
             yield glyphs.text(
                 f"… {more:,} more findings: {either('gradscope doctor FILE.json', '.findings')}"
             )
-        for which in filter(None, (scene.passes(), scene.rank.others())):
+        for which in filter(None, (calls or scene.passes(), scene.rank.others())):
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
         kind, blocks = scene.blocks()
-        if blocks:
+        if blocks and not calls:
             words = " · ".join(filter(None, (exceptions(blocks), extremes(blocks))))
             yield from self.wrapped(f"{len(blocks)} {kind}: ‖g‖ {words}")
         if scene.folded():

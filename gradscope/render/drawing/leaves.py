@@ -45,6 +45,7 @@ class LeafTable:
         self.options = scene.options
         self.gradients = gradients
         self.glyphs = glyphs
+        self.columns = [replace(one, title=glyphs.text(one.title)) for one in COLUMNS]
         graph = scene.graph
         positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         nodes = (node for item in order for node in scene.view.items[item].members)
@@ -70,16 +71,16 @@ class LeafTable:
         shown = self.positions
         if len(shown) + 1 > most:
             shown = shown[: max(most - 2, 1)]
-        columns = [replace(column, title=self.glyphs.text(column.title)) for column in COLUMNS]
-        table = Table(columns, self.options.width, self.glyphs, self.options.color)
-        lines = list(table.lines([self._cells(position) for position in shown]))
+        table = Table(self.columns, self.options.width, self.glyphs, self.options.color)
+        lines = list(table.lines([self.cells(position) for position in shown]))
         left = len(self.positions) - len(shown)
         if left:
             more = f"… {count(left, 'more leaf')}: {option('all')}"
             lines.append(self.glyphs.text(more))
         return lines
 
-    def _cells(self, position: int) -> list[Cell]:
+    def cells(self, position: int) -> list[Cell]:
+        """The cells of a leaf."""
         leaf = self.scene.graph.leaves[position]
         total = self.gradients.leaf(position)
         name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"

@@ -12,6 +12,7 @@ from gradscope.render.drawing.scene import Scene, cancelling
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.words.table import GAP
 from gradscope.simplify import Frame, Item
+from gradscope.simplify.gradients import ViewGradients
 from gradscope.words import count
 
 LEAD = 12
@@ -30,9 +31,11 @@ class Note(NamedTuple):
     across: bool = False
 
 
-def notes_of(scene: Scene, item: Item) -> list[Note]:
-    """The notes of an item, what failed and sums first."""
-    return [*_raised(scene, item), *_sums(scene, item), *_strips(scene, item), *_saved(scene, item)]
+def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
+    """The notes of an item, what failed and sums first; of other gradients than the scene's where
+    they are given."""
+    sums = _sums(scene, item, gradients or scene.gradients)
+    return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item)]
 
 
 def frame(scene: Scene, template: Frame) -> Note:
@@ -67,10 +70,9 @@ def _strips(scene: Scene, item: Item) -> list[Note]:
     return [first._replace(remark=apart), *([second] if second.remark else [])]
 
 
-def _sums(scene: Scene, item: Item) -> list[Note]:
+def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:
     """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
     it."""
-    gradients = scene.gradients
     if gradients is None or item.template is not None:
         return []
     if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:

@@ -12,6 +12,7 @@ from itertools import islice
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render.drawing import ranking as _ranking
+from gradscope.render.drawing.calls import CallCells, CallLeaves, Calls
 from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.leaves import LeafTable
@@ -50,11 +51,14 @@ class _Tree:
         self.glyphs = self.head.glyphs
         self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
         self.walk = Walk(scene.view, self.glyphs, self.notes)
+        self.calls = Calls(scene, self.glyphs) if scene.each else None
         self.cells = Cells(scene, self.glyphs)
+        if self.calls is not None:
+            self.cells = CallCells(scene, self.glyphs, self.calls)
 
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""
-        head = list(self.head.lines())
+        head = list(self.head.lines(self.calls.head() if self.calls else ""))
         if self.options.names == "torch":
             head += self.head.wrapped(NUMBERED, "dim")
         yield from head
@@ -107,6 +111,8 @@ class _Tree:
             if ranks is None or self.scene.graph.nodes or not ranks.has_gradients:
                 return None
             return RankTable(ranks, self.options, self.glyphs)
+        if self.calls is not None:
+            return CallLeaves(self.scene, gradients, self.walk.order, self.calls)
         leaves = LeafTable(self.scene, gradients, self.glyphs, self.walk.order)
         if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
             return leaves
