@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from gradscope.cli import beforehand, ranks, terminal
+from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import TargetOptions
@@ -80,13 +80,14 @@ def run_command(
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and named.cell is None
     reserved = terminal.stdout_reserved(output.is_machine_readable and named.cell is None)
-    with memory.remembered(target, is_remembered), reserved:
-        outcome = run(target, program, request, member)
-        outcome.ending.show()
-    # A picture of no graph is none; the study of this rank's program is nobody else's.
-    has_table = request.study is None and (output.is_text or output.format == "json")
-    told = ranks.combined(member, outcome, target if has_table else None)
-    result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
+    with progress.shown(output.quiet, named.cell is not None):
+        with memory.remembered(target, is_remembered), reserved:
+            outcome = run(target, program, request, member)
+            outcome.ending.show()
+        # A picture of no graph is none; the study of this rank's program is nobody else's.
+        has_table = request.study is None and (output.is_text or output.format == "json")
+        told = ranks.combined(member, outcome, target if has_table else None)
+        result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)
     ranks.end(member)

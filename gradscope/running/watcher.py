@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradscope import doing
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
@@ -98,13 +99,14 @@ class Watcher:
         watched: MadeCall | None = None
         self._member.meet(self.calls)
         if self._is_asked_for(call):
-            with self._answering():
+            with self._answering(), doing.during(f"looking at backward call {self.calls:,}"):
                 self._member.check(self._request)
                 watched = self._look_at(call)
             self._choose(call)
             if self._is_done:
                 self._member.tell(self.report, self.error, self.calls)
                 self._goes_on = self._goes_on or not self._member.agrees_to_stop(self.calls)
+        doing.still(self._waiting())
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()
@@ -138,6 +140,11 @@ class Watcher:
         self.report, self.error = seen.report, seen.error
         if self._is_done:
             self.recorder.end()
+
+    def _waiting(self) -> str:
+        if self._is_done:
+            return "waiting for the end of the program"
+        return self._request.waits_for(self.calls)
 
     def _may_go_on(self) -> bool:
         return not self._is_done or self._goes_on or not self._stopper.may_stop
