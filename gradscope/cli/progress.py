@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 PAUSE = 0.1
 """Seconds between two drawings of steps; who reads faster?"""
 
+DELAY = 1.0
+"""Seconds for which something is done before it is told."""
+
 PERIOD = 0.5
 """Seconds between two looks of the thread."""
 
@@ -37,12 +40,11 @@ side = ""
 
 
 class Progress:
-    """Draws what is being done, for at least a second, on a line."""
+    """Draws what is being done, and has been for a while, on a line."""
 
     def __init__(self, line: StatusLine) -> None:
         self.line = line
         self._next = 0.0
-        self._shown = ""
         self._writes = 0
         self._still = 0
         self._stop: LockType | None = None
@@ -56,7 +58,7 @@ class Progress:
             self._next = now + PAUSE
             self.line.draw(self._text(0))
 
-    def _text(self, delay: float = 1) -> str:
+    def _text(self, delay: float) -> str:
         """What is being done, and for how long; "" for less than ``delay`` seconds."""
         current = doing.current()
         seconds = 0 if current is None else monotonic() - current.since
@@ -102,7 +104,7 @@ class Progress:
         writes = self.line.writes
         self._still = self._still + 1 if writes == self._writes else 0
         self._writes = writes
-        text = self._text()
+        text = self._text(DELAY)
         if text and self._still >= STILL and self.line.has_room():
             self.line.draw(text, writes)
 

@@ -44,6 +44,7 @@ class StatusLine:
         # One that a handler of signals may take again in the middle of a drawing.
         self._lock = RLock()
         self._state = mmap(-1, 3)
+        self._text = ""
 
     @property
     def writes(self) -> int:
@@ -60,12 +61,15 @@ class StatusLine:
         if not self.is_own or not self._lock.acquire(timeout=_PATIENCE):
             return
         try:
+            if self._state[_SHOWN] and text == self._text:
+                return
             # Said before it is asked whether there is room: who writes now either sees this, and
             # waits to wipe the line, or has been seen.
             self._state[_SHOWN] = 1
             if self._state[_BEGUN] or writes not in (None, self.writes):
                 self._state[_SHOWN] = 0
                 return
+            self._text = text
             with suppress(OSError):
                 os.write(self._descriptor, self._drawn(text))
         finally:
