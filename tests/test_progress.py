@@ -254,13 +254,13 @@ def test_a_person_may_answer_and_interrupt(tmp_path: Path) -> None:
             start_new_session=True,
             preexec_fn=own_terminal,
         ) as process:
-            _wait_for(tmp_path, told)
+            _wait_for(process, tmp_path, told)
             (tmp_path / "go").touch()
-            _wait_for(tmp_path, "name? ")
+            _wait_for(process, tmp_path, "name? ")
             time.sleep(0.2)
             os.write(leader, b"Ada\n")
-            _wait_for(tmp_path, "hello Ada")
-            _wait_for(tmp_path, told, after="hello Ada")
+            _wait_for(process, tmp_path, "hello Ada")
+            _wait_for(process, tmp_path, told, after="hello Ada")
             os.write(leader, b"\x03")
             process.wait(timeout=60)
     assert process.returncode == -signal.SIGINT
@@ -269,6 +269,6 @@ def test_a_person_may_answer_and_interrupt(tmp_path: Path) -> None:
     assert left[-1] == "KeyboardInterrupt"
 
 
-def _wait_for(folder: Path, words: str, after: str = "") -> None:
+def _wait_for(process: subprocess.Popen[bytes], folder: Path, words: str, after: str = "") -> None:
     while words not in (folder / "seen").read_text().rpartition(after or "\0")[2]:
-        os.sched_yield()
+        assert process.poll() is None, process.returncode
