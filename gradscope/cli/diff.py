@@ -111,7 +111,7 @@ def _check(side: Named, options: DiffOptions) -> None:
     target = TargetOptions((), **{name: typed[name] for name in named}).program()
     if target is not None and target.kind != "stdin":  # which can be read only once
         asked = Request(root=typed["root"], gradient=typed["gradient"])
-        beforehand.check(asked, Program.prepare(target))
+        beforehand.checked(asked, Program.prepare(target))
 
 
 def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:

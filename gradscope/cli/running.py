@@ -74,7 +74,7 @@ def run_command(
     program = prepared(target, named)
     request = replace(request, run_on=request.run_on or named.cell is not None)
     _check_steps(request)
-    beforehand.check(request, program)
+    request = beforehand.checked(request, program)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
     # A cell's shell has its own memory.

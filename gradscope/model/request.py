@@ -38,7 +38,8 @@ class Request:
     for backward, ``histograms`` counts the elements of each gradient by size.  ``study`` is
     answered before the gradient flows, while all that was saved for backward is there.  ``eager``:
     nothing is compiled by torch.compile.  ``or_graph``: where backward would need a gradient, and
-    none is given, the graph alone is the answer.
+    none is given, the graph alone is the answer.  ``root_line``: the line of the program's file
+    behind which the name ``root`` gets no value any more, and one at most; None if not known.
     """
 
     gradients: bool = False
@@ -54,6 +55,7 @@ class Request:
     study: Study | None = None
     eager: bool = False
     or_graph: bool = False
+    root_line: int | None = None
 
     def waits_for(self, made: int) -> str:
         """What the program has to come to yet, after so many backward calls."""

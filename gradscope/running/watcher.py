@@ -19,13 +19,11 @@ from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.raised import failed_call, operands, told
 from gradscope.graphing.roots import (
-    Unusable,
     last_made,
     main_result,
     named_root,
     no_graph,
     result_root,
-    unknown_root,
     usable_root,
 )
 from gradscope.graphing.study import LiveGraph, follower, studied
@@ -37,6 +35,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
+from gradscope.running.awaited import AwaitedRoot
 from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, no_such_call, single
@@ -60,14 +59,14 @@ class Watcher:
         self.calls = 0
         self._stopper = Stopper()
         self._steps_left = request.steps
-        self._seen: dict[str, None] = {}
         self._request = request
         self._detail = Detail(request.values, request.saved, request.histograms)
         keep = self._detail.keep if request.values else SMALL
         self.recorder = Recorder(sources, self._on_backward, keep)
         self._listener = _listening(request, self.recorder)
         self._inner = InnerCalls(self.recorder)
-        self._unusable: Unusable | None = None
+        root = request.root
+        self._root = root and AwaitedRoot(root, request.root_line, self.recorder)
         self._member = member
         self._goes_on = request.run_on
 
@@ -158,12 +157,10 @@ class Watcher:
             return self._watch(call)
         with unseen():
             scopes = self._scopes(call.frame)
-            if request.root is not None:
-                root = self._named_root(request.root, scopes)
+            if self._root:
+                root = self._root.at_call(self.calls, scopes, call.frame)
                 if root is not None:
                     self._take(self._derived([root], scopes, call.frame), scopes, call)
-                else:
-                    self._seen.update(dict.fromkeys(scopes.variable_names()))
             elif request.create_graph is not None:
                 root = self._derived(call.roots, scopes, call.frame, call.gradients)
                 self._take(root, scopes)
@@ -172,15 +169,6 @@ class Watcher:
             else:
                 self._show(call.roots, scopes)
         return self._followed(call) if request.root is None else None
-
-    def _named_root(self, text: str, scopes: Scopes) -> torch.Tensor | None:
-        """The tensor that ``--root`` names; None where it does not name one yet."""
-        try:
-            return named_root(text, scopes, self.recorder)
-        except Unusable as error:
-            # `loss = 0.0` before a loop: what it is to be may come.
-            self._unusable = error
-            return None
 
     def _followed(self, call: BackwardCall) -> MadeCall | None:
         """Make the call where a study wants to see how it goes, and complete its answer."""
@@ -270,13 +258,8 @@ class Watcher:
         request = self._request
         if 0 < self.calls < (request.call or 0):
             raise no_such_call(request.call or 0, self.calls)
-        if request.root is not None:
-            named = named_root(request.root, scopes, self.recorder)
-            if named is None and self._unusable is not None:
-                raise self._unusable
-            if named is None:
-                raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
-            return named, []
+        if self._root:
+            return self._root.at_end(scopes), []
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder), []
         root, notes = result_root(value, "the target")
