@@ -61,23 +61,23 @@ class StatusLine:
         if not self.is_own or not self._lock.acquire(timeout=_PATIENCE):
             return
         try:
-            if self._state[_SHOWN] and text == self._text:
+            was_shown = self._state[_SHOWN]
+            if was_shown and text == self._text:
                 return
             # Said before it is asked whether there is room: who writes now either sees this, and
             # waits to wipe the line, or has been seen.
             self._state[_SHOWN] = 1
             if self._state[_BEGUN] or writes not in (None, self.writes):
-                self._state[_SHOWN] = 0
+                self._state[_SHOWN] = was_shown
                 return
             self._text = text
-            with suppress(OSError):
-                os.write(self._descriptor, self._drawn(text))
+            with suppress(OSError):  # this is no terminal any more
+                columns = os.get_terminal_size(self._descriptor).columns or 80
+                self._write(self._drawn(text, columns - 1))
         finally:
             self._lock.release()
 
-    def _drawn(self, text: str) -> bytes:
-        # Raises where this is no terminal any more.
-        columns = os.get_terminal_size(self._descriptor).columns - 1
+    def _drawn(self, text: str, columns: int) -> bytes:
         text = visible(text)
         if cell_len(text) > columns:
             text = set_cell_size(text, columns)
@@ -89,6 +89,16 @@ class StatusLine:
             data = text.replace("·", "-").encode(self._encoding, "replace")
         return _WIPE + begin + data + end + b"\r"
 
+    def _write(self, data: bytes) -> None:
+        """Write to the terminal, as long as it is one and we are in its foreground."""
+        if not os.isatty(self._descriptor):
+            return
+        with suppress(OSError):  # it is not the terminal that started us
+            if os.tcgetpgrp(self._descriptor) != os.getpgrp():
+                return
+        with suppress(OSError):
+            os.write(self._descriptor, data)
+
     def wipe(self) -> None:
         """Take the line away, if there is one."""
         if not self._state[_SHOWN]:
@@ -98,8 +108,7 @@ class StatusLine:
         try:
             if self._state[_SHOWN]:
                 self._state[_SHOWN] = 0
-                with suppress(OSError):
-                    os.write(self._descriptor, _WIPE)
+                self._write(_WIPE)
         finally:
             if is_locked:
                 self._lock.release()
@@ -139,11 +148,8 @@ class StatusLine:
             self.give_way()
 
     def has_room(self) -> bool:
-        """Whether the terminal is nobody else's: we are in the foreground, nobody edits a line or
-        fills the screen, and no child writes that knows nothing of this line."""
-        with suppress(OSError):  # it is not the terminal that started us
-            if os.tcgetpgrp(self._descriptor) != os.getpgrp():
-                return False
+        """Whether the terminal is nobody else's: nobody edits a line there or fills the screen, and
+        no child writes that knows nothing of this line."""
         if termios is not None:
             try:
                 modes = termios.tcgetattr(self._descriptor)[3]
