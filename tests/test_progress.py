@@ -19,6 +19,7 @@ from threading import Thread
 import pytest
 
 from gradscope.cli import progress
+from tests import forkserver
 from tests.conftest import ROOT
 from tests.looking import Session, hear_ctrl_c
 from tests.terminals import open_terminal, read, screen
@@ -30,8 +31,10 @@ import os, subprocess, sys, threading, time, _thread
 import torch
 
 def shown(words="waiting for backward call 1", times=1):
+    end = time.monotonic() + 60
     while open("seen", "rb").read().count(words.encode()) < times:
-        pass
+        if time.monotonic() > end:
+            raise SystemExit(f"{words} was not shown")  # rather than wait for ever
 
 def a_while():
     time.sleep(0.15)
@@ -107,14 +110,16 @@ def test_every_command_tells_what_it_waits_for(command: str, on_terminal: Comman
         (("--call", "4"), "waiting for backward call 4, 2 made"),
         (("--run-on",), "waiting for the end of the program"),
         (("--steps", "3"), "waiting for backward call 3"),
+        (("--run-on",), "reading the gradients of 3 nodes"),
         (("--root", "late.sum()"), "waiting for --root late.sum(), not there at 2 backward calls"),
     ],
 )
 def test_what_is_waited_for_is_told(
     arguments: tuple[str, ...], told: str, on_terminal: Command
 ) -> None:
-    twice = f"for _ in range(2):\n    (w * w).sum().backward()\nshown({told!r})\nlate = w * 2{END}"
-    raw = on_terminal(twice + END, *arguments)
+    own = f"w.register_hook(lambda _: shown({told!r}))" if "reading" in told else ""
+    twice = "for _ in range(2):\n    (w * w).sum().backward()\n"
+    raw = on_terminal(f"{own}\n{twice}shown({told!r})\nlate = w * 2{END}{END}", *arguments)
     assert "waiting" not in " ".join(screen(raw, WIDTH))
 
 
@@ -226,6 +231,23 @@ signal.sigwait({signal.SIGUSR1})
 print("hello", input("name? "))
 time.sleep(600)
 """
+
+
+def test_each_side_of_a_comparison_tells_what_it_waits_for(tmp_path: Path) -> None:
+    wait = "shown('A: waiting for backward call 1')\n"
+    for name in "ab":  # B finds what A has left
+        (tmp_path / f"{name}.py").write_text(f"{HEAD}{wait}print({name!r})\n{END}")
+    with _seen(tmp_path) as (_, follower):
+        subprocess.run(
+            [forkserver.gradscope(), "diff", "a.py", "b.py"],
+            cwd=tmp_path,
+            env={**os.environ, "TERM": "xterm"},
+            stdout=follower,
+            stderr=follower,
+            check=True,
+        )
+    left = screen((tmp_path / "seen").read_bytes().decode(), WIDTH)
+    assert left[:3] == ["a", "b", "A  a.py · 3 nodes · 1 leaf"]
 
 
 QUICK = """

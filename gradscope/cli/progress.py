@@ -121,10 +121,15 @@ _ASKING = {"builtins.input": True, "builtins.input/result": False}
 """The same for what a person types: whether that begins a line, or has ended one."""
 
 
+def _is_terminal(opened: object) -> bool:
+    return type(opened) is str and opened == "/dev/tty"
+
+
 def _heard(event: str, given: tuple[Any, ...]) -> None:
+    # Called for much that a program does; what is raised here is raised in it.
     if _active is None:
         return
-    if event in _TAKING or (event == "open" and given[0] == "/dev/tty"):  # as for a password
+    if event in _TAKING or (event == "open" and _is_terminal(given[0])):  # as for a password
         _active.line.give_way()
     elif event in _ASKING:
         _active.line.give_way(_ASKING[event])

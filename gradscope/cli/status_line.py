@@ -93,7 +93,8 @@ class StatusLine:
         """Write to the terminal, as long as it is one and we are in its foreground."""
         if not os.isatty(self._descriptor):
             return
-        with suppress(OSError):  # it is not the terminal that started us
+        # Without either it is not the terminal that started us, or there are no such groups.
+        with suppress(OSError, AttributeError):
             if os.tcgetpgrp(self._descriptor) != os.getpgrp():
                 return
         with suppress(OSError):
