@@ -37,6 +37,27 @@ def read(leader: int) -> bytes:
         return b""
 
 
+def screen(raw: str, width: int) -> list[str]:
+    """The lines that are left on a terminal: carriage returns go back, text writes over text."""
+    lines: list[list[str]] = [[]]
+    column = 0
+    for part in re.findall(r"\x1b\[[\d;]*[A-Za-z]|[^\x1b]", raw):
+        if part == "\x1b[2K":
+            lines[-1] = []
+        elif part == "\r":
+            column = 0
+        elif part == "\n":
+            lines.append([])
+        elif not part.startswith("\x1b"):
+            if column == width:
+                lines.append([])
+                column = 0
+            lines[-1] += [" "] * (column + 1 - len(lines[-1]))
+            lines[-1][column] = part
+            column += 1
+    return [text for line in lines if (text := "".join(line).rstrip())]
+
+
 def typed_in(shown: str) -> list[str]:
     """What a person typed, in a session as it stands on a terminal."""
     return _TYPED.findall(shown)

@@ -23,7 +23,7 @@ from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.conftest import python_says
 from tests.looking import Session, hear_ctrl_c
-from tests.terminals import open_terminal, read
+from tests.terminals import open_terminal, read, screen
 
 LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
 SICK = LEAF + "loss = w.sqrt().sum()\nloss.backward()\n"
@@ -722,7 +722,7 @@ def test_progress_shows_step_loss_and_norm_and_leaves_nothing_behind(tmp_path: P
     (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
     raw = _on_terminal(tmp_path, 100)
     assert re.search(r"step 1, loss 0\.\d+, gradient norm \d\.\d+", raw)
-    assert _screen(raw, 100) == ["ready", "no findings · 3 backward calls watched"]
+    assert screen(raw, 100) == ["ready", "no findings · 3 backward calls watched"]
 
 
 @pytest.mark.parametrize("width", [20, 60, 100])
@@ -734,7 +734,7 @@ def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width
     )
     raw = _on_terminal(tmp_path, width)
     assert "step 1, loss" in raw
-    assert _screen(raw, width)[:5] == ["s 0", "s 1", "s 2", "s 3", "err"]
+    assert screen(raw, width)[:5] == ["s 0", "s 1", "s 2", "s 3", "err"]
 
 
 def test_a_line_that_the_program_has_begun_is_left_alone(tmp_path: Path) -> None:
@@ -744,7 +744,7 @@ def test_a_line_that_the_program_has_begun_is_left_alone(tmp_path: Path) -> None
     )
     raw = _on_terminal(tmp_path, 100)
     assert "step" not in raw
-    assert _screen(raw, 100)[0] == "training..."
+    assert screen(raw, 100)[0] == "training..."
 
 
 @pytest.mark.parametrize(
@@ -787,27 +787,6 @@ def _on_terminal(folder: Path, width: int, *options: str, **environment: str) ->
 
 
 _TERMINAL = ("COLUMNS", "NO_COLOR", "TERM", "COLORTERM", "FORCE_COLOR")
-
-
-def _screen(raw: str, width: int) -> list[str]:
-    """The lines that are left on a terminal: carriage returns go back, text writes over text."""
-    lines: list[list[str]] = [[]]
-    column = 0
-    for part in re.findall(r"\x1b\[[\d;]*[A-Za-z]|[^\x1b]", raw):
-        if part == "\x1b[2K":
-            lines[-1] = []
-        elif part == "\r":
-            column = 0
-        elif part == "\n":
-            lines.append([])
-        elif not part.startswith("\x1b"):
-            if column == width:
-                lines.append([])
-                column = 0
-            lines[-1] += [" "] * (column + 1 - len(lines[-1]))
-            lines[-1][column] = part
-            column += 1
-    return [text for line in lines if (text := "".join(line).rstrip())]
 
 
 # ---------------------------------------------------------------- processes

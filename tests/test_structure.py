@@ -26,6 +26,7 @@ ROOMS = {
     "filesystem": "",
     "garbage": "",
     "version": "",
+    "doing": "",
     # The wall: plain data.
     "model": "words errors escaping",
     "notation": "",
@@ -33,18 +34,18 @@ ROOMS = {
     "target": "words errors filesystem garbage",
     "autograd": "errors filesystem garbage model",
     "recording": "words errors filesystem model target autograd",
-    "graphing": "words errors escaping garbage version model autograd recording",
+    "graphing": "doing words errors escaping garbage version model autograd recording",
     "derivatives": "words errors model autograd",
     "ranks": "words errors model target",
     "analyses": "",
     "analyses/training": "model autograd recording",
     "analyses/doctor": "words errors escaping garbage model target autograd recording graphing "
     "derivatives ranks analyses/training",
-    "analyses/check": "words errors model notation autograd recording graphing derivatives",
+    "analyses/check": "doing words errors model notation autograd recording graphing derivatives",
     "analyses/explain": "words errors escaping model autograd recording graphing",
     "analyses/memory": "words errors model autograd recording graphing",
-    "running": "words errors escaping filesystem garbage model target autograd recording graphing "
-    "ranks analyses/doctor",
+    "running": "doing words errors escaping filesystem garbage model target autograd recording "
+    "graphing ranks analyses/doctor",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "diagnose": "words errors escaping model",
@@ -76,6 +77,7 @@ ROOMS = {
 import: none that comes after it.  Modules directly in ``render`` are rooms of their own."""
 
 UNMENTIONED = {
+    "doing",
     "garbage",
     "version",
     "__init__",
@@ -279,12 +281,12 @@ def test_no_class_name_stands_twice() -> None:
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
     "cli/messages.py": "errors and remarks, made visible",
-    "cli/progress.py": "a line of numbers",
+    "cli/progress.py": "asks whether stderr is a terminal, and covers both streams",
+    "cli/status_line.py": "a line of numbers and our own words",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "cli/terminal.py": "asks what stdout is, and flushes it",
     "cli/documents.py": "a pager for our own pages; a console of rich that writes into a string",
-    "cli/doctor.py": "asks whether stderr is a terminal",
     "render/words/page.py": "a console of rich that writes into a string",
     "render/words/table.py": "asks rich which colours the terminal has",
 }

@@ -272,3 +272,78 @@ def test_what_was_waited_for_when_the_program_failed_is_told(
     arguments: tuple[str, ...], told: str, session: Session
 ) -> None:
     assert told in session.look(BAD, *arguments, command="trace").notes[0]
+
+
+ROOTS = """
+import torch
+from torch import nn
+x = torch.ones(2, requires_grad=True)
+def compute():
+    hidden = x * 2
+    return hidden.sum()
+def main():
+    model = nn.Linear(2, 1)
+    late = None
+    out = compute()
+    for i in range(3):
+        model(x).sum().backward()
+        if i == 1:
+            late = x * 3
+    print("the end")
+main()
+if len(x) > 2:
+    extra = x * 3
+kept = []
+data = torch.ones(2)
+(x * x).sum().backward()
+data.requires_grad_()
+print("almost")
+(data * x).sum().backward()
+kept = x * 4
+print("the very end")
+x.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("root", "told", "stops_before"),
+    [
+        # Bound once: it stays what it is.
+        ("model", "--root model is of type Linear, not a tensor", "the end"),
+        # Not there, and where it could have come from has been passed.
+        ("extra", "--root extra: no such variable at backward call 4, nor later", "almost"),
+        ("hidden", "--root hidden: no such variable at backward call 4, nor later", "almost"),
+        # What may yet come is waited for.
+        ("late", "", "the end"),
+        ("kept", "", ""),
+        ("data", "", "the very end"),
+    ],
+)
+def test_nobody_waits_for_a_root_that_cannot_come(
+    root: str, told: str, stops_before: str, session: Session
+) -> None:
+    done = session.cli("backward", str(session.write(ROOTS)), "--root", root, "--gradient", "ones")
+    assert told in done.err
+    assert (done.status, done.out.count(stops_before or "\0")) == (2 if told else 0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "for i in range(2):\n    if i: later = x * 2\n    x.sum().backward()\n",
+        "def f():\n    global later\n    later = x * 2\nx.sum().backward()\nf()\n",
+        "class A: pass\nA.later = 1\nx.sum().backward()\nlater = x * 2\n",
+        "def f():\n    later = x * 2\n    later.sum().backward()\n"
+        "def g(call): call()\nx.sum().backward()\ng(f)\n",
+        "def f():\n    yield 0\n    later = x * 2\n    x.sum().backward()\n"
+        "one = f()\nx.sum().backward()\nlist(one)\n",
+        "def f(later): x.sum().backward()\nx.sum().backward()\nf(later=x * 2)\n",
+        "if x.sum() > 0:\n    x.sum().backward()\n    later = x * 2\n",
+        "later = (\n    x.sum().backward()\n    or x * 2\n)\n",
+    ],
+)
+def test_a_root_that_may_yet_come_is_waited_for(change: str, session: Session) -> None:
+    report = session.look(
+        HEAD + change + "x.sum().backward()\n", "--root", "later", command="trace"
+    )
+    assert report.graph.nodes[0].op == "MulBackward0"

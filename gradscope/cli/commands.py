@@ -300,11 +300,14 @@ def show(file: str, max_size: int, output: OutputOptions) -> Result:
 
     FILE is what -o FILE.json or -o FILE.json.gz wrote.  Does not import torch.
     """
+    from gradscope import doing
+    from gradscope.cli import progress
     from gradscope.cli.output import Output
     from gradscope.model import storage
 
     place = Output.of(output)
-    place.write(storage.load(file, max_size))
+    with progress.shown(place.quiet), doing.during("reading the file"):
+        place.write(storage.load(file, max_size))
     return Result()
 
 

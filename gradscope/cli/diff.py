@@ -13,9 +13,10 @@ from typing import NamedTuple
 import click
 import msgspec
 
+from gradscope import doing
 from gradscope.analyses.diff import Tolerance, compare
 from gradscope.api.difference import in_one
-from gradscope.cli import beforehand, ranks
+from gradscope.cli import beforehand, progress, ranks
 from gradscope.cli import last_target as memory
 from gradscope.cli.options import DiffOptions, TargetOptions
 from gradscope.cli.output import Output
@@ -59,7 +60,8 @@ class Named(NamedTuple):
 _CHILD = f"""
 import sys
 sys.path[: not sys.flags.safe_path] = [{str(Path(__file__).parents[2])!r}]
-from gradscope.cli import entry
+from gradscope.cli import entry, progress
+progress.side = sys.argv.pop(1)
 entry()
 """
 
@@ -78,13 +80,15 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
         _check(side, options)
         if is_saved(side.words):
             tell_unused(side.words, "compared", output)
-    a, b = (_report(side, options) for side in sides)
-    comparison = compare(a, b, Tolerance(options.rtol, options.atol))
-    if output.format not in FORMATS:
-        output.write(comparison)
-    else:
-        both, drawing = in_one(a, b, comparison, output.drawing)
-        replace(output, drawing=drawing).write(both)
+    with progress.shown(output.quiet):
+        a, b = (_report(side, options, output.quiet) for side in sides)
+        with doing.during("comparing A and B"):
+            comparison = compare(a, b, Tolerance(options.rtol, options.atol))
+        if output.format not in FORMATS:
+            output.write(comparison)
+        else:
+            both, drawing = in_one(a, b, comparison, output.drawing)
+            replace(output, drawing=drawing).write(both)
     different = comparison.verdict in ("different", "unrelated")
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
 
@@ -109,10 +113,10 @@ def _check(side: Named, options: DiffOptions) -> None:
     target = TargetOptions((), **{name: typed[name] for name in named}).program()
     if target is not None and target.kind != "stdin":  # which can be read only once
         asked = Request(root=typed["root"], gradient=typed["gradient"])
-        beforehand.check(asked, Program.prepare(target))
+        beforehand.checked(asked, Program.prepare(target))
 
 
-def _report(side: Named, options: DiffOptions) -> Report:
+def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
@@ -120,29 +124,23 @@ def _report(side: Named, options: DiffOptions) -> Report:
     """
     words = side.words
     saved = is_saved(words)
-    report = storage.load(words, options.max_size) if saved else _looked_at(side, options)
+    report = storage.load(words, options.max_size) if saved else _looked_at(side, options, quiet)
     return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
 
 
-def _looked_at(side: Named, options: DiffOptions) -> Report:
+def _looked_at(side: Named, options: DiffOptions, quiet: bool) -> Report:
     given = side.split()
     if options.arguments:
         given += options.arguments if "--" in given else ("--", *options.arguments)
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        command = [
-            sys.executable,
-            "-c",
-            _CHILD,
-            "backward",
-            "-q",
-            "-o",
-            str(path),
-            *options.of_both,
-        ]
+        # It alone can tell how far its program is, between what that writes.
+        shown = "" if quiet else side.name
+        own = ["backward", "-q", "-o", str(path), *options.of_both]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
-            subprocess.run([*command, *given], stdout=2, check=False)
+            command = [sys.executable, "-c", _CHILD, shown, *own, *given]
+            subprocess.run(command, stdout=2, check=False)
         if not path.exists():
             # That process has said why, and what to do next.
             raise CaptureError(f"{side.name} gave no graph to compare: {side.words}")

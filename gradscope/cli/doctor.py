@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gradscope import render
+from gradscope import doing, render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
-from gradscope.cli import beforehand, ranks, terminal, viewer
+from gradscope.cli import beforehand, progress, ranks, terminal, viewer
 from gradscope.cli import last_target as memory
 from gradscope.cli.ignored import IgnoredByComment
 from gradscope.cli.messages import say, tell_error
@@ -27,7 +24,6 @@ from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passin
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
 from gradscope.filesystem import here
 from gradscope.model import storage
-from gradscope.model.observations import Step
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.member import Member
@@ -132,7 +128,8 @@ class Verdict:
 
     def deliver(self, report: Report) -> int:
         """Diagnose, tell, write; the exit status that follows."""
-        report, taken_back = self.diagnosed(report)
+        with doing.during("looking for what is wrong"):
+            report, taken_back = self.diagnosed(report)
         found = report.findings
         form = self.options.format_name
         drawing = render.Options(
@@ -140,8 +137,9 @@ class Verdict:
             color=terminal.color(self.options.color) and form == "text",
             unicode=terminal.has_unicode(),
         )
-        told = diagnosis.FORMATS[form](report, drawing, taken_back)
-        render.output.write(STDOUT, told)
+        with doing.during("writing the findings"):
+            told = diagnosis.FORMATS[form](report, drawing, taken_back)
+            render.output.write(STDOUT, told)
         for note in self.comments.unknown:
             self.remark(note)
         if form in ("github", "gcc"):  # the other formats tell them with the findings
@@ -150,7 +148,9 @@ class Verdict:
                 self.remark(note)
         if self.destination != STDOUT:
             saved = render.Options(width=terminal.PIPED_WIDTH)
-            render.save(report, self.destination, render.format_for(self.destination), saved)
+            suffix = render.format_for(self.destination)
+            with doing.during(f"drawing the {suffix}"):
+                render.save(report, self.destination, suffix, saved)
             self.remark(f"wrote {self.options.output}")
             if self.options.opened:
                 viewer.show(self.destination)
@@ -236,14 +236,15 @@ def _examined(
     from gradscope.running.session import examine
 
     is_reserved = verdict.options.format_name != "text" and program.target.kind != "cell"
-    with terminal.stdout_reserved(is_reserved), _progress(verdict) as tell:
-        outcome = examine(program.target, program, replace(examination, on_step=tell), member)
-        outcome.ending.show()
-    # What this rank finds goes to the others; alone, it is diagnosed when it is told.
-    if outcome.report is not None and member.is_grouped:
-        outcome.report, _ = verdict.diagnosed(outcome.report)
-    told = ranks.combined(member, outcome, program.target)
-    result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
+    with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
+        with terminal.stdout_reserved(is_reserved):
+            outcome = examine(program.target, program, replace(examination, on_step=tell), member)
+            outcome.ending.show()
+        # What this rank finds goes to the others; alone, it is diagnosed when it is told.
+        if outcome.report is not None and member.is_grouped:
+            outcome.report, _ = verdict.diagnosed(outcome.report)
+        told = ranks.combined(member, outcome, program.target)
+        result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
     ranks.end(member)
     return result
 
@@ -261,12 +262,3 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
         tell_error(error)
         status = status or error.status
     return Result(0 if outcome.ending.status else status, outcome.ending)
-
-
-def _progress(verdict: Verdict) -> AbstractContextManager[Callable[[Step], None] | None]:
-    """What shows a line a step on stderr, if that is a terminal."""
-    if verdict.options.quiet or sys.stderr is None or not sys.stderr.isatty():
-        return nullcontext()
-    from gradscope.cli import progress
-
-    return progress.shown()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradscope import render
+from gradscope import doing, render
 from gradscope.cli import terminal, viewer
 from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.messages import say
@@ -112,7 +112,8 @@ class Output:
         if self.display is not None and isinstance(report, Report):
             self.display(report, self.drawing)
             return
-        render.save(report, self.destination, self.format, self.drawing)
+        with doing.during(f"drawing the {self.format}"):
+            render.save(report, self.destination, self.format, self.drawing)
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
         elif self._is_drawn_for_a_person and is_first_tree():

@@ -1,101 +1,200 @@
-"""How far a watched program is: one line on the terminal that gives way to the program's own.
+"""What a person at a terminal waits for: one line that gives way to the program's own.
 
-Knows how a terminal is drawn on; must not know what a step means, or who takes it.
+The line is drawn by a thread, for the program may compute for minutes without calling us.  Only
+where a person reads stderr is there such a thread; the program's own listing does not hold it.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-import time
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TextIO
+from contextlib import ExitStack, contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.control import Control
-from rich.segment import ControlType
-
+from gradscope import doing
+from gradscope.cli.status_line import StatusLine
 from gradscope.model.observations import Step
+from gradscope.ranks.job import Job
+
+if TYPE_CHECKING:
+    from _thread import LockType
 
 PAUSE = 0.1
-"""Seconds between two drawings; who reads faster?"""
+"""Seconds between two drawings of steps; who reads faster?"""
 
-_WIPE = Control((ControlType.ERASE_IN_LINE, 2), ControlType.CARRIAGE_RETURN)
+DELAY = 1.0
+"""Seconds for which something is done before it is told."""
+
+PERIOD = 0.5
+"""Seconds between two looks of the thread."""
+
+STILL = 2
+"""Of these looks, those in a row at which nothing was written before the line comes back."""
+
+side = ""
+"""Which side of a comparison this process is; that has its progress shown though it is quiet."""
 
 
 class Progress:
-    """A line about the latest step, wiped before the program writes and when all is over.
+    """Draws what is being done, and has been for a while, on a line."""
 
-    Nothing is shown while the program has begun a line of its own, such as a progress bar.
-    """
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._shown = False
-        self._writing = False
-        self._at_line_start = True
+    def __init__(self, line: StatusLine) -> None:
+        self.line = line
         self._next = 0.0
+        self._writes = 0
+        self._still = 0
+        self._stop: LockType | None = None
+        self._ended: LockType | None = None
 
     def tell(self, step: Step) -> None:
-        """Show a step, unless another has just been shown."""
-        now = time.monotonic()
-        if not self._at_line_start or now < self._next:
+        """Show a step at once, unless another has just been shown."""
+        doing.still(_sentence(step))
+        now = monotonic()
+        if now >= self._next:
+            self._next = now + PAUSE
+            self.line.draw(self._text(0))
+
+    def _text(self, delay: float) -> str:
+        """What is being done, and for how long; "" for less than ``delay`` seconds."""
+        current = doing.current()
+        seconds = 0 if current is None else monotonic() - current.since
+        if current is None or seconds < delay:
+            return ""
+        words = f"{side}: {current.words}" if side else current.words
+        return f"{words} · {_duration(int(seconds))}" if seconds >= 1 else words
+
+    # ------------------------------------------------------------------ the thread
+
+    def start(self) -> None:
+        """Draw from now on, until :meth:`stop`."""
+        if self._stop is not None or not self.line.is_own:
             return
-        self._next = now + PAUSE
-        self.wipe()
-        self._shown = self._writing = True
-        try:
-            # The cursor stays at the start of the line, where the program expects it.
-            self._console.print(
-                _sentence(step), end="\r", style="dim", markup=False, no_wrap=True, overflow="crop"
-            )
-        finally:
-            self._writing = False
+        stop, ended = allocate_lock(), allocate_lock()
+        stop.acquire()
+        ended.acquire()
+        # Not of threading, where the program would find it.
+        with suppress(RuntimeError):  # no thread is to be had
+            start_new_thread(self._draw, (stop, ended))
+            self._stop, self._ended = stop, ended
 
-    def wipe(self) -> None:
-        """Take the line away, if there is one."""
-        if self._shown:
-            self._shown, self._writing = False, True
-            try:
-                self._console.control(_WIPE)
-            finally:
-                self._writing = False
+    def stop(self) -> None:
+        """Draw no more; nothing of it is left."""
+        stop, ended = self._stop, self._ended
+        self._stop = self._ended = None
+        if stop is not None and ended is not None and self.line.is_own:
+            stop.release()
+            ended.acquire(timeout=1)  # a terminal that is held may hold it longer
+        self.line.wipe()
 
-    @contextmanager
-    def giving_way_on(self, stream: TextIO) -> Iterator[None]:
-        """While the block runs, whatever is written to a stream wipes the line first.
+    def _draw(self, stop: LockType, ended: LockType) -> None:
+        # Nothing is imported here, and no function of the program's is called.
+        with suppress(BaseException):
+            if hasattr(signal, "pthread_sigmask"):
+                # They are the program's: it may wait for them, or sleep until one comes.
+                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            while not stop.acquire(timeout=PERIOD):
+                self._look()
+        ended.release()
 
-        The stream stays the object that the program knows; only its ``write`` is covered.
-        """
-        write = stream.write
+    def _look(self) -> None:
+        writes = self.line.writes
+        self._still = self._still + 1 if writes == self._writes else 0
+        self._writes = writes
+        text = self._text(DELAY)
+        if text and self._still >= STILL and self.line.has_room():
+            self.line.draw(text, writes)
 
-        def watched(text: str) -> int:
-            if not self._writing and text:
-                self.wipe()
-                self._at_line_start = text.endswith("\n")
-            return write(text)
 
-        stream.write = watched  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            del stream.write
+# ---------------------------------------------------------------------- who else takes the terminal
+
+_active: Progress | None = None
+_is_listening = False
+
+_TAKING = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.spawn", "os.exec", "pty.spawn"}
+"""What python's audit hooks hear of, after which others write on the terminal."""
+
+_ASKING = {"builtins.input": True, "builtins.input/result": False}
+"""The same for what a person types: whether that begins a line, or has ended one."""
+
+
+def _is_terminal(opened: object) -> bool:
+    return type(opened) is str and opened == "/dev/tty"
+
+
+def _heard(event: str, given: tuple[Any, ...]) -> None:
+    # Called for much that a program does; what is raised here is raised in it.
+    if _active is None:
+        return
+    if event in _TAKING or (event == "open" and _is_terminal(given[0])):  # as for a password
+        _active.line.give_way()
+    elif event in _ASKING:
+        _active.line.give_way(_ASKING[event])
+
+
+def _before_fork() -> None:
+    # A child has no such thread, and python warns of forks beside threads.
+    if _active is not None:
+        _active.stop()
+
+
+def _after_fork() -> None:
+    if _active is not None:
+        _active.start()
+
+
+def _listen() -> None:
+    """Hear what the interpreter is about to do; once, for python keeps such hooks for good."""
+    global _is_listening
+    if not _is_listening:
+        _is_listening = True
+        sys.addaudithook(_heard)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
 
 
 @contextmanager
-def shown() -> Iterator[Callable[[Step], None] | None]:
-    """What shows a step on stderr; None if that is a terminal that cannot take a line back."""
-    console = Console(stderr=True, highlight=False)
-    if console.is_dumb_terminal:
+def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None] | None]:
+    """Show what is done while the block runs; what shows a step, or None where nobody looks.
+
+    Nobody does where that is not wanted, stderr is no terminal, or one that cannot take a line
+    back.  Where several ranks write on it, nobody knows when another one does.
+
+    Args:
+        quiet: it is not wanted.
+        in_shell: the block runs a cell in the user's own shell, which outlives it: steps are shown
+            as they are told, and the shell gets no thread.
+    """
+    global _active
+    stream = sys.stderr
+    is_wanted = (not quiet or bool(side)) and stream is not None and stream.isatty()
+    if not is_wanted or os.environ.get("TERM") in ("dumb", "unknown") or Job.of() is not None:
         yield None
         return
-    progress = Progress(console)
+    progress = Progress(StatusLine(stream, is_dim="NO_COLOR" not in os.environ))
     with ExitStack() as streams:
-        streams.callback(progress.wipe)
-        for stream in {sys.stdout, sys.stderr}:
-            if stream is not None and stream.isatty():
-                streams.enter_context(progress.giving_way_on(stream))
-        yield progress.tell
+        for one in {sys.stdout, stream} - {None}:
+            streams.enter_context(progress.line.giving_way_on(one))
+        streams.callback(progress.stop)
+        if not in_shell:
+            _listen()
+            _active = progress
+            progress.start()
+        try:
+            yield progress.tell
+        finally:
+            _active = None
+
+
+def _duration(seconds: int) -> str:
+    """``41 s``, ``12 min 5 s``, ``3 h 0 min``."""
+    minutes, hours = seconds // 60, seconds // 3600
+    if minutes < 1:
+        return f"{seconds} s"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min {seconds % 60} s"
 
 
 def _sentence(step: Step) -> str:

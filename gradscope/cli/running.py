@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from gradscope.cli import beforehand, ranks, terminal
+from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.last_numbers import NOTE
 from gradscope.cli.messages import tell_error
@@ -77,20 +77,21 @@ def run_command(
     program = prepared(target, named)
     request = replace(request, run_on=request.run_on or named.cell is not None)
     _check_steps(request)
-    beforehand.check(request, program)
+    request = beforehand.checked(request, program)
     if output.is_of_parameters:  # histograms hold the zeros, which the table counts
         request = replace(request, histograms=True)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and named.cell is None
     reserved = terminal.stdout_reserved(output.is_machine_readable and named.cell is None)
     numbers = memory.numbers(target, request, named.seed) if is_remembered else None
-    with memory.remembered(target, is_remembered), reserved:
-        outcome = run(target, program, request, member)
-        outcome.ending.show()
-    # A picture of no graph is none; the study of this rank's program is nobody else's.
-    has_table = request.study is None and (output.is_text or output.format == "json")
-    told = ranks.combined(member, outcome, target if has_table else None)
-    result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
+    with progress.shown(output.quiet, named.cell is not None):
+        with memory.remembered(target, is_remembered), reserved:
+            outcome = run(target, program, request, member)
+            outcome.ending.show()
+        # A picture of no graph is none; the study of this rank's program is nobody else's.
+        has_table = request.study is None and (output.is_text or output.format == "json")
+        told = ranks.combined(member, outcome, target if has_table else None)
+        result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
     looked = None if told is None else told.report
     if numbers is not None and looked is not None and numbers.have_changed(looked):
         output.remark(NOTE)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gradscope import doing
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.decimals import SMALL
@@ -80,6 +81,7 @@ class Probe:
         self.walked: Walked = walk(node for node, _ in self._edges)
         # Before anything can fail: python knows all of the nodes now, and the graph may be dropped.
         make_release_safe(self.walked)
+        doing.begin(f"reading the graph, {self._size}")
         self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
         self.graph: Graph = self._assembler.graph(roots)
         limit = EVERYTHING if detail.values else MAX_VALUES
@@ -96,6 +98,7 @@ class Probe:
         studied: Mapping[str, Any] | None = None,
     ) -> Report:
         """The finished report, its invariants checked; ``studied`` are further fields of it."""
+        doing.begin(f"making the report of {self._size}")
         graph = msgspec.structs.replace(
             self.graph, origins=self._assembler.origins(), leaves=self._leaves()
         )
@@ -113,6 +116,7 @@ class Probe:
         Raises:
             CaptureError: when backward fails, or would end the process; says why.
         """
+        doing.begin(f"reading the gradients of {self._size}")
         self.require_memory()
         self._measure_leaves()
         edge_gradients = self._edge_gradients()
@@ -133,6 +137,7 @@ class Probe:
 
     def watch(self, call: BackwardCall, number: int) -> MeasuredCall:
         """Let the program make its call, and see what flows."""
+        doing.begin(f"reading the gradients of {self._size}")
         # Not as a decorator, whose frame would stand between the program and torch.
         with collector_paused():
             with unseen():
@@ -161,6 +166,10 @@ class Probe:
         self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
     # ------------------------------------------------------------------ inside
+
+    @property
+    def _size(self) -> str:
+        return count(len(self.walked.nodes), "node")
 
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""

@@ -27,6 +27,10 @@ class Unusable(RootError):
     """The value that ``--root`` leads to carries no gradient history, as it is now."""
 
 
+class NoTensor(Unusable):
+    """It is no tensor at all."""
+
+
 MAX_LISTED = 8
 """Candidates and names listed in one message."""
 
@@ -82,7 +86,7 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
     """
     if not isinstance(value, torch.Tensor):
         inside = [inner for inner, _ in tensors_inside(value, path)][:MAX_LISTED]
-        raise Unusable(
+        raise NoTensor(
             f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
         )

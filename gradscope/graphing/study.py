@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 import torch
 
+from gradscope import doing
 from gradscope.graphing.probe import Probe
 from gradscope.model.report import Report
 from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
+from gradscope.words import count
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ def studied(asked: Study | None, live: LiveGraph) -> dict[str, Any]:
     """
     if asked is None:
         return {}
+    doing.begin(f"{asked.doing}, {count(len(live.probe.graph.nodes), 'node')}")
     return {asked.field: _room(asked).study(live, asked)}
 
 

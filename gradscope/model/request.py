@@ -13,12 +13,13 @@ class Study:
     :mod:`gradscope` whose function ``study(live, asked)`` answers it, with the struct that
     goes into the Report's ``field``.  ``listener`` is the module whose ``LISTENER`` hears of
     every call meanwhile, where what a recorder remembers is too little.  ``command`` is
-    whose it is.  ``makes_calls``: it makes calls of its own, in which other processes would have to
-    take part.
+    whose it is, ``doing`` what it does meanwhile, in words.  ``makes_calls``: it makes calls of its
+    own, in which other processes would have to take part.
     """
 
     room: ClassVar[str]
     command: ClassVar[str]
+    doing: ClassVar[str]
     field: ClassVar[str]
     listener: ClassVar[str] = ""
     makes_calls: ClassVar[bool] = False
@@ -42,7 +43,8 @@ class Request:
     for backward, ``histograms`` counts the elements of each gradient by size.  ``study`` is
     answered before the gradient flows, while all that was saved for backward is there.  ``eager``:
     nothing is compiled by torch.compile.  ``or_graph``: where backward would need a gradient, and
-    none is given, the graph alone is the answer.
+    none is given, the graph alone is the answer.  ``root_line``: the line of the program's file
+    behind which the name ``root`` gets no value any more, and one at most; None if not known.
     """
 
     gradients: bool = False
@@ -58,3 +60,13 @@ class Request:
     study: Study | None = None
     eager: bool = False
     or_graph: bool = False
+    root_line: int | None = None
+
+    def waits_for(self, made: int) -> str:
+        """What the program has to come to yet, after so many backward calls."""
+        if self.root is not None and made >= (self.call or 1):
+            calls = "backward call" if made == 1 else f"{made:,} backward calls"
+            return f"waiting for --root {self.root}, not there at {calls}"
+        following = max(self.call or 1, made + 1)
+        so_far = f", {made:,} made" if made and made + 1 < following else ""
+        return f"waiting for backward call {following:,}{so_far}"

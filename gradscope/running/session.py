@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from gradscope import doing
 from gradscope.errors import CaptureError, GradscopeError, NoGraph
 from gradscope.escaping import message
 from gradscope.filesystem import here
@@ -59,7 +60,7 @@ def run(target: Target, program: Program, request: Request, member: Member = ALO
         lambda sources: _load("running.watcher").Watcher(request, sources, member),
         lambda watcher, ending: _finish(watcher, ending, program),
         member,
-        request.eager,
+        request,
     )
 
 
@@ -86,7 +87,7 @@ def examine(
         lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources, member),
         _finish_examination,
         member,
-        examination.eager,
+        examination,
     )
 
 
@@ -96,7 +97,7 @@ def _watched(
     make: Callable[[Any], Seer],
     finish: Callable[[Seer, Ending], Outcome],
     member: Member,
-    eager: bool,
+    asked: Request | Examination,
 ) -> Outcome:
     """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
@@ -108,7 +109,7 @@ def _watched(
     @collector_paused()
     def on_torch() -> None:
         member.begin()
-        if eager:
+        if asked.eager:
             stances.append(_load("recording.compiler").Eager())
             stances[0].start()
         seers.append(make(_sources(target, program, folder)))
@@ -118,7 +119,8 @@ def _watched(
         recorder.start()
 
     try:
-        ending = program.run(before=_code_namespace(target), on_torch=on_torch)
+        with doing.during(asked.waits_for(0)):
+            ending = program.run(before=_code_namespace(target), on_torch=on_torch)
     finally:
         for seer in seers:
             seer.recorder.stop()
@@ -128,7 +130,8 @@ def _watched(
     if others.is_this_one:
         return Outcome(ending)  # a forked child: what is to be said, its parent says
     try:
-        outcome = finish(seers[0], ending) if seers else _without_torch(ending, target)
+        with doing.during("making the report"):
+            outcome = finish(seers[0], ending) if seers else _without_torch(ending, target)
     except KeyboardInterrupt:
         # Who interrupts the program and then us does not want to wait for a report.
         if not ending.interrupted:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradscope import doing
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
@@ -18,14 +19,12 @@ from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.raised import failed_call, gone, operands, told
 from gradscope.graphing.roots import (
-    Unusable,
     last_made,
     main_result,
     named_root,
     no_graph,
     no_such_call,
     result_root,
-    unknown_root,
     usable_root,
 )
 from gradscope.graphing.study import LiveGraph, follower, studied
@@ -37,6 +36,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
+from gradscope.running.awaited import AwaitedRoot
 from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, single
@@ -60,14 +60,14 @@ class Watcher:
         self.calls = 0
         self._stopper = Stopper()
         self._steps_left = request.steps
-        self._seen: dict[str, None] = {}
         self._request = request
         self._detail = Detail(request.values, request.saved, request.histograms)
         keep = self._detail.keep if request.values else SMALL
         self.recorder = Recorder(sources, self._on_backward, keep)
         self._listener = _listening(request, self.recorder)
         self._inner = InnerCalls(self.recorder)
-        self._unusable: Unusable | None = None
+        root = request.root
+        self._root = root and AwaitedRoot(root, request.root_line, self.recorder)
         self._member = member
         self._goes_on = request.run_on
 
@@ -99,13 +99,14 @@ class Watcher:
         watched: MadeCall | None = None
         self._member.meet(self.calls)
         if self._is_asked_for(call):
-            with self._answering():
+            with self._answering(), doing.during(f"looking at backward call {self.calls:,}"):
                 self._member.check(self._request)
                 watched = self._look_at(call)
             self._choose(call)
             if self._is_done:
                 self._member.tell(self.report, self.error, self.calls)
                 self._goes_on = self._goes_on or not self._member.agrees_to_stop(self.calls)
+        doing.still(self._waiting())
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()
@@ -140,6 +141,11 @@ class Watcher:
         if self._is_done:
             self.recorder.end()
 
+    def _waiting(self) -> str:
+        if self._is_done:
+            return "waiting for the end of the program"
+        return self._request.waits_for(self.calls)
+
     def _may_go_on(self) -> bool:
         return not self._is_done or self._goes_on or not self._stopper.may_stop
 
@@ -152,12 +158,10 @@ class Watcher:
             return self._watch(call)
         with unseen():
             scopes = self._scopes(call.frame)
-            if request.root is not None:
-                root = self._named_root(request.root, scopes)
+            if self._root:
+                root = self._root.at_call(self.calls, scopes, call.frame)
                 if root is not None:
                     self._take(self._derived([root], scopes, call.frame), scopes, call)
-                else:
-                    self._seen.update(dict.fromkeys(scopes.variable_names()))
             elif request.create_graph is not None:
                 root = self._derived(call.roots, scopes, call.frame, call.gradients)
                 self._take(root, scopes)
@@ -166,15 +170,6 @@ class Watcher:
             else:
                 self._show(call.roots, scopes)
         return self._followed(call) if request.root is None else None
-
-    def _named_root(self, text: str, scopes: Scopes) -> torch.Tensor | None:
-        """The tensor that ``--root`` names; None where it does not name one yet."""
-        try:
-            return named_root(text, scopes, self.recorder)
-        except Unusable as error:
-            # `loss = 0.0` before a loop: what it is to be may come.
-            self._unusable = error
-            return None
 
     def _followed(self, call: BackwardCall) -> MadeCall | None:
         """Make the call where a study wants to see how it goes, and complete its answer."""
@@ -265,13 +260,8 @@ class Watcher:
         request = self._request
         if 0 < self.calls < (request.call or 0):
             raise no_such_call(request.call or 0, self.calls)
-        if request.root is not None:
-            named = named_root(request.root, scopes, self.recorder)
-            if named is None and self._unusable is not None:
-                raise self._unusable
-            if named is None:
-                raise unknown_root(request.root, [*self._seen, *scopes.variable_names()])
-            return named, []
+        if self._root:
+            return self._root.at_end(scopes), []
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder), []
         root, notes = result_root(value, "the target")

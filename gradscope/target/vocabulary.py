@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradscope.filesystem import here
+from gradscope.target.bindings import bound_by
 from gradscope.target.description import Target
 
 _MAKES_NAMES = {"exec", "eval", "compile", "globals", "locals", "vars", "setattr", "__import__"}
@@ -76,6 +77,11 @@ class Vocabulary:
             return None  # python says what is wrong with it
         found = reading.found()
         return found if found.is_complete or in_part else None
+
+    def bound_by(self, name: str) -> int | None:
+        """The line of the program's own file behind which a name gets no value any more; None where
+        that is not certain."""
+        return bound_by(name, self.texts)
 
     def mentions(self, word: str) -> bool:
         """Whether a word stands anywhere in the sources, be it in a comment."""

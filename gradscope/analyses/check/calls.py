@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gradscope import doing
 from gradscope.analyses.check.request import Check
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.slots import TapeSlot
@@ -101,6 +102,7 @@ class CallChecks:
         nodes = self._selected.get(call)
         if nodes is None:
             return
+        doing.still(f"checking call {len(self.found) + 1:,} of {len(self._selected):,}")
         own, limit = self._own.get(call), self._selection.limit(call)
         one = CallExamination(call, operands, self._name_of, own, limit)
         first = self.found[call] = one.check(nodes)

@@ -18,6 +18,7 @@ class Check(Study):
 
     room: ClassVar[str] = "analyses.check.study"
     command: ClassVar[str] = "check"
+    doing: ClassVar[str] = "checking derivatives"
     field: ClassVar[str] = "checks"
     listener: ClassVar[str] = "analyses.check.tape"
     makes_calls: ClassVar[bool] = True

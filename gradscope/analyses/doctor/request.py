@@ -53,6 +53,10 @@ class Examination:
     eager: bool = False
     as_test: bool = False
 
+    def waits_for(self, made: int) -> str:
+        """What the program has to come to yet, after so many backward calls."""
+        return f"waiting for backward call {made + 1:,}"
+
     @property
     def is_close(self) -> bool:
         """Whether every call is looked at in full, because there are few, or because asked to."""

@@ -20,6 +20,7 @@ class Explain(Study):
 
     room: ClassVar[str] = "analyses.explain.study"
     command: ClassVar[str] = "explain"
+    doing: ClassVar[str] = "following the chain rule"
     field: ClassVar[str] = "explanation"
     makes_calls: ClassVar[bool] = True
 

@@ -14,4 +14,5 @@ class MemoryStudy(Study):
 
     room: ClassVar[str] = "analyses.memory.keeping"
     command: ClassVar[str] = "memory"
+    doing: ClassVar[str] = "adding up the memory"
     field: ClassVar[str] = "memory"
