@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 import threading
 import traceback
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -249,6 +252,92 @@ def test_a_graph_can_be_examined_within_a_block_that_is_watched() -> None:
     # What was seen of the forward pass counts: an empty listener could not know of the cut.
     assert rules(inside) == rules(run.report()) != []
     assert run.report().observations.calls == 1  # type: ignore[union-attr]
+
+
+def compared(a: nn.Module, b: nn.Module) -> Any:
+    taken = a(torch.ones(2, 3)).detach().cpu().numpy()
+    assert np.isfinite(taken).all() and len(a(torch.ones(2, 3)).tolist()) == 2
+    assert a(torch.ones(3)).sum().item() != 5 and (a(torch.ones(2, 3)) != 5).all()
+    return b(torch.from_numpy(np.ones((2, 3), dtype=np.float32))).sum()
+
+
+def comes_back(a: nn.Module, b: nn.Module) -> Any:
+    return in_a_function(b, a(torch.ones(2, 3)).detach().numpy())
+
+
+def in_a_function(net: nn.Module, array: Any) -> Any:
+    return net(torch.from_numpy(array)).sum()
+
+
+def comes_back_changed(a: nn.Module, b: nn.Module) -> Any:
+    array = a(torch.ones(2, 3)).detach().numpy()
+    other = np.sin(array)
+    weights = torch.from_numpy(other)
+    return (b(torch.ones(2, 3)) * weights).sum()
+
+
+def comes_back_as_a_list(a: nn.Module, b: nn.Module) -> Any:
+    return (b(torch.ones(2, 3)) * torch.tensor(a(torch.ones(2, 3)).tolist())).sum()
+
+
+def comes_back_in_a_list(a: nn.Module, b: nn.Module) -> Any:
+    first, last = a(torch.ones(2, 3)).sum().item(), 1.0
+    return (b(torch.ones(2, 3)).sum() * torch.tensor([last, first])).sum()
+
+
+def comes_back_in_a_loop(a: nn.Module, b: nn.Module) -> Any:
+    loss = torch.zeros(())
+    for row in torch.from_numpy(a(torch.ones(2, 3)).detach().numpy()):
+        loss = loss + b(row).sum()
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("program", "severity"),
+    [
+        (compared, "information"),
+        (comes_back, "warning"),
+        (comes_back_changed, "warning"),
+        (comes_back_as_a_list, "warning"),
+        (comes_back_in_a_list, "warning"),
+        (comes_back_in_a_loop, "warning"),
+    ],
+)
+def test_only_what_comes_back_into_a_graph_can_have_starved_a_parameter(
+    program: Callable[[nn.Module, nn.Module], Any], severity: str
+) -> None:
+    a, b = nn.Linear(3, 3), nn.Linear(3, 3)
+    with gradscope.record(doctor=True) as run:
+        backward(program(a, b))
+    (found,) = run.findings
+    assert (found.rule, found.severity, found.subject) == ("GS303", severity, "a")
+    # Whoever holds it in an optimizer misses its gradient, whatever became of the numbers.
+    held = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)
+    with gradscope.record(doctor=True) as run:
+        backward(program(a, b))
+        held.step()
+    assert [(one.rule, one.severity) for one in run.findings] == [("GS303", "warning")]
+
+
+def test_blocks_leave_nothing_behind() -> None:
+    def block() -> None:
+        net = nn.Sequential(nn.Linear(4, 2), nn.Tanh())
+        with gradscope.record(doctor=True) as run:
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            step(net)
+            optimizer.step()
+        assert not run.findings
+
+    def objects() -> int:
+        gc.collect()
+        return len(gc.get_objects())
+
+    for _ in range(4):
+        block()
+    before = objects()
+    for _ in range(10):
+        block()
+    assert objects() - before < 10
 
 
 def test_blocks_nest_and_each_tells_of_its_own_calls() -> None:

@@ -6,7 +6,9 @@ import json
 import re
 
 import pytest
+import torch
 
+import gradscope
 from tests.looking import Session
 from tests.test_rules import program
 
@@ -62,3 +64,28 @@ def test_an_unknown_code_in_a_comment_is_told(session: Session) -> None:
     done = session.cli("doctor", "program.py")
     assert done.status == 1
     assert re.search(r"gradscope: program.py:\d+: unknown rule GS999 in a comment", done.err)
+
+
+def cut(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a + b.detach()  # gradscope: ignore GS303
+
+
+def cut_and_misspelled(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a + b.detach()  # gradscope: ignore GS999
+
+
+def test_comments_hold_in_blocks_and_reports_from_python() -> None:
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    with gradscope.record(doctor=True) as run:
+        loss = cut(a * 2, b * 2).sum()
+        inside = run.doctor(loss)
+        loss.backward()  # type: ignore[no-untyped-call]
+    for report in (inside, run.report()):
+        assert report.findings == ()
+        assert "1 finding ignored by a comment" in report.notes
+    with gradscope.record(doctor=True) as run:
+        cut_and_misspelled(a * 2, b * 2).sum().backward()  # type: ignore[no-untyped-call]
+    assert [one.rule for one in run.findings] == ["GS303"]
+    assert re.search(
+        r"test_ignored\.py:\d+: unknown rule GS999 in a comment", run.report().notes[-1]
+    )

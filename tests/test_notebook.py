@@ -50,6 +50,8 @@ CELLS = {
     "print('end')",
     "quiet rule": "%%gradscope doctor --ignore GS303\n"
     "((w * w).detach().sum() + w.sum()).backward()",
+    "quiet line": "%%gradscope doctor\n"
+    "((w * w).detach().sum() + w.sum()).backward()  # gradscope: ignore GS303",
     "explain": "%%gradscope explain --leaf w\n(w * 2).sum()",
     "memory": "%%gradscope memory\n(w * w).sum()",
     "check": "%%gradscope check\n(w * w).sum()",
@@ -215,6 +217,7 @@ def test_a_graph_is_drawn_as_a_report_is(outputs: dict[str, list[Any]]) -> None:
         ("doctor", "1 information · 3 backward calls watched"),
         ("doctor", "In[{}]:3 · (w * w).detach()"),
         ("quiet rule", "no findings · 1 backward call watched"),
+        ("quiet line", "no findings · 1 backward call watched · 1 finding ignored by a comment"),
         ("explain", "Step by step: upstream × local derivative"),
         ("memory", "of activations kept for backward"),
         ("check", "2 calls: 2 right · whole program: 1 right"),

@@ -76,6 +76,12 @@ def test_spoiled_by_its_name_ignored():
 @pytest.mark.gradscope(ignore=["GS102"])
 def test_spoiled_is_ignored():
     spoiled()
+def test_spoiled_by_its_comment_ignored():
+    w = torch.zeros(3, requires_grad=True)
+    w.sqrt().mul(0).sum().backward()  # gradscope: ignore GS102
+def test_healthy_by_its_comment(gradscope):
+    w = torch.zeros(3, requires_grad=True)
+    gradscope.assert_healthy(w.sqrt().mul(0).sum())  # gradscope: ignore GS102
 @pytest.mark.gradscope("GS102")
 def test_mark_by_place():
     spoiled()
@@ -214,7 +220,7 @@ def test_every_test_is_examined(run: Run) -> None:
     own = failed["test_fails_by_itself"]
     assert own.index("AssertionError: mine") < own.index("GS102 nonfinite-backward")
     summary = printed.partition("= gradscope =")[2]
-    assert "21 backward calls in 11 tests examined, 7 findings" in summary
+    assert "22 backward calls in 12 tests examined, 7 findings" in summary
     assert summary.count("GS102 Backward of `w.sqrt()` turns a finite gradient") == 6
 
 
@@ -223,7 +229,7 @@ def test_rules_are_left_out(run: Run) -> None:
         *("--gradscope", "--gradscope-ignore", "nonfinite-backward"),
         *("-o", "gradscope_ignore=GS303", "-k", "spoiled or test_cut"),
     )
-    assert "5 passed" in printed and "0 findings" in printed
+    assert "6 passed" in printed and "0 findings" in printed
     printed = run("--gradscope", "--gradscope-ignore", "GS999")
     assert "ERROR: gradscope: unknown rule GS999" in printed
 

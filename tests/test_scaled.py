@@ -107,6 +107,18 @@ def test_a_skip_late_in_a_run_is_counted_and_every_skip_is(session: Session) -> 
     assert "2 of 20 steps skipped (scale 1024 → 256)" in out
 
 
+@pytest.mark.parametrize("skipped", [0, 1, 2])
+def test_fused_steps_are_told_of_as_the_others_are(skipped: int, session: Session) -> None:
+    # They divide by the scale themselves, and no version counts what they write.
+    late = f"(900.0 if step in (12, 15)[:{skipped}] else 0.35)"
+    text, told = program("2.0**10", steps=20, target=late), []
+    for fused in (False, True):
+        session.write(text.replace("lr=0.01", f"lr=0.01, fused={fused}"))
+        told.append(session.cli("doctor", "program.py").out)
+    assert told[0] == told[1]
+    assert ("no findings" in told[0]) and (f"{skipped} of 20 steps" in told[0]) == (skipped > 0)
+
+
 def test_an_overflow_inside_compiled_code_is_no_error_either(session: Session) -> None:
     compiled = program().replace("out = model(", 'out = torch.compile(model, backend="aot_eager")(')
     session.write(compiled)

@@ -48,7 +48,7 @@ ROOMS = {
     "graphing ranks analyses/doctor",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
-    "diagnose": "words errors escaping model",
+    "diagnose": "words errors escaping filesystem model",
     "simplify": "words errors model",
     "render/options": "formats simplify",
     "render/output": "errors escaping model",

@@ -14,11 +14,11 @@ from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.keywords import of_kind
 from gradscope.api.report import Report
-from gradscope.diagnose import diagnose, find_rule
-from gradscope.filesystem import cache_folder
+from gradscope.diagnose import IgnoredByComment, diagnose, find_rule
+from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
-from gradscope.words import in_python
+from gradscope.words import count, in_python
 
 if TYPE_CHECKING:
     import torch
@@ -175,7 +175,7 @@ def doctor(root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
     from gradscope.running.built import examine
 
     ignored = codes(ignore)
-    return diagnosed(examine(None, sys._getframe(1), root), ignored)
+    return diagnosed(examine(None, sys._getframe(1), root), ignored, here())
 
 
 @in_python()
@@ -255,6 +255,16 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
     return tuple(find_rule(word).code for word in ignore)
 
 
-def diagnosed(found: PlainReport, ignored: Collection[str]) -> Report:
-    """The report with its findings."""
-    return Report.of(msgspec.structs.replace(found, findings=diagnose(found, ignored)))
+def diagnosed(found: PlainReport, ignored: Collection[str], folder: str) -> Report:
+    """The report with its findings, but for those that comments in the program take back.
+
+    Args:
+        found: what was examined.
+        ignored: codes of rules that stay silent.
+        folder: the one that its files are named from.
+    """
+    comments, every = IgnoredByComment(folder), diagnose(found, ignored)
+    kept = comments.kept(every)
+    ignoring = [f"{count(len(every) - len(kept), 'finding')} ignored by a comment"]
+    notes = (*found.notes, *(ignoring if len(kept) < len(every) else ()), *comments.unknown)
+    return Report.of(msgspec.structs.replace(found, findings=kept, notes=notes))

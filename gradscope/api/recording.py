@@ -13,6 +13,7 @@ from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.looking import check_of, codes, diagnosed, explanation_of, look
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
+from gradscope.filesystem import here
 from gradscope.target import clean
 from gradscope.words import in_python
 
@@ -42,6 +43,7 @@ class Run:
         self._tape = tape
         self._block = block
         self._ignored = ignored
+        self._folder = here()
         self._report: Report | None = None
 
     def __repr__(self) -> str:
@@ -113,7 +115,9 @@ class Run:
 
         ignored = (*self._ignored, *codes(ignore))
         seen = self._block.examiner.listener if self._block and self._block.examiner else None
-        return diagnosed(examine(self._recorder, sys._getframe(1), root, seen), ignored)
+        return diagnosed(
+            examine(self._recorder, sys._getframe(1), root, seen), ignored, self._folder
+        )
 
     @in_python()
     def report(self) -> Report:
@@ -131,7 +135,7 @@ class Run:
                 "run.doctor(loss)",
             )
         if self._report is None:
-            self._report = diagnosed(self._block.report(), self._ignored)
+            self._report = diagnosed(self._block.report(), self._ignored, self._folder)
         return self._report
 
     @property

@@ -14,13 +14,19 @@ from gradscope import doing, render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import beforehand, progress, ranks, terminal, viewer
 from gradscope.cli import last_target as memory
-from gradscope.cli.ignored import IgnoredByComment
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import given_options, prepared, remembered_target
-from gradscope.diagnose import at_least, diagnose, is_graver, is_serious, passing
+from gradscope.diagnose import (
+    IgnoredByComment,
+    at_least,
+    diagnose,
+    is_graver,
+    is_serious,
+    passing,
+)
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
 from gradscope.filesystem import here
 from gradscope.model import storage
@@ -203,7 +209,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         graver=is_graver,
     )
     program = prepared(target, named)
-    beforehand.check(Request(root=options.root), program)
+    beforehand.checked(Request(root=options.root), program)
     with memory.remembered(target, not member.job.rank and named.cell is None):
         return _examined(program, examination, verdict, member)
 

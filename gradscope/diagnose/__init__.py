@@ -4,7 +4,8 @@ A rule is one function ``Facts -> Findings``, where Facts are a Report with indi
 up in, and one entry in :data:`RULES`, with a page under ``docs/rules/``.  Rules read the Report
 alone: the graph, its passes, and the observations that a watched run leaves.  They know nothing of
 each other: which of two findings is enough stands in the register.  Must not know of torch, or of
-how findings are shown.
+how findings are shown.  What a comment in the program takes back is left out by whoever tells them
+(:class:`IgnoredByComment`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Collection
 
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose.across import together
+from gradscope.diagnose.ignored import IgnoredByComment
 from gradscope.diagnose.rules import RULES, Rule, find_rule
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
@@ -20,6 +22,7 @@ from gradscope.model.report import Report
 __all__ = [
     "ORDER",
     "RULES",
+    "IgnoredByComment",
     "Rule",
     "at_least",
     "diagnose",

@@ -14,6 +14,7 @@ import msgspec
 
 from gradscope.diagnose._cuts import place_of
 from gradscope.diagnose._facts import Facts
+from gradscope.filesystem import is_installed
 from gradscope.model.observations import Cut, TrackedParameter
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
@@ -271,7 +272,7 @@ def is_spare_part(facts: Facts, learner: TrackedParameter) -> bool:
 def _installed_file(facts: Facts, learner: TrackedParameter) -> str:
     """The file that made a parameter, if it is that of an installed package; else ""."""
     file = "" if learner.made is None else facts.graph.origins[learner.made].file
-    return file if "site-packages" in file or "dist-packages" in file else ""
+    return file if is_installed(file) else ""
 
 
 def has_sibling(facts: Facts, path: str) -> bool:

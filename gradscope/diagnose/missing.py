@@ -126,7 +126,7 @@ def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> Find
     failed = failed_without_history(facts)
     why, remedy = why_and_remedy(cut)
     return facts.finding(
-        "error" if failed else "warning",
+        "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
         f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
         location=facts.location(place_of(cut)),
         subject=_subject(facts, learners, names),
@@ -141,6 +141,15 @@ def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> Find
         remedy=remedy,
         fails=True,
     )
+
+
+def _starves(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> bool:
+    """Whether somebody misses the gradient: what was cut off is used all the same, or an optimizer
+    is to change what lies behind it.  Else the values may only be compared, printed or saved."""
+    # Whoever optimizes a part of the parameters expects no gradient for the rest.
+    used = [one for one in facts.seen.cuts if place_of(one) == place_of(cut)]
+    expected = any(one.in_optimizer or one.wanted or one.waiting for one in learners)
+    return expected or cut.inside or any(one.feeds_graph for one in used)
 
 
 def _terms(facts: Facts, cut: Cut) -> Iterable[str]:

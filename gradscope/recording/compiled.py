@@ -46,7 +46,8 @@ def _cell(filename: str) -> str:
 def command_line() -> tuple[str, list[CodeType]]:
     """What follows ``python -c``, which python keeps from 3.13 on, and what it was compiled to; ""
     where it is not known."""
-    text = "".join(linecache.getlines(COMMAND))
+    kept = getattr(linecache, "_interactive_cache", {}).get((COMMAND, "<module>", 1))
+    text = "".join(kept[2] if kept else linecache.getlines(COMMAND))
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return text, [compile(text, COMMAND, "exec", dont_inherit=True)]
     return text, []

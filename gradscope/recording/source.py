@@ -10,6 +10,7 @@ import ast
 import contextlib
 import io
 import linecache
+import opcode
 import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,8 @@ from gradscope.filesystem import here
 from gradscope.model.report import Origin
 from gradscope.recording.compiled import COMMAND, command_line, display_name, with_inner
 from gradscope.recording.expressions import is_path, names_in
+
+_BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 
 TextSpan = tuple[int, int, int, int]
 """First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
@@ -51,6 +54,8 @@ class _File:
     """The first and the last line of each loop."""
     blocks: list[tuple[int, int, list[str]]] = field(default_factory=list)
     """The same of each ``with``, and what it enters."""
+    iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
+    """The loop around each expression that a ``for`` goes through."""
 
 
 class Sources:
@@ -144,7 +149,8 @@ class Sources:
         file, lines = self._file(code), [line for _, _, line in code.co_lines() if line]
         spans = [span for span, target in file.variables.items() if target == name]
         inside = [span for span in spans if min(lines) <= span[0] <= max(lines)]
-        return [text_of(file.lines, span) for span in inside]
+        # Of a loop what it goes through, not what it does.
+        return [text_of(file.lines, file.statements.get(span, span)) for span in inside]
 
     def blocks(self, code: CodeType, line: int) -> list[tuple[int, list[str]]]:
         """The ``with`` statements around a line of this code, the innermost first: the line of
@@ -160,12 +166,25 @@ class Sources:
         # All positions of a code object are read at once: they can only be had in order.
         spans = self._spans.get(id(site.code))
         if spans is None:
-            spans = list(_instruction_spans(site.code))
+            spans = list(self._instruction_spans(site.code))
             self._spans[id(site.code)] = spans
             self._codes.append(site.code)  # an id is only good while its object lives
         # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         position = site.lasti // 2
         return spans[position] if 0 <= position < len(spans) else None
+
+    def _instruction_spans(self, code: CodeType) -> Iterator[TextSpan | None]:
+        # A unit of two bytes is an instruction, or what belongs to the one before.
+        for operation, place in zip(code.co_code[::2], code.co_positions(), strict=True):
+            first, last, start, end = place
+            # `python -X no_debug_ranges` compiles without columns.
+            if first is None or last is None or start is None or end is None:
+                yield None
+                continue
+            span = first, start, last, end
+            # In newer Pythons a loop begins at what it goes through, which is an expression, too.
+            begins = operation in _BEGIN_LOOPS
+            yield self._file(code).iterated.get(span, span) if begins else span
 
     def _line(self, code: CodeType, line: int) -> TextSpan | None:
         """All of a line but its margins and comments."""
@@ -190,15 +209,6 @@ class Sources:
             lines = text.splitlines(True) if text is not None else linecache.getlines(filename)
             known = self._files[filename] = _indexed(tuple(lines))
         return known
-
-
-def _instruction_spans(code: CodeType) -> Iterator[TextSpan | None]:
-    for first, last, start, end in code.co_positions():
-        # `python -X no_debug_ranges` compiles without columns.
-        if first is None or last is None or start is None or end is None:
-            yield None
-        else:
-            yield first, start, last, end
 
 
 def text_of(lines: list[str], span: TextSpan) -> str:
@@ -271,6 +281,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
+                file.iterated[_span(iterated)] = _span(node)
     return file
 
 

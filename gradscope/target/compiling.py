@@ -7,8 +7,10 @@ from __future__ import annotations
 import __future__
 
 import ast
+import linecache
 import sys
 import warnings
+from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
@@ -67,6 +69,18 @@ def compile_interactive(text: str, filename: str) -> list[CodeType]:
         # A future import among the statements holds for the last expression, too.
         futures = body.co_flags & _FUTURES
         return [body, compile(last, filename, "eval", flags=futures, dont_inherit=True)]
+
+
+def keep_lines(text: str, codes: Iterable[CodeType], filename: str) -> None:
+    """Keep the lines of what follows ``python -c`` for tracebacks, as python does from 3.13 on."""
+    keep = getattr(linecache, "_register_code", None)
+    if keep is None:
+        return
+    # Later releases of 3.13 keep them by the code, so that who asks by the name, as `warnings`
+    # does, gets none.
+    by_code = hasattr(linecache, "_interactive_cache")
+    for key in codes if by_code else (filename,):
+        keep(key, text, filename)
 
 
 def run_code(namespace: dict[str, Any], *codes: CodeType) -> object:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import linecache
 import os
 import pkgutil
 import shlex
@@ -26,6 +25,7 @@ from gradscope.filesystem import here
 from gradscope.target.compiling import (
     compile_interactive,
     compile_source,
+    keep_lines,
     level_recursion,
     run_code,
 )
@@ -167,10 +167,7 @@ def _code(target: Target) -> Launch:
     # Python ends the last line itself, and errors at the end of the code show it.
     source = f"{target.text}\n"
     codes = compile_interactive(source, "<string>")
-    if sys.version_info >= (3, 13):
-        # From 3.13 on python shows the lines of -c in tracebacks.
-        lines = source.splitlines(keepends=True)
-        linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    keep_lines(source, codes, "<string>")
     call = partial(run_code, vars(main), *codes)
     every = tuple(codes)
     return Launch(main, "-c", "", call, source=source, codes=every, followed=every[:-1])

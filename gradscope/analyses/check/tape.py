@@ -96,7 +96,7 @@ def memory_of(tensor: torch.Tensor) -> int:
     return storage_of(tensor) or -id(tensor)
 
 
-_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+_autograd: Any = torch._C._autograd
 
 MAX_BYTES = 2**31
 """Memory of tensors from outside that the tape refers to; beyond it the older half is forgotten."""
@@ -219,7 +219,7 @@ class Tape(Listener):
             self._slots.changed(operands[0], call.changed)
         for tensor in pytree.tree_leaves(made.out):
             call.results.append(self._result(call, tensor, memories))
-        self.has_hooks |= call.custom is HOOKED or _top_hooks(True) is not None
+        self.has_hooks |= call.custom is HOOKED or _are_saved_through_hooks()
         self.taped.append(call)
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
             self._forget_half()
@@ -265,3 +265,20 @@ class Tape(Listener):
 
 
 LISTENER = Tape
+
+
+def _are_saved_through_hooks() -> bool:
+    """Whether saved tensors go through hooks now: those of ``saved_tensors_hooks``."""
+    top = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
+    if top is not None:
+        return top(True) is not None
+    # Torch 2.6 only tells by refusing to switch them off.
+    if not _autograd._saved_tensors_hooks_is_enabled():
+        return False
+    try:
+        _autograd._saved_tensors_hooks_disable("")
+    except RuntimeError:
+        return True
+    finally:
+        _autograd._saved_tensors_hooks_enable()
+    return False

@@ -11,22 +11,34 @@ import numbers
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import islice
 from types import FrameType
 from typing import Any
 
 import torch
 
 from gradscope.analyses.doctor.known_cuts import CutCall
+from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.recording.expressions import names_in, summands
 from gradscope.recording.names import value_in_frame
+from gradscope.recording.places import frames_from
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 
 MAX_NUMBERS = 1_000
 """Numbers that are remembered, the latest."""
 
+MAX_LISTED = 100
+"""Numbers of a list that are looked at."""
+
 MAX_ARRAYS = 100
 """Arrays that are remembered, the latest."""
+
+MAX_READ = 20
+"""Expressions that are read to learn what a tensor was computed from, in each frame."""
+
+MAX_FRAMES = 10
+"""Frames in which they are read."""
 
 
 class PlainNumbers:
@@ -41,13 +53,15 @@ class PlainNumbers:
         # With the number itself, so that its id is no other's.
         self._known: OrderedDict[int, tuple[float, list[CutCall]]] = OrderedDict()
         self._arrays: OrderedDict[int, tuple[weakref.ref[Any], str, list[CutCall]]] = OrderedDict()
+        self._asked: TensorTable[bool] = TensorTable(MAX_NUMBERS)
 
     def note(self, number: object, calls: list[CutCall]) -> None:
-        """A call has made this of what has a history, or had one."""
-        if type(number) is float and calls:
-            self._known[id(number)] = number, calls
-            if len(self._known) > MAX_NUMBERS:
-                self._known.popitem(last=False)
+        """A call has made this of what has a history, or had one; also of a list of numbers."""
+        for one in _numbers_in(number) if calls else ():
+            if type(one) is float:
+                self._known[id(one)] = one, calls
+                if len(self._known) > MAX_NUMBERS:
+                    self._known.popitem(last=False)
 
     def note_array(self, call: TorchCall, calls: list[CutCall]) -> None:
         """A call has given an array of what had a history."""
@@ -61,13 +75,53 @@ class PlainNumbers:
     def forget_arrays(self) -> None:
         """What comes now belongs to the next backward call."""
         self._arrays.clear()
+        self._asked.clear()
+
+    def entering(self, call: TorchCall) -> list[CutCall]:
+        """Those behind arrays that come back to torch in a tensor that a call takes.
+
+        Torch does not tell who makes a tensor of an array: where none was seen to be, the
+        expressions that led to the call are read, and what is assigned to the names in them.
+        """
+        if not self._arrays:
+            return []
+        fresh = [one for one in call.operands if one not in self._asked and not requires_grad(one)]
+        for tensor in fresh:
+            self._asked[tensor] = True
+        if not any(tensor.is_floating_point() for tensor in fresh):
+            return []
+        found: dict[int, CutCall] = {}
+        places = call.places
+        own = (one for one in frames_from(call.user, places) if places.is_own(one.f_code))
+        for frame in islice(own, MAX_FRAMES):
+            site = places.site_of(frame)
+            text = "" if site is None else self._sources.origin(site).expression
+            found.update((id(one), one) for one in self._behind_text(text, frame))
+        return list(found.values())
+
+    def _behind_text(self, text: str, frame: FrameType) -> Iterator[CutCall]:
+        """Those behind the arrays that an expression was computed from, over several
+        assignments."""
+        waiting, names, read = [text], set[str](), 0
+        while waiting and read < MAX_READ:
+            text, read = waiting.pop(), read + 1
+            for calls in self._in_text(text, frame):
+                yield from calls
+            for name in set(names_in(text)) - names:
+                names.add(name)
+                value = value_in_frame(name, frame)
+                # What has a history was not computed from arrays alone.
+                if not isinstance(value, torch.Tensor) or not requires_grad(value):
+                    waiting += self._sources.assigned(frame.f_code, name)
 
     def added(self, call: TorchCall) -> list[CutCall]:
-        """Those behind a number that a call adds to a tensor, or makes one of."""
-        has_number = any(map(_is_number, call.args))
-        if not has_number or not (self._known or self._arrays):
+        """Those behind a number that a call adds to a tensor, or makes one of, also in a list."""
+        if not (self._known or self._arrays):
             return []
-        found = [self._calls_of(one) for one in call.args]
+        given = [number for argument in call.args for number in _numbers_in(argument)]
+        if not given:
+            return []
+        found = [self._calls_of(one) for one in given]
         site = None if call.user is None else call.places.site(call.place)
         if not any(found) and site is not None and call.user is not None:
             names = self._sources.operands(site)
@@ -95,12 +149,28 @@ class PlainNumbers:
     def _assigned(self, name: str, frame: FrameType) -> Iterator[list[CutCall]]:
         """Those behind the arrays that stand in what is assigned to a name."""
         for text in self._sources.assigned(frame.f_code, name):
-            read = [value_in_frame(one, frame) for one in names_in(text)]
-            for reference, made, calls in self._arrays.values():
-                array = reference()
-                is_read = array is not None and any(one is array for one in read)
-                if is_read or (made and made in text):
-                    yield calls
+            yield from self._in_text(text, frame)
+
+    def _in_text(self, text: str, frame: FrameType) -> Iterator[list[CutCall]]:
+        """Those behind the arrays that stand in an expression, or in which their making stands."""
+        read = [value_in_frame(one, frame) for one in names_in(text)]
+        for reference, made, calls in self._arrays.values():
+            array = reference()
+            is_read = array is not None and any(one is array for one in read)
+            if is_read or (made and made in text):
+                yield calls
+
+
+def _numbers_in(value: object) -> list[object]:
+    """The number that something is, or the first ones that a list holds, also in lists."""
+    waiting, found = [value], list[object]()
+    while waiting and len(found) < MAX_LISTED:
+        one = waiting.pop()
+        if isinstance(one, list | tuple):
+            waiting += reversed(one[:MAX_LISTED])
+        elif _is_number(one):
+            found.append(one)
+    return found
 
 
 def _is_number(value: object) -> bool:

@@ -1,7 +1,8 @@
-"""Optimizers whose step writes through ``.data``, as many outside torch do.
+"""Optimizers whose step writes without that a version counts it: through ``.data``, as many outside
+torch do, or in the one kernel of ``fused=True``.
 
-Such a write counts no version, so that a sample of the numbers is compared instead: once a class,
-for what it does in one step it does in all.
+So a sample of the numbers is compared: once a class, for what it does in one step it does in all.
+Of fused ones it is known; those leave a step out by themselves where a GradScaler tells them to.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class DataWriters:
     def begin(self, optimizer: Any, tensors: Iterable[torch.Tensor]) -> list[Sample]:
         """A step is about to be made: samples, unless the class is known."""
         kind = type(optimizer)
-        if kind in self._known or kind.__module__.startswith("torch.optim"):
+        if kind in self._known or _is_fused(optimizer) or kind.__module__.startswith("torch.optim"):
             return []
         flat = filter(_is_flat, tensors)
         return [(live, live.clone()) for live in map(_first, flat)]
@@ -43,12 +44,18 @@ class DataWriters:
             samples: what `begin` gave.
             has_counted: some version has changed during the step.
         """
+        if _is_fused(optimizer):
+            return not float(getattr(optimizer, "found_inf", None) or 0.0)
         kind = type(optimizer)
         if has_counted:
             self._known.setdefault(kind, False)
         elif samples and kind not in self._known and _differ(samples):
             self._known[kind] = True
         return self._known.get(kind, False)
+
+
+def _is_fused(optimizer: Any) -> bool:
+    return any(group.get("fused") for group in optimizer.param_groups)
 
 
 def _differ(samples: list[Sample]) -> bool:

@@ -1,22 +1,24 @@
 """Findings that a comment in the program takes back: ``# gradscope: ignore GS304, GS205`` at the
 line that they name.
 
-Reads the program's files as they are on the disk; what is in none, such as a cell of a notebook,
-has no such comments.
+Reads the program's files as they are on the disk, and the cells of an open notebook as its shell
+remembers them.
 """
 
 from __future__ import annotations
 
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gradscope.diagnose import RULES
+from gradscope.diagnose.rules import RULES
 from gradscope.model.observations import Finding
 
 _COMMENT = re.compile(r"#\s*gradscope:\s*ignore\s+(GS\w+(?:\s*,\s*GS\w+)*)", re.ASCII | re.I)
+_CELL = re.compile(r"In\[(\d{1,9})\]", re.ASCII)
 _CODE = re.compile(r"GS\w+", re.ASCII | re.I)
 
 LARGEST = 10_000_000
@@ -50,13 +52,8 @@ class IgnoredByComment:
         return finding.rule in self._files[place.file].get(place.line, ())
 
     def _read(self, file: str) -> Comments:
-        try:
-            path = self._folder / file
-            # A saved report is foreign, and may name a pipe that nobody writes into.
-            is_small = path.is_file() and path.stat().st_size <= LARGEST
-            content = path.read_bytes() if is_small else b""
-        except (OSError, ValueError):
-            return {}
+        cell = _CELL.fullmatch(file)
+        content = _typed(int(cell[1])) if cell else self._content(file)
         if b"gradscope" not in content:
             return {}
         found = dict(_comments(content))
@@ -66,6 +63,24 @@ class IgnoredByComment:
                 for code in sorted(codes - RULES.keys())
             )
         return found
+
+    def _content(self, file: str) -> bytes:
+        try:
+            path = self._folder / file
+            # A saved report is foreign, and may name a pipe that nobody writes into.
+            is_small = path.is_file() and path.stat().st_size <= LARGEST
+            return path.read_bytes() if is_small else b""
+        except (OSError, ValueError):
+            return b""
+
+
+def _typed(number: int) -> bytes:
+    """What was typed into a cell of the shell that runs, with the magic above it."""
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+        return str(shell.history_manager.input_hist_raw[number]).encode()
+    except Exception:  # no IPython, no shell, no such cell, or a shell of another make
+        return b""
 
 
 def _comments(content: bytes) -> Iterator[tuple[int, set[str]]]:
