@@ -283,7 +283,8 @@ class DoctorListener(Listener):
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)
         self._note_values(call, is_inside=False)
-        if call.in_graph:
+        # While light it does not hear of most results, and would take each for one of another step.
+        if call.in_graph and not self.light:
             self.carries.note(call)
         self.broadcasts.note(call)
         if not is_function:

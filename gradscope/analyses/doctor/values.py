@@ -15,11 +15,17 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import readable
+from gradscope.autograd.elements import is_ordinary, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import reducible
-from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
+from gradscope.autograd.tensors import (
+    TensorRef,
+    TensorTable,
+    grad_fn_of,
+    is_functorch_wrapped,
+    requires_grad,
+)
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLAIN = 2_000
@@ -106,8 +112,10 @@ class NonFiniteValues:
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
+        if not out.is_cpu or is_functorch_wrapped(out) or not is_ordinary(out):
+            return False
         # NaN and infinity survive a sum, which is some twenty times as fast as `isfinite().all()`.
-        if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
+        if not math.isfinite(out.detach().sum().item()):
             return False
         if len(self._fine) < MAX_FINE:
             self._fine.add(sequence)
