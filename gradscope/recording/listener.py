@@ -56,7 +56,7 @@ class Listener:
 
         Args:
             route: what :meth:`route` gave.
-            made: the sequence numbers before and after it; they differ.
+            made: the sequence numbers before and after it; they are equal where it made no node.
             out: its result.
             frame: who called.
 

@@ -179,12 +179,12 @@ class Recorder(Recording, TorchFunctionMode):
             # Such as `contiguous()` of what is contiguous: nothing new is there to be remembered.
             if made[0] == made[1] and args and out is args[0]:
                 return out
-            if made[0] != made[1]:
-                place = self._place_briefly(route, made, out, frame)
-                if place is not None:
-                    self.failed = None
+            place = self._place_briefly(route, made, out, frame)
+            if place is not None:
+                self.failed = None
+                if made[0] != made[1]:
                     self.spans.add(*made, place)
-                    return out
+                return out
         self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
 

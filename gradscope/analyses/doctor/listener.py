@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
-from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
+from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
@@ -173,6 +173,8 @@ class DoctorListener(Listener):
         place = self.recorder.places.number_around(frame)
         if place not in route.places:
             return None
+        if made[0] == made[1]:
+            return place if place in route.whole and is_whole(out) else None
         if route.only_passes:
             return place
         with functions_off():
@@ -203,6 +205,8 @@ class DoctorListener(Listener):
             # As many were before it: all else that is told of it is told by its place.
             self._note_values(call, self._is_inside(call))
             return
+        if kind.is_brief and is_whole(call.out):
+            kind.whole.add(call.place)
         if self._is_inside(call):
             self.learners.note_made_inside(call)
         if call.function in ("requires_grad", "requires_grad_"):
