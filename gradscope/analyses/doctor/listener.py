@@ -30,7 +30,7 @@ from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
-from gradscope.analyses.doctor.values import NonFiniteValues
+from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
@@ -165,8 +165,10 @@ class DoctorListener(Listener):
             return IGNORED
         return IN_FULL
 
-    def briefly(self, route: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
-        """The place of a call, if that is known and the result is finite."""
+    def briefly(
+        self, route: Kind, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
+    ) -> int | None:
+        """The place of a call, if that is known and the result is finite or whole."""
         # In a custom Function nothing has history, and what is not finite is followed call by call.
         if self.recorder.functions or not self.values_seen.is_clean:
             return None
@@ -175,7 +177,7 @@ class DoctorListener(Listener):
             return None
         if made[0] == made[1]:
             return place if place in route.whole and is_whole(out) else None
-        if route.only_passes:
+        if passes(route.name, args):
             return place
         with functions_off():
             return place if self.values_seen.is_fine(out, made[1] - 1) else None

@@ -123,7 +123,7 @@ class NonFiniteValues:
 
     def note(self, call: TorchCall) -> None:
         """Check the results of a call."""
-        if self.is_clean and _passes(call):
+        if self.is_clean and passes(call.function, call.args):
             return
         for out in call.results[:MAX_TENSORS]:
             dtype = out.dtype
@@ -273,13 +273,13 @@ def _taken_by(call: TorchCall) -> list[torch.Tensor]:
     return call.operands
 
 
-def _passes(call: TorchCall) -> bool:
+def passes(function: str, args: tuple[Any, ...]) -> bool:
     """Whether the result of a call is finite where its operands are."""
-    if call.function in PASSING:
+    if function in PASSING:
         return True
-    factor = call.args[1] if len(call.args) == 2 else None
+    factor = args[1] if len(args) == 2 else None
     if not isinstance(factor, (int, float)):
         return False
     # A division by less than 1 may overflow, and so may a product with more.
-    divides = call.function in _DIVISIONS and abs(factor) >= 1
-    return divides or (call.function in _PRODUCTS and abs(factor) <= 1)
+    divides = function in _DIVISIONS and abs(factor) >= 1
+    return divides or (function in _PRODUCTS and abs(factor) <= 1)
