@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -39,7 +41,7 @@ def test_every_gradient_is_in_the_state_it_is_in(
     info = new_gradient(session.look(X + f"{code}.backward()\n"), "x")
     assert info.state == state
     assert info.norm is not None
-    assert float(info.norm) == pytest.approx(norm, rel=1e-3, nan_ok=True)
+    assert float(info.norm) == pytest.approx(norm, rel=1e-3, abs=0, nan_ok=True)
 
 
 def test_float64_gradients_keep_their_size_where_squares_do_not(session: Session) -> None:
@@ -49,8 +51,33 @@ def test_float64_gradients_keep_their_size_where_squares_do_not(session: Session
         large = torch.ones(40, dtype=torch.float64, requires_grad=True)
         ((small * 1e-300).sum() + (large * 1e300).sum()).backward()
         """)
-    assert new_gradient(report, "small").norm == pytest.approx(1e-300 * 40**0.5)
+    assert new_gradient(report, "small").norm == pytest.approx(1e-300 * 40**0.5, abs=0)
     assert new_gradient(report, "large").norm == pytest.approx(1e300 * 40**0.5)
+
+
+@pytest.mark.parametrize("flush", [False, True], ids=["subnormal", "flushed"])
+def test_norms_are_right_where_squares_underflow(flush: bool, session: Session) -> None:
+    kinds = ("float32", "bfloat16", "complex64", "float64")
+    right: dict[str, tuple[str, int, float]] = {}
+    for kind, count in itertools.product(kinds, (17, 100, 20_000, 300_000)):
+        for size in (1e-158, 1e-155) if kind == "float64" else (2.82e-23, 1e-21, 1e-19, 1e-17):
+            right[f"x{len(right)}"] = (kind, count, size)
+    lines = [
+        f"{name} = torch.ones({count}, dtype=torch.{kind}, requires_grad=True)\n"
+        f"terms.append(({name}.reshape(-1, 1) * torch.tensor({size}, dtype=torch.{kind})).sum())\n"
+        for name, (kind, count, size) in right.items()
+    ]
+    program = f"import torch\ntorch.set_flush_denormal({flush})\nterms = []\n{''.join(lines)}"
+    summed = "sum(term.real.double() for term in terms).backward()\n"
+    try:
+        report = session.look(program + summed)
+    finally:
+        torch.set_flush_denormal(False)
+    for name, (kind, count, size) in right.items():
+        size = float(torch.tensor(size, dtype=getattr(torch, kind)).real)
+        assert new_gradient(report, name).norm == pytest.approx(
+            size * count**0.5, rel=1e-4, abs=0
+        ), name
 
 
 def test_nan_and_infinite_elements_are_counted(session: Session) -> None:

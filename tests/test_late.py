@@ -243,6 +243,18 @@ for step in range(1, 50):
     assert (finding.rule, finding.step, place(finding)) == ("GS102", 28, "w * factor")
 
 
+def test_a_glance_reads_small_norms_as_exactly_as_a_full_look(session: Session) -> None:
+    text = f"""{HEAD}
+small = nn.Parameter(torch.ones(100))
+for step in range(1, 9):
+    (small * 2.82e-23).sum().backward()
+    small.grad = None
+"""
+    seen = examined(session, text).observations
+    assert seen is not None
+    assert [step.norm for step in seen.steps] == pytest.approx([2.82e-22] * 8, rel=1e-4, abs=0)
+
+
 def test_a_gradient_that_comes_to_explode_is_reported_when_it_does(session: Session) -> None:
     report = examined(
         session,

@@ -16,12 +16,16 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from gradscope.autograd.tensors import address_of, dense_parts, is_functorch_wrapped
+from gradscope.autograd.tensors import (
+    address_of,
+    dense_parts,
+    is_functorch_wrapped,
+    storage_number,
+)
 
 _ORDINARY = frozenset([torch.Tensor, torch.nn.Parameter])
 
 _C: Any = torch._C
-_storage_id: Callable[[torch.Tensor], int] | None = getattr(_C, "_storage_id", None)
 _use_count: Callable[[int], int] | None = getattr(_C, "_storage_Use_Count", None)
 
 
@@ -113,7 +117,7 @@ def arrives_with_memory(gradient: torch.Tensor) -> bool:
     if not address:
         return not (gradient.numel() or gradient._is_zerotensor())
     # To resize a storage to a part of itself, python needs that object.
-    if _storage_id and _use_count and _use_count(_storage_id(gradient)) == 1:
+    if storage_number and _use_count and _use_count(storage_number(gradient)) == 1:
         return True
     return _fits(gradient)
 

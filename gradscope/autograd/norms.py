@@ -23,11 +23,30 @@ FEWER = 65_536
 
 _norm: Callable[..., torch.Tensor] = torch.linalg.vector_norm
 
+_SURE = 1e-11
+"""A norm above it has lost nothing that shows in four digits, however many elements there are."""
+
+_LEAST = {
+    kind: 100 * math.sqrt(torch.finfo(kind).tiny)
+    for kind in (torch.float32, torch.complex64, torch.float64, torch.complex128)
+}
+"""The root mean square from which on that holds: a square below the least normal number is rounded
+to a multiple of the least subnormal one, or to zero, so that so many of them are wrong by as many
+times that number at the most."""
+
+
+def is_exact(norm: float, tensor: torch.Tensor) -> bool:
+    """Whether a norm that was taken in the tensor's own dtype is right to four digits: no square
+    that counts has underflowed, and their sum has not overflowed."""
+    if not 0 < norm < math.inf:
+        return False
+    return norm > _SURE or norm > _LEAST[tensor.dtype] * math.sqrt(2 * tensor.numel())
+
 
 def norm(tensor: torch.Tensor) -> float:
     """The 2-norm of a dense tensor of float32, float64 or a complex dtype; waits for its device.
 
-    Squares underflow and overflow in the tensor's own dtype.
+    Squares underflow and overflow in the tensor's own dtype: see :func:`is_exact`.
     """
     if tensor.numel() < MANY:
         return _norm(tensor).item()

@@ -15,6 +15,7 @@ import torch
 
 from gradscope.autograd.decimals import SMALL, plain
 from gradscope.autograd.elements import has_data, is_ordinary, is_released
+from gradscope.autograd.norms import is_exact
 from gradscope.autograd.norms import norm as norm_of
 from gradscope.autograd.tensors import requires_grad
 from gradscope.model.plain import RAGGED, Number, TensorInfo, number
@@ -178,7 +179,7 @@ def size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> Gr
         # The square of 300 is infinite in float16, and float8 has no norm at all.
         still = still.to(torch.complex64 if still.is_complex() else torch.float32)
     norm = norm_of(still)
-    if 0 < norm < math.inf:
+    if is_exact(norm, still):
         return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
     if still.dtype in _WIDER and not math.isnan(norm):
         # The squares of float32 underflow and overflow long before those of float64, which have

@@ -25,6 +25,9 @@ _address: Callable[[torch.Tensor], int] = getattr(
 )
 """The other name, where torch has it: asked like that, it copies what was to be copied lazily."""
 
+storage_number: Callable[[torch.Tensor], int] | None = getattr(torch._C, "_storage_id", None)
+"""As :func:`key_of`, asked of a tensor; None where torch does not tell."""
+
 is_functorch_wrapped: Callable[[torch.Tensor], bool] = (
     torch._C._functorch.is_functorch_wrapped_tensor
 )
@@ -72,7 +75,8 @@ def storage_of(tensor: torch.Tensor) -> int:
     """The number of a tensor's storage (:func:`key_of`); 0 where there is none to speak of."""
     if tensor.layout is not torch.strided or tensor.is_nested or is_functorch_wrapped(tensor):
         return 0
-    return key_of(tensor.untyped_storage())
+    # By the first no python object is made, which would live as long as the memory does.
+    return storage_number(tensor) if storage_number else key_of(tensor.untyped_storage())
 
 
 def key_of(storage: Any) -> int:

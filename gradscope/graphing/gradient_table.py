@@ -235,11 +235,12 @@ class GradientTable:
 
     def _queue(self, gradient: torch.Tensor, keep: int) -> int:
         still = gradient.detach()
-        # In float64 small ones are exact; many accelerators are slow at it, so large ones are not.
+        # In float64 small ones are exact; of large ones only the norm is added up in it, whose
+        # squares would underflow and overflow, since many accelerators are slow at it.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
         statistics = torch.stack(
             [
-                torch.linalg.vector_norm(size).double(),
+                torch.linalg.vector_norm(size, dtype=torch.float64),
                 (size.amax() if size.numel() else size.sum()).double(),
                 size.isnan().sum().double(),
                 size.isinf().sum().double(),

@@ -51,12 +51,15 @@ class Listener:
     def after(self, call: TorchCall, opened: Any) -> None:
         """A call has returned; one that raised is not heard of again."""
 
-    def briefly(self, route: Any, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
+    def briefly(
+        self, route: Any, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
+    ) -> int | None:
         """A call on the brief way has returned.
 
         Args:
             route: what :meth:`route` gave.
-            made: the sequence numbers before and after it; they differ.
+            args: what it was given by position.
+            made: the sequence numbers before and after it; they are equal where it made no node.
             out: its result.
             frame: who called.
 

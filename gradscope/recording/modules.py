@@ -197,19 +197,20 @@ class ModuleTracker:
 
     def _note_enter(self, module: nn.Module, place: ModulePath) -> None:
         # Numbers go on counting when the oldest calls are forgotten.
-        call = self._first_call + len(self._call_places)
-        self._call_places.append(place)
-        self._parents.append(self._stack[-1] if self._stack else OUTSIDE)
-        self._stack.append(call)
+        stack, places = self._stack, self._call_places
+        call = self._first_call + len(places)
+        places.append(place)
+        self._parents.append(stack[-1] if stack else OUTSIDE)
+        stack.append(call)
         self._running.append(module)
         self._note_change(call)
+        if len(places) > MAX_CALLS:
+            self.keep_last(MAX_CALLS // 2)
 
     def _note_change(self, call: int) -> None:
         # The next node will get this number: it and those after it belong to this call.
         self._changes.append(_sequence())
         self._changed_to.append(call)
-        if len(self._call_places) > MAX_CALLS:
-            self.keep_last(MAX_CALLS // 2)
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""

@@ -87,11 +87,19 @@ class Places:
     def number_around(self, frame: FrameType | None) -> int:
         """The number of the place of the program that a frame stands at or was called from; -1
         where there is none."""
-        user = self.user_frame(frame)
-        if user is None:
-            return -1
-        number = self._numbers.get((id(user.f_code), user.f_lasti))
-        return self.number(user) if number is None else number
+        # Every torch call goes by here.  Only the program's own places have numbers, so that one
+        # which has is found without asking whose code it is.
+        numbers, foreign = self._numbers, self._foreign
+        while frame is not None:
+            code = frame.f_code
+            number = numbers.get((id(code), frame.f_lasti))
+            if number is not None:
+                return number
+            known = foreign.get(id(code))
+            if not (self.is_foreign(code) if known is None else known[1]):
+                return self.number(frame)
+            frame = frame.f_back
+        return -1
 
     def number_of_line(self, code: CodeType, line: int) -> int:
         """The number of a line at which no instruction need stand, such as a decorator's."""

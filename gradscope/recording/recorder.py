@@ -179,12 +179,12 @@ class Recorder(Recording, TorchFunctionMode):
             # Such as `contiguous()` of what is contiguous: nothing new is there to be remembered.
             if made[0] == made[1] and args and out is args[0]:
                 return out
-            if made[0] != made[1]:
-                place = self._place_briefly(route, made, out, frame)
-                if place is not None:
-                    self.failed = None
+            place = self._place_briefly(route, args, made, out, frame)
+            if place is not None:
+                self.failed = None
+                if made[0] != made[1]:
                     self.spans.add(*made, place)
-                    return out
+                return out
         self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
 
@@ -197,11 +197,11 @@ class Recorder(Recording, TorchFunctionMode):
             return self.listeners.unopened
 
     def _place_briefly(
-        self, route: Any, made: tuple[int, int], out: Any, frame: FrameType
+        self, route: Any, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
     ) -> int | None:
         """The short way of nearly all calls, where a listener says that it will do."""
         try:
-            return self.listeners.all[0].briefly(route, made, out, frame)
+            return self.listeners.all[0].briefly(route, args, made, out, frame)
         except Exception as error:
             self.note_fault(error)
             return None

@@ -7,7 +7,6 @@ they had saved is noted when they do.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary
 from gradscope.autograd.nodes import LEAF
 from gradscope.autograd.nonfinite import count, read_counts
-from gradscope.autograd.norms import MANY
+from gradscope.autograd.norms import MANY, is_exact
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import Gradients
@@ -180,8 +179,7 @@ class BriefCapture(WatchedCall):
         with torch.no_grad():
             norms = torch.stack(torch._foreach_norm([gradient for _, gradient in pairs])).tolist()
         for (node, gradient), norm in zip(pairs, norms, strict=True):
-            # Zero may be an underflow of the squares, and infinity their overflow.
-            if 0 < norm < math.inf:
+            if is_exact(norm, gradient):
                 self._norms[node] = norm
             else:
                 self._arrived[node] = self._table.add(gradient)

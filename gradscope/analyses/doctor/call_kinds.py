@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import torch
 
-from gradscope.analyses.doctor.values import PASSING
 from gradscope.recording.torch_call import name_of_call
 
 Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
@@ -66,14 +65,15 @@ LOSSES = frozenset(
 
 @dataclass(slots=True)
 class Kind:
-    """What is known of a torch function: how its calls are taken, whether their results are finite
-    where their operands are, and the places that make any."""
+    """What is known of a torch function: how its calls are taken, and the places that make any; of
+    those ``whole`` are the ones whose results are whole numbers or truth values, which no gradient
+    goes through."""
 
     sort: Sort
     name: str
     is_brief: bool
-    only_passes: bool
     places: set[int] = field(default_factory=set)
+    whole: set[int] = field(default_factory=set)
 
 
 def kind_of(func: Any, is_plain: bool) -> Kind:
@@ -86,7 +86,13 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
     sort, name = _sort_of(func), name_of_call(func)
     # Whether a loss has history is asked each time: a part may be frozen for a while.
     is_brief = is_plain and sort == "call" and name != "requires_grad_" and name not in LOSSES
-    return Kind(sort, name, is_brief, name in PASSING)
+    return Kind(sort, name, is_brief)
+
+
+def is_whole(out: Any) -> bool:
+    """Whether a result is one tensor of whole numbers or truth values."""
+    is_one = type(out) is torch.Tensor
+    return is_one and not (out.dtype.is_floating_point or out.dtype.is_complex)
 
 
 def _sort_of(func: Any) -> Sort:

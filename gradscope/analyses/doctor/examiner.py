@@ -176,7 +176,12 @@ class Examiner:
         self._log.calls += 1
         self._log.backwards += call.accumulates
         with collector_paused():
-            made, serious = self._watch(call)
+            return self._make(call)
+
+    def _make(self, call: BackwardCall) -> Any:
+        # All that was made for the look is gone when this returns, before the collector is asked
+        # again: else it would search what is about to go, and count it as what has come to stay.
+        made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
         # A call that failed is the program's own to handle.

@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
-from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
+from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
@@ -30,7 +30,7 @@ from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
-from gradscope.analyses.doctor.values import NonFiniteValues
+from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
@@ -165,15 +165,19 @@ class DoctorListener(Listener):
             return IGNORED
         return IN_FULL
 
-    def briefly(self, route: Kind, made: tuple[int, int], out: Any, frame: FrameType) -> int | None:
-        """The place of a call, if that is known and the result is finite."""
+    def briefly(
+        self, route: Kind, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
+    ) -> int | None:
+        """The place of a call, if that is known and the result is finite or whole."""
         # In a custom Function nothing has history, and what is not finite is followed call by call.
         if self.recorder.functions or not self.values_seen.is_clean:
             return None
         place = self.recorder.places.number_around(frame)
         if place not in route.places:
             return None
-        if route.only_passes:
+        if made[0] == made[1]:
+            return place if place in route.whole and is_whole(out) else None
+        if passes(route.name, args):
             return place
         with functions_off():
             return place if self.values_seen.is_fine(out, made[1] - 1) else None
@@ -203,6 +207,8 @@ class DoctorListener(Listener):
             # As many were before it: all else that is told of it is told by its place.
             self._note_values(call, self._is_inside(call))
             return
+        if kind.is_brief and is_whole(call.out):
+            kind.whole.add(call.place)
         if self._is_inside(call):
             self.learners.note_made_inside(call)
         if call.function in ("requires_grad", "requires_grad_"):
@@ -283,7 +289,8 @@ class DoctorListener(Listener):
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)
         self._note_values(call, is_inside=False)
-        if call.in_graph:
+        # While light it does not hear of most results, and would take each for one of another step.
+        if call.in_graph and not self.light:
             self.carries.note(call)
         self.broadcasts.note(call)
         if not is_function:

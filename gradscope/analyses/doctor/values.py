@@ -15,11 +15,17 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import readable
+from gradscope.autograd.elements import is_ordinary, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import reducible
-from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of, requires_grad
+from gradscope.autograd.tensors import (
+    TensorRef,
+    TensorTable,
+    grad_fn_of,
+    is_functorch_wrapped,
+    requires_grad,
+)
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLAIN = 2_000
@@ -106,8 +112,10 @@ class NonFiniteValues:
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
+        if not out.is_cpu or is_functorch_wrapped(out) or not is_ordinary(out):
+            return False
         # NaN and infinity survive a sum, which is some twenty times as fast as `isfinite().all()`.
-        if not (out.is_cpu and readable(out)) or not math.isfinite(out.detach().sum().item()):
+        if not math.isfinite(out.detach().sum().item()):
             return False
         if len(self._fine) < MAX_FINE:
             self._fine.add(sequence)
@@ -115,7 +123,7 @@ class NonFiniteValues:
 
     def note(self, call: TorchCall) -> None:
         """Check the results of a call."""
-        if self.is_clean and _passes(call):
+        if self.is_clean and passes(call.function, call.args):
             return
         for out in call.results[:MAX_TENSORS]:
             dtype = out.dtype
@@ -265,13 +273,13 @@ def _taken_by(call: TorchCall) -> list[torch.Tensor]:
     return call.operands
 
 
-def _passes(call: TorchCall) -> bool:
+def passes(function: str, args: tuple[Any, ...]) -> bool:
     """Whether the result of a call is finite where its operands are."""
-    if call.function in PASSING:
+    if function in PASSING:
         return True
-    factor = call.args[1] if len(call.args) == 2 else None
+    factor = args[1] if len(args) == 2 else None
     if not isinstance(factor, (int, float)):
         return False
     # A division by less than 1 may overflow, and so may a product with more.
-    divides = call.function in _DIVISIONS and abs(factor) >= 1
-    return divides or (call.function in _PRODUCTS and abs(factor) <= 1)
+    divides = function in _DIVISIONS and abs(factor) >= 1
+    return divides or (function in _PRODUCTS and abs(factor) <= 1)

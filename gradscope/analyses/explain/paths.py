@@ -142,4 +142,4 @@ def _summed(seeds: Sequence[tuple[Place, torch.Tensor]]) -> Mapping[Place, torch
 
 
 def _norm(gradient: torch.Tensor) -> float:
-    return float(torch.linalg.vector_norm(gradient.detach().abs().float()))
+    return float(torch.linalg.vector_norm(gradient.detach().abs().double()))
