@@ -1,50 +1,69 @@
 // What is open, selected and in sight.  The parts of the page around it only call its methods.
+import { read, written } from "./address.js";
+import { Camera, READABLE } from "./camera.js";
+import { plural } from "./format.js";
 import { strongestPath } from "./gradients.js";
 import { Layouts, flatten } from "./layout.js";
 import { Legend } from "./legend.js";
 import { groupKey, lone, nodeKey } from "./level.js";
 import { Model } from "./model.js";
 import { nextBox } from "./neighbours.js";
-import { firstOpen } from "./opening.js";
+import { MOST_BOXES, everything, firstOpen } from "./opening.js";
 import { Outline } from "./outline.js";
 import { buildPage } from "./page.js";
 import { Painter } from "./paint.js";
 import { Panel } from "./panel.js";
 import { listenToKeys } from "./keys.js";
 import { listenToPointer } from "./pointer.js";
+import { copied } from "./saving.js";
 import { Scale, SpreadScale } from "./scale.js";
 import { labelOf, sizeOf } from "./sizes.js";
-import { DARK, LIGHT, PAPER } from "./theme.js";
-import { described } from "./words.js";
+import { PAPER, screenTheme } from "./theme.js";
+import { Trail } from "./trail.js";
+import { described, inShort } from "./words.js";
 
-/** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
-const READABLE = 0.8;
-const LARGEST = 1.4;
-const MARGIN = 24;
-/** A drawing that would be smaller on paper cannot be read there; then what is in sight is printed. */
-const SMALLEST_PRINT = 0.3;
+/** A canvas may be small or not be there yet; what is open at first does not hang on that. */
+const SMALLEST = { width: 700, height: 800 };
+/** Milliseconds without moving after which the address is written. */
+const STILL = 300;
+
+const pause = () => new Promise((done) => setTimeout(done));
 
 export class Viewer {
   /** @param histograms a function that promises them, for each gradient of each pass */
   constructor(data, histograms) {
     this.model = new Model(data);
     this.layouts = new Layouts(this.model, sizeOf(this.model), labelOf(this.model));
-    this.open = firstOpen(this.model);
     this.selected = null;
+    this.hovered = null;
     this.path = null;
     this.trouble = -1;
     this.printing = false;
-    this.view = { x: 0, y: 0, zoom: 1 };
     Object.assign(this, buildPage(this));
+    this.camera = new Camera(this.canvas);
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
-    this.legend = new Legend(this.footer, () => this.draw());
+    this.legend = new Legend(this.footer, () => this._recolored());
     this.painter = new Painter(this.canvas, this.model);
-    this.dark = matchMedia("(prefers-color-scheme: dark)");
-    this._rescale();
+    this.first = firstOpen(this.model, (open) => this._fits(open));
+    this.open = new Set(this.first);
+    this.trail = new Trail(() => this._written(), (address) => this._restore(address));
     this._arrange();
+    this._rescale();
     this._listen();
     this._start();
+    (window.requestIdleCallback ?? setTimeout)(() => this.finder.search.prepare());
+  }
+
+  get view() {
+    return this.camera.view;
+  }
+
+  /** Whether the drawing with these groups open can be read as a whole. */
+  _fits(open) {
+    const { width, height } = this.camera.size;
+    const size = { width: Math.max(width, SMALLEST.width), height: Math.max(height, SMALLEST.height) };
+    return this.camera.fitting(this.layouts.whole(open), size) >= READABLE;
   }
 
   // ------------------------------------------------------------------ what is drawn
@@ -54,6 +73,7 @@ export class Viewer {
     if (model.isSpread) this.scale = new SpreadScale([...model.source.keys()].map((edge) => model.onEdge(edge).norm));
     else this.scale = new Scale(model.pass ? [...new Set(model.pass.edges)].map((entry) => model.pass.norm[entry]) : []);
     this.legend.show(this.scale);
+    this.river.show();
     this.showTroubles();
   }
 
@@ -63,40 +83,48 @@ export class Viewer {
     this.outline.show(this.drawing.boxes);
   }
 
+  /** The boxes that are in sight. */
+  inSight() {
+    return this.drawing.boxes.filter((box) => this.camera.sees(box));
+  }
+
   draw() {
     this.waiting ??= requestAnimationFrame(() => {
       this.waiting = null;
-      this.painter.paint(this.printing ? this._onPaper() : this._scene());
+      this._paint();
+      this.river.look();
     });
   }
 
-  _scene() {
-    const { drawing, scale, view, selected, path, canvas } = this;
-    const size = { width: canvas.clientWidth, height: canvas.clientHeight };
-    return { drawing, scale, view, selected, path, size, theme: this.dark.matches ? DARK : LIGHT, ratio: window.devicePixelRatio ?? 1 };
+  _paint() {
+    this.painter.paint(this.printing ? this._onPaper() : this.scene());
   }
 
-  /** On white paper: the whole drawing, or what is in sight where the whole could not be read. */
+  scene() {
+    const { drawing, scale, view, selected, hovered, path, camera } = this;
+    return { drawing, scale, view, selected, hovered, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
+  }
+
   _onPaper() {
-    const scene = this._scene();
-    const { width, height } = this.drawing;
-    const zoom = Math.min(scene.size.width / width, scene.size.height / height, LARGEST);
-    const whole = { x: (width - scene.size.width / zoom) / 2, y: 0, zoom };
-    return { ...scene, view: zoom < SMALLEST_PRINT ? scene.view : whole, theme: PAPER, ratio: 3 };
+    return { ...this.scene(), hovered: null, view: this.camera.onPaper(this.drawing), theme: PAPER, ratio: 3 };
   }
 
   // At once, because the browser prints what is there when this returns.
   _print(isPrinting) {
     this.printing = isPrinting;
-    this.painter.paint(isPrinting ? this._onPaper() : this._scene());
+    this._paint();
+  }
+
+  _recolored() {
+    this.river.show();
+    this.draw();
   }
 
   // ------------------------------------------------------------------ going somewhere
 
   _start() {
-    const address = location.hash;
-    this.goHome();
-    if (!this._restore(address) && this.model.troubles.places.length) this.nextTrouble(1);
+    if (!this._restore(location.hash) && this.model.troubles.places.length) this.nextTrouble(1);
+    this.trail.push();
   }
 
   /** To the output. */
@@ -127,27 +155,15 @@ export class Viewer {
     const key = this._keyOf(thing);
     this._look(key);
     this.select(key);
+    this.trail.push();
   }
 
   /** Bring a box into sight, and the whole drawing where that can be read. */
   _look(key) {
     const box = this.boxes.get(key);
     if (!box) return;
-    this.view = this._viewOf(box);
+    this.camera.lookAt(box, this.drawing);
     this.placed = { key, ...this.view };
-  }
-
-  _viewOf(box) {
-    const { clientWidth, clientHeight } = this.canvas;
-    const { width, height } = this.drawing;
-    const fit = Math.min(clientWidth / (width + 2 * MARGIN), clientHeight / (height + 2 * MARGIN), LARGEST);
-    if (fit >= READABLE) {
-      // All of it can be seen at once and still be read.
-      return { zoom: fit, x: (width - clientWidth / fit) / 2, y: (height - clientHeight / fit) / 2 };
-    }
-    const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
-    const above = Math.max(box.y - clientHeight / zoom / 3, -MARGIN);
-    return { zoom, x: box.x + box.width / 2 - clientWidth / zoom / 2, y: above };
   }
 
   /** A frame in another page gets its size late; who has not moved since sees what was meant. */
@@ -161,8 +177,10 @@ export class Viewer {
     this.selected = key;
     const box = key && this.boxes.get(key);
     this.path = box?.node !== undefined && this.model.isLeaf(box.node) ? this._marked(box.node) : null;
+    const node = box && (box.node ?? (box.group === undefined ? undefined : this.model.first[box.group]));
+    if (node !== undefined && node !== null) this.river.mark(node);
     this._show();
-    this._remember();
+    this.trail.note();
     this.draw();
   }
 
@@ -179,11 +197,27 @@ export class Viewer {
     return { edges: new Set(list), boxes: new Set(ends.map((end) => this._keyOf({ node: end }))), list };
   }
 
+  /** The box or line that a key names, if it is drawn. */
+  thing(key) {
+    return (key && (this.boxes.get(key) ?? this.drawing.bundles.find((bundle) => bundle.key === key))) || null;
+  }
+
   _show() {
-    const box = this.selected && this.boxes.get(this.selected);
-    this.panel.show(box, this.path?.list ?? null);
+    const thing = this.thing(this.selected);
+    this.panel.show(thing, this.path?.list ?? null);
     this.outline.mark(this.selected);
-    this.said.textContent = box ? described(this.model, box) : "";
+    this.crumbs.show(thing);
+    this.said.textContent = thing ? described(this.model, thing) : "";
+  }
+
+  /** What is under the pointer is marked, and said beside it. */
+  hover(thing, event) {
+    if ((thing?.key ?? null) !== this.hovered) {
+      this.hovered = thing?.key ?? null;
+      this.draw();
+    }
+    if (thing) this.tip.show(inShort(this.model, thing), event.clientX, event.clientY);
+    else this.tip.hide();
   }
 
   // ------------------------------------------------------------------ opening and closing
@@ -199,12 +233,48 @@ export class Viewer {
     this.view.x += after.x + after.width / 2 - before.x - before.width / 2;
     this.view.y += after.y - before.y;
     this.select(key);
+    this.trail.push();
   }
 
+  /** Open everything in the selected group, or everything there is, as far as there is room. */
+  async openAll() {
+    const { group = 0 } = this.boxes.get(this.selected) ?? {};
+    const { open, left } = await everything(this.model, this.open, group, (g) => this.layouts.prepare(g), pause);
+    this._openedTo(open);
+    if (left) this.status.say(`${plural(left, "group")} stay closed, for at most ${MOST_BOXES} boxes are opened at once. Select one and press E to open what is in it.`);
+  }
+
+  /** Close everything in the selected group, or everything there is. */
+  shutAll() {
+    const { group = 0 } = this.boxes.get(this.selected) ?? {};
+    const { before, behind } = this.model;
+    this._openedTo(new Set([...this.open].filter((g) => g === 0 || before[g] < before[group] || before[g] >= behind[group])));
+  }
+
+  /** Back to what was open at first, at the output. */
   closeAll() {
-    this.open = firstOpen(this.model);
+    this.open = new Set(this.first);
     this._arrange();
     this.goHome();
+    this.trail.push();
+  }
+
+  _openedTo(open) {
+    const { selected } = this;
+    this.open = open;
+    this._arrange();
+    if (this.boxes.has(selected)) this._look(selected);
+    else this._look(this._keyOf({ node: this.model.data.roots[0]?.node ?? 0 }));
+    this.select(this.boxes.has(selected) ? selected : null);
+    this.trail.push();
+  }
+
+  undo() {
+    if (!this.trail.step(-1)) this.status.say("There is nothing to undo.");
+  }
+
+  redo() {
+    if (!this.trail.step(1)) this.status.say("There is nothing to do again.");
   }
 
   // ------------------------------------------------------------------ moving
@@ -224,9 +294,9 @@ export class Viewer {
     this.model.choose((number + passes.length) % passes.length, rank);
     this.trouble = -1;
     this.layouts.forget();
-    this._rescale();
     this._arrange();
-    this.select(this.boxes.has(this.selected) ? this.selected : null);
+    this._rescale();
+    this.select(this.thing(this.selected) ? this.selected : null);
     if (this.passes) this.passes.value = String(this.model.passNumber);
     if (this.ranks) this.ranks.value = String(rank);
   }
@@ -257,48 +327,103 @@ export class Viewer {
   }
 
   keepInSight(box) {
-    const { clientWidth, clientHeight } = this.canvas;
-    const { zoom } = this.view;
-    const margin = 40 / zoom;
-    const [wide, tall] = [clientWidth / zoom, clientHeight / zoom];
-    this.view.x = Math.min(Math.max(this.view.x, box.x + box.width + margin - wide), box.x - margin);
-    this.view.y = Math.min(Math.max(this.view.y, box.y + box.height + margin - tall), box.y - margin);
-    this.draw();
+    this.camera.keepInSight(box);
+    this._moved();
   }
 
-  zoomAt(factor, x, y) {
-    const zoom = Math.min(Math.max(this.view.zoom * factor, 0.02), 4);
-    this.view.x += x / this.view.zoom - x / zoom;
-    this.view.y += y / this.view.zoom - y / zoom;
-    this.view.zoom = zoom;
+  zoomAt(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
+    this.camera.zoomAt(factor, x, y);
+    this._moved();
+  }
+
+  /** Move the drawing by pixels of the screen. */
+  pan(dx, dy) {
+    this.camera.pan(dx, dy);
+    this._moved();
+  }
+
+  /** The whole drawing. */
+  fit() {
+    this.camera.fit(this.drawing);
+    this._moved();
+  }
+
+  /** Bring a node, or the closed group that it is in, to the middle. */
+  centre(node) {
+    const box = this.boxes.get(this._keyOf({ node }));
+    const { zoom } = this.view;
+    this.camera.centre(box.x + box.width / 2, box.y + box.height / 2, zoom);
+    this._moved();
+  }
+
+  _moved() {
     this.draw();
+    this.remember();
+  }
+
+  /** Write what is in sight into the address, once nothing moves any more. */
+  remember() {
+    clearTimeout(this.noting);
+    this.noting = setTimeout(() => this.trail.note(), STILL);
   }
 
   // ------------------------------------------------------------------ the address
 
-  _remember() {
-    const state = new URLSearchParams();
-    if (this.selected) state.set("at", this.selected);
-    if (this.model.passNumber) state.set("pass", String(this.model.passNumber));
-    if (this.ranks && this.model.rank !== this.model.ranks.first) state.set("rank", String(this.model.rank));
-    try {
-      history.replaceState(null, "", `#${state}`);
-    } catch {
-      // Inside another page, as in a notebook, the address is not this page's own.
-    }
+  /** The page with what is seen now. */
+  link() {
+    return `${location.href.split("#")[0]}#${this._written()}`;
   }
 
+  async copy(text, done) {
+    this.status.say((await copied(text)) ? done : "The browser does not allow this page to copy.");
+  }
+
+  _written() {
+    const { model, selected, open, first, placed, view } = this;
+    const isAsPlaced = placed && placed.x === view.x && placed.y === view.y && placed.zoom === view.zoom;
+    const isFirst = open.size === first.size && [...open].every((g) => first.has(g));
+    return written({
+      at: selected,
+      open: isFirst ? null : open,
+      pass: model.passNumber,
+      rank: this.ranks && model.rank !== model.ranks.first ? String(model.rank) : "",
+      // What was brought into sight because it is selected, is so again on a screen of another size.
+      middle: isAsPlaced ? null : this.camera.middle,
+    });
+  }
+
+  /** See what an address says; returns whether it says where. */
   _restore(address) {
-    const state = new URLSearchParams(address.slice(1));
-    const pass = Number(state.get("pass") ?? 0);
-    const rank = this.model.ranks?.choices.find((choice) => String(choice) === state.get("rank"));
-    if (this.model.data.passes[pass] && (pass > 0 || rank !== undefined)) this.choosePass(pass, rank);
-    const match = /^([ng])(\d+)$/.exec(state.get("at") ?? "");
-    if (!match) return false;
-    const [, sort, digits] = match;
+    const { model } = this;
+    const { at, open, pass, rank, middle } = read(address, model.parent.length);
+    const named = this.ranks && rank === null ? model.ranks.first : model.ranks?.choices.find((choice) => String(choice) === rank);
+    const isPass = Boolean(model.data.passes[pass]);
+    if (isPass && (pass !== model.passNumber || (named !== undefined && named !== model.rank))) this.choosePass(pass, named);
+    this.open = new Set(open ?? this.first);
+    this._arrange();
+    const isSaid = this._goTo(at);
+    if (!isSaid) this.goHome();
+    if (middle) this.camera.centre(middle.x, middle.y, middle.zoom);
+    this.draw();
+    return isSaid || middle !== null || open !== null;
+  }
+
+  /** Select what a key names, and open what is around it. */
+  _goTo(key) {
+    const { model } = this;
+    const [, sort, digits] = /^([ng])(\d+)$/.exec(key ?? "") ?? [];
     const id = Number(digits);
-    if (id >= (sort === "n" ? this.model.size : this.model.parent.length)) return false;
-    this.reveal(sort === "n" ? { node: id } : { group: id });
+    if (sort && id < (sort === "n" ? model.size : model.parent.length)) {
+      const around = model.around(sort === "n" ? model.owner[id] : model.parent[id]);
+      if (around.some((g) => !this.open.has(g))) {
+        for (const g of around) this.open.add(g);
+        this._arrange();
+      }
+      key = this._keyOf(sort === "n" ? { node: id } : { group: id });
+    }
+    if (!this.thing(key)) return false;
+    this._look(key);
+    this.select(key);
     return true;
   }
 
@@ -306,7 +431,7 @@ export class Viewer {
 
   _listen() {
     new ResizeObserver(() => this._resized()).observe(this.canvas);
-    this.dark.addEventListener("change", () => this.draw());
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(query).addEventListener("change", () => this._recolored());
     listenToPointer(this);
     listenToKeys(this);
     addEventListener("beforeprint", () => this._print(true));

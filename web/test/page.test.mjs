@@ -375,7 +375,7 @@ test("a histogram counts every element", async () => {
 
 test("the range of the colours can be moved by keys and pointer", async () => {
   const page = await opened("transformer");
-  const [from, to] = await page.getByRole("slider").all();
+  const [from, to] = await page.locator("footer").getByRole("slider").all();
   const value = async (end) => Number(await end.getAttribute("aria-valuenow"));
   const [low, high] = [await value(from), await value(to)];
   await to.focus();
@@ -409,7 +409,7 @@ const corner = (page) =>
 const FRAMES = {
   srcdoc: (frame, text) => frame.setAttribute("srcdoc", text),
   blob: (frame, text) => frame.setAttribute("src", URL.createObjectURL(new Blob([text], { type: "text/html" }))),
-  data: (frame, text) => frame.setAttribute("src", `data:text/html;base64,${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}`),
+  data: (frame, text) => frame.setAttribute("src", `data:text/html;base64,${btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""))}`),
 };
 
 for (const [way, put] of Object.entries(FRAMES)) {

@@ -1,0 +1,110 @@
+// The gradients of the whole graph along the order of backward, in as many rows as there are pixels.  Pure: numbers in, numbers out.
+import { STATES } from "./model.js";
+
+/** Shares of the norms of a row between which its stream flows. */
+const [LOW, HIGH] = [0.05, 0.95];
+const [ZERO, FINITE, BAD] = ["zero", "finite", "non-finite"].map((name) => STATES.indexOf(name));
+
+/** A row of a graph that is not small holds several nodes, so that its stream has a width and the whole has a shape. */
+const [SMALL, EACH] = [60, 6];
+
+/**
+ * Rows from the loss down.  Norms as log10, NaN where a row has none.
+ * @typedef {{rows: number, low: Float64Array, mid: Float64Array, high: Float64Array, leaf: Float64Array,
+ *   bad: Uint32Array, zero: Uint32Array, finite: Uint32Array}} Profile
+ * @returns {Profile} low, mid and high of what enters operations; the median of the leaves; how many nodes are in which state
+ */
+export function profileOf(model, most) {
+  const rows = Math.max(Math.min(most, model.size, Math.max(SMALL, Math.ceil(model.size / EACH))), 1);
+  const columns = ["low", "mid", "high", "leaf"].map((name) => [name, new Float64Array(rows).fill(NaN)]);
+  const counts = ["bad", "zero", "finite"].map((name) => [name, new Uint32Array(rows)]);
+  const found = { rows, ...Object.fromEntries([...columns, ...counts]) };
+  if (!model.pass) return found;
+  const read = reader(model);
+  for (let row = 0; row < rows; row++) fill(found, row, firstOf(row, rows, model.size), firstOf(row + 1, rows, model.size), model, read);
+  return found;
+}
+
+/** The row of a node, and the first node of a row. */
+export const rowOf = (node, rows, size) => Math.min(Math.floor(((node + 0.5) * rows) / size), rows - 1);
+export const firstOf = (row, rows, size) => Math.ceil((row * size) / rows - 0.5);
+
+/** State and norm of what enters a node.  Straight from the columns: an object for each of 100,000 nodes would be felt. */
+function reader(model) {
+  if (model.isSpread) {
+    return (node) => {
+      const info = model.upstream(node);
+      return [STATES.indexOf(info.state), info.norm];
+    };
+  }
+  const { upstream, state, norm } = model.pass;
+  return (node) => {
+    const [entry] = upstream[node];
+    return upstream[node].length > 1 ? loudest(upstream[node], state, norm) : [state[entry], norm[entry]];
+  };
+}
+
+/** Of an operation with several outputs the one that says most. */
+function loudest(entries, state, norm) {
+  const best = entries.reduce((a, b) => (state[b] > state[a] || (state[b] === state[a] && Number(norm[b]) > Number(norm[a])) ? b : a));
+  return [state[best], norm[best]];
+}
+
+function fill(found, row, from, to, model, read) {
+  const [ops, leaves] = [[], []];
+  let hasOps = false;
+  for (let node = from; node < to; node++) {
+    const [state, norm] = read(node);
+    hasOps ||= !model.isLeaf(node);
+    if (state === BAD) found.bad[row] += 1;
+    else if (state === ZERO) found.zero[row] += 1;
+    else if (state === FINITE && norm !== null) {
+      found.finite[row] += 1;
+      // A ratio of ranks may be infinite: it stands at the end of every scale.
+      (model.isLeaf(node) ? leaves : ops).push(Math.min(Math.log10(Number(norm)), 400));
+    }
+  }
+  const streams = [found.low, found.mid, found.high];
+  if (!hasOps && row) return flowOn(streams, row, found.leaf, leaves);
+  ops.sort((a, b) => a - b);
+  [LOW, 0.5, HIGH].forEach((share, i) => (streams[i][row] = at(ops, share)));
+  found.leaf[row] = middle(leaves);
+}
+
+const at = (sorted, share) => (sorted.length ? sorted[Math.round(share * (sorted.length - 1))] : NaN);
+const middle = (list) => at(list.sort((a, b) => a - b), 0.5);
+
+/** Past leaves the stream flows on as it was: a gap would say that nothing came. */
+function flowOn(streams, row, leaf, leaves) {
+  for (const stream of streams) stream[row] = stream[row - 1];
+  leaf[row] = middle(leaves);
+}
+
+/** More brackets than this are no longer told apart. */
+const MOST_BRACKETS = 40;
+
+/**
+ * Groups that divide the graph, in backward order: always the largest are divided further, those of one kind together.
+ * @returns {{group: number, from: number, to: number}[]} with the first node and the one behind the last
+ */
+export function brackets(model) {
+  const behind = lastOf(model);
+  let cut = model.children[0];
+  for (;;) {
+    const most = cut.reduce((largest, g) => (model.children[g].length ? Math.max(largest, model.ops[g]) : largest), 0);
+    const first = cut.find((g) => model.ops[g] === most && model.children[g].length);
+    const alike = (g) => model.parent[g] === model.parent[first] && model.children[g].length && model.group(g).type === model.group(first).type;
+    const divided = cut.flatMap((g) => (alike(g) ? model.children[g] : [g]));
+    if (first === undefined || divided.length > MOST_BRACKETS) break;
+    cut = divided;
+  }
+  return cut.map((group) => ({ group, from: model.first[group], to: behind[group] })).filter(({ group }) => model.ops[group]).sort((a, b) => a.from - b.from);
+}
+
+/** For every group the number behind its highest node. */
+export function lastOf(model) {
+  const behind = new Int32Array(model.parent.length);
+  for (let node = 0; node < model.size; node++) behind[model.owner[node]] = node + 1;
+  for (let g = behind.length - 1; g > 0; g--) behind[model.parent[g]] = Math.max(behind[model.parent[g]], behind[g]);
+  return behind;
+}
