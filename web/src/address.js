@@ -10,10 +10,15 @@ const ranges = (numbers) => {
   return runs.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(".");
 };
 
+/** More groups than a person opens: nobody's link makes a page draw a hundred thousand boxes. */
+const MOST = 2000;
+
 /** The groups of such text that there are. */
 const members = (text, size) => {
   const found = new Set([0]);
-  for (const [, from, to] of text.matchAll(/(\d+)(?:-(\d+))?/g)) for (let n = Number(from); n <= Math.min(Number(to ?? from), size - 1); n++) found.add(n);
+  for (const [, from, to] of text.matchAll(/(\d+)(?:-(\d+))?/g)) {
+    for (let n = Number(from); n <= Math.min(Number(to ?? from), size - 1) && found.size < MOST; n++) found.add(n);
+  }
   return found;
 };
 
@@ -40,5 +45,18 @@ export function read(address, groups) {
     rank: text.get("rank"),
     open: text.has("open") ? members(text.get("open"), groups) : null,
     middle: zoom > 0 && Number.isFinite(x + y + zoom) ? { x, y, zoom } : null,
+  };
+}
+
+/** What a viewer shows now. */
+export function stateOf({ model, selected, open, first, ranks, camera, isAsPlaced }) {
+  const isFirst = open.size === first.size && [...open].every((g) => first.has(g));
+  return {
+    at: selected,
+    open: isFirst ? null : open,
+    pass: model.passNumber,
+    rank: ranks && model.rank !== model.ranks.first ? String(model.rank) : "",
+    // What was brought into sight because it is selected, is so again on a screen of another size.
+    middle: isAsPlaced ? null : camera.middle,
   };
 }

@@ -1,11 +1,11 @@
 // What part of the drawing is in sight: a corner and a zoom.
 /** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
 export const READABLE = 0.8;
-const LARGEST = 1.4;
+/** But the whole at once is worth smaller text. */
+const WHOLE = 0.55;
+export const LARGEST = 1.4;
 const MARGIN = 24;
 const [FURTHEST, NEAREST] = [0.02, 4];
-/** A drawing that would be smaller on paper cannot be read there; then what is in sight is printed. */
-const SMALLEST_PRINT = 0.3;
 
 export class Camera {
   constructor(canvas) {
@@ -30,7 +30,7 @@ export class Camera {
 
   /** A box, and the whole drawing where that can be read. */
   lookAt(box, drawing) {
-    if (this.fitting(drawing) >= READABLE) return this.fit(drawing);
+    if (this.fitting(drawing) >= WHOLE) return this.fit(drawing);
     const { width, height } = this.size;
     const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
     this.view = { zoom, x: box.x + box.width / 2 - width / zoom / 2, y: Math.max(box.y - height / zoom / 3, -MARGIN) };
@@ -78,12 +78,5 @@ export class Camera {
   sees({ x, y, width, height }) {
     const { size, view } = this;
     return x + width >= view.x && x <= view.x + size.width / view.zoom && y + height >= view.y && y <= view.y + size.height / view.zoom;
-  }
-
-  /** On paper: the whole drawing, or what is in sight where the whole could not be read. */
-  onPaper({ width, height }) {
-    const { size } = this;
-    const zoom = Math.min(size.width / width, size.height / height, LARGEST);
-    return zoom < SMALLEST_PRINT ? this.view : { x: (width - size.width / zoom) / 2, y: 0, zoom };
   }
 }

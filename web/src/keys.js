@@ -38,13 +38,19 @@ export function listenToKeys(viewer) {
   addEventListener("keydown", (event) => {
     if (event.altKey || event.target.closest?.("input")) return;
     if (event.ctrlKey || event.metaKey) return undoing(viewer, event);
-    // Controls have keys of their own.
-    if (event.target.closest?.("select, button, summary, [role=slider], aside") && !["/", "Escape", "n", "p"].includes(event.key)) return;
+    if (isOwn(event)) return;
     const action = event.key.startsWith("Arrow") ? () => viewer.follow(event.key) : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
     event.preventDefault();
     action();
   });
+}
+
+/** Controls have keys of their own: a choice takes letters, all others what moves in them and what presses them. */
+function isOwn({ target, key }) {
+  if (["/", "Escape"].includes(key)) return false;
+  if (target.closest?.("select")) return !["n", "p"].includes(key);
+  return Boolean(target.closest?.("button, summary, [role=slider], aside")) && (key.length > 1 || key === " ");
 }
 
 function undoing(viewer, event) {

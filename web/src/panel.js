@@ -3,6 +3,7 @@ import { element } from "./element.js";
 import { count, lookup, number, plural, shapeOf, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { HELP } from "./keys.js";
+import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
 import { endName, groupWords, nodeName, seedWords, told } from "./words.js";
 
@@ -24,7 +25,6 @@ export class Panel {
     const told = !box ? this._whole() : box.edges ? this._edges(box) : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
     this.root.replaceChildren(...told.filter(Boolean), ...(box ? [this._copying()] : []));
     this.root.scrollTop = 0;
-    document.body.classList.toggle("idle", !box);
   }
 
   // ------------------------------------------------------------------ what can be selected
@@ -39,7 +39,7 @@ export class Panel {
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
-      ...findings.map((finding) => this._finding(finding, true)),
+      ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
       parametersOverRanks(this.viewer),
       model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
@@ -127,7 +127,7 @@ export class Panel {
         ["source", origin ? visible(`${origin.file}:${origin.line}`) : ""],
         ["function", origin ? visible(origin.function) : ""],
       ]),
-      origin ? this._source(origin) : null,
+      origin ? sourceOf(model.data.sources, origin) : null,
       ...this._findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
       this._formula(node),
@@ -168,16 +168,6 @@ export class Panel {
     ];
   }
 
-  _source({ file, line }) {
-    const lines = lookup(this.model.data.sources, file);
-    if (!lines) return null;
-    const near = Object.entries(lines).filter(([at]) => Math.abs(at - line) <= 2);
-    const rows = near.map(([at, text]) =>
-      element("div", { class: Number(at) === line ? "here" : "" }, element("span", { class: "at", text: at }), element("code", { text })),
-    );
-    return element("div", { class: "source", role: "group", "aria-label": `source, line ${line}`, tabindex: "0" }, ...rows);
-  }
-
   /** What the operation does with the gradient, where that has a notation. */
   _formula(node) {
     const { model } = this;
@@ -188,24 +178,14 @@ export class Panel {
 
   // ------------------------------------------------------------------ findings
 
-  _finding(finding, withLink) {
-    const place = finding.location ? `${visible(finding.location.file)}:${finding.location.line}` : "";
-    return element(
-      "article",
-      { class: `finding ${finding.severity}` },
-      element("h4", { text: `${finding.severity} ${finding.rule} ${finding.name}` }),
-      element("p", { text: visible(finding.message) }),
-      place ? element("p", { class: "faint", text: place }) : null,
-      ...finding.evidence.map((line) => element("p", { class: "faint", text: visible(line) })),
-      finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
-      withLink && finding.node ? this._link(finding.node.id, "show in the graph") : null,
-    );
+  _toNode({ node }) {
+    return node ? this._link(node.id, "show in the graph") : null;
   }
 
   _findings(nodes) {
     const { findingsAt } = this.model.troubles;
     if (!findingsAt.size) return [];
-    return nodes.flatMap((node) => findingsAt.get(node) ?? []).map((finding) => this._finding(finding, nodes.length > 1));
+    return nodes.flatMap((node) => findingsAt.get(node) ?? []).map((finding) => findingOf(finding, nodes.length > 1 ? this._toNode(finding) : null));
   }
 
   // ------------------------------------------------------------------ gradients
@@ -308,15 +288,4 @@ export class Panel {
     list.append(element("p", { class: "faint", text: "The way whose weakest edge is largest; it is marked in the graph." }));
     return list;
   }
-}
-
-/** Sorted by a number of each, which is asked for once. */
-function byNumber(things, numberOf) {
-  const pairs = things.map((thing) => [numberOf(thing), thing]);
-  return pairs.sort(([a], [b]) => a - b).map(([, thing]) => thing);
-}
-
-function flows(head, rows, total, last = null) {
-  const rest = total > rows.length ? element("li", { class: "faint", text: `… ${count(total - rows.length)} more` }) : null;
-  return element("section", { class: "flows" }, element("h3", { text: head }), element("ul", {}, ...rows, rest), last);
 }

@@ -27,7 +27,7 @@ export function profileOf(model, most) {
 
 /** The row of a node, and the first node of a row. */
 export const rowOf = (node, rows, size) => Math.min(Math.floor(((node + 0.5) * rows) / size), rows - 1);
-export const firstOf = (row, rows, size) => Math.ceil((row * size) / rows - 0.5);
+export const firstOf = (row, rows, size) => Math.max(Math.ceil((row * size) / rows - 0.5), 0);
 
 /** State and norm of what enters a node.  Straight from the columns: an object for each of 100,000 nodes would be felt. */
 function reader(model) {

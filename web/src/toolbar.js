@@ -12,8 +12,10 @@ export function toolbar(viewer) {
     "div", { class: "tools", role: "toolbar", "aria-label": "View" },
     button("−", "zoom out (-)", () => viewer.zoomAt(0.8)),
     button("+", "zoom in (+)", () => viewer.zoomAt(1.25)),
-    button("Fit", "all that is drawn (F)", () => viewer.fit()),
+    button("Fit", "Fit all that is drawn (F)", () => viewer.fit()),
     menu(viewer),
+    // On a narrow screen the facts are below, and either they or the graph have most of the room.
+    element("button", { class: "narrow", text: "Facts", "aria-pressed": "false", title: "more room for the facts", on: { click: ({ currentTarget }) => currentTarget.setAttribute("aria-pressed", String(document.body.classList.toggle("facts"))) } }),
   );
 }
 

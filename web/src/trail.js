@@ -1,8 +1,5 @@
 // What was seen before, one step for each that opened or closed something: for Ctrl-Z, and for the browser's Back and Forward.
 
-/** Steps that are kept. */
-const MOST = 200;
-
 export class Trail {
   /**
    * @param {() => string} written what is seen now, as an address
@@ -25,9 +22,9 @@ export class Trail {
     if (this.isGoing) return;
     const address = this.written();
     if (address === this.steps[this.at]) return;
-    this.steps = [...this.steps.slice(0, this.at + 1), address].slice(-MOST);
     const isFirst = this.at < 0;
-    this.at = this.steps.length - 1;
+    this.steps.length = ++this.at;
+    this.steps.push(address);
     this._write(isFirst ? "replaceState" : "pushState");
   }
 
@@ -38,12 +35,15 @@ export class Trail {
     this._write("replaceState");
   }
 
-  /** One back, or forward again; says whether there was one. */
+  /** One back, or forward again; says whether there is one. */
   step(by) {
     const to = this.at + by;
     if (to < 0 || to >= this.steps.length) return false;
-    this.at = to;
-    this._show();
+    if (this.isOwn) history.go(by);
+    else {
+      this.at = to;
+      this._show();
+    }
     return true;
   }
 
@@ -64,6 +64,7 @@ export class Trail {
       history[how]({ step: this.at }, "", `#${this.steps[this.at]}`);
     } catch {
       // Browsers allow so many in so much time, and some files none at all.
+      this.isOwn = false;
     }
   }
 
@@ -71,11 +72,9 @@ export class Trail {
   _moved(step) {
     const address = location.hash.slice(1);
     if (address === this.steps[this.at]) return;
-    if (step !== undefined && this.steps[step] === address) this.at = step;
-    else {
-      this.steps = [...this.steps.slice(0, this.at + 1), address];
-      this.at = this.steps.length - 1;
-    }
+    if (step < this.steps.length) this.at = step;
+    else this.steps.length = ++this.at;
+    this.steps[this.at] = address;
     this._show();
   }
 }

@@ -46,7 +46,7 @@ export function groupWords(model, group) {
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? title : label.split(" → ")[0] || title;
+    const name = type ? within(model, group, title) : label.split(" → ")[0] || title;
     return { name: inside(visible(name)), times: ` ×${count}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
