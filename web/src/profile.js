@@ -80,25 +80,29 @@ function flowOn(streams, row, leaf, leaves) {
   leaf[row] = middle(leaves);
 }
 
-/** More brackets than this are no longer told apart. */
-const MOST_BRACKETS = 40;
-
 /**
  * Groups that divide the graph, in backward order: always the largest are divided further, those of one kind together.
+ * @param least nodes that a part must have on average, so that it can be named
  * @returns {{group: number, from: number, to: number}[]} with the first node and the one behind the last
  */
-export function brackets(model) {
+export function brackets(model, least) {
   const behind = lastOf(model);
+  const span = (g) => behind[g] - model.first[g];
   let cut = model.children[0];
   for (;;) {
-    const most = cut.reduce((largest, g) => (model.children[g].length ? Math.max(largest, model.ops[g]) : largest), 0);
-    const first = cut.find((g) => model.ops[g] === most && model.children[g].length);
-    const alike = (g) => model.parent[g] === model.parent[first] && model.children[g].length && model.group(g).type === model.group(first).type;
-    const divided = cut.flatMap((g) => (alike(g) ? model.children[g] : [g]));
-    if (first === undefined || divided.length > MOST_BRACKETS) break;
-    cut = divided;
+    const first = cut.filter((g) => model.children[g].length).reduce((best, g) => (best === null || model.ops[g] > model.ops[best] ? g : best), null);
+    if (first === null) break;
+    const alike = new Set(cut.filter((g) => model.parent[g] === model.parent[first] && model.children[g].length && model.group(g).type === model.group(first).type));
+    const parts = [...alike].flatMap((g) => model.children[g]);
+    if ([...alike].reduce((sum, g) => sum + span(g), 0) < least * parts.length) break;
+    cut = [...cut.filter((g) => !alike.has(g)), ...parts];
   }
   return cut.map((group) => ({ group, from: model.first[group], to: behind[group] })).filter(({ group }) => model.ops[group]).sort((a, b) => a.from - b.from);
+}
+
+/** A column without the jitter of single rows: for each the middle of five.  Gaps stay gaps. */
+export function smooth(column) {
+  return column.map((value, row) => (Number.isNaN(value) ? value : middle([...column.subarray(Math.max(row - 2, 0), row + 3)].filter((one) => !Number.isNaN(one)))));
 }
 
 /** For every group the number behind its highest node. */

@@ -2,7 +2,7 @@
 // a lens shows what is in sight, dragging scrolls, a click opens what is there.
 import { element, svg } from "./element.js";
 import { count, number, plural } from "./format.js";
-import { brackets, firstOf, lastOf, profileOf, rowOf } from "./profile.js";
+import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
 import { SMALL } from "./sizes.js";
 import { fitted } from "./text.js";
 import { groupWords, nodeName } from "./words.js";
@@ -15,7 +15,9 @@ const STILL = 4;
 /** A lens that is thinner could not be seen. */
 const THINNEST = 6;
 const MOST_ROWS = 800;
-/** Names are fitted with the width of the small face, along the height of a bracket. */
+/** Of more rows than this single ones are no longer seen. */
+const FINE = 200;
+/** Pixels of a bracket that has room for a name. */
 const NAMED_FROM = 34;
 
 export class River {
@@ -63,7 +65,8 @@ export class River {
 
   /** What flows: from the left to the median pale, the stream in the colour of its median, which is a line. */
   _flow() {
-    const { rows, low, mid, high } = this.profile;
+    const { rows } = this.profile;
+    const [low, mid, high] = ["low", "mid", "high"].map((name) => (rows > FINE ? smooth(this.profile[name]) : this.profile[name]));
     const { scale } = this.viewer;
     const [pale, strong] = [new Map(), new Map()];
     const add = (paths, color, from, to, row) => paths.set(color, `${paths.get(color) ?? ""}M${round(from)} ${round(this._y(row))}H${round(to)}V${round(this._y(row + 1))}H${round(from)}Z`);
@@ -100,7 +103,7 @@ export class River {
   _brackets() {
     const { model } = this;
     let end = 0;
-    return brackets(model).flatMap(({ group, from, to }, i) => {
+    return brackets(model, (NAMED_FROM * model.size) / this.height).flatMap(({ group, from, to }, i) => {
       const [top, bottom] = [Math.max((from * this.height) / model.size, end), (to * this.height) / model.size];
       if (bottom - top < 1) return [];
       end = bottom;

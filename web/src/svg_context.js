@@ -3,7 +3,8 @@ import { font } from "./text.js";
 
 const NUMBER = 100;
 const digits = (x) => String(Math.round(x * NUMBER) / NUMBER);
-const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+// Spaces that follow one another would become one.
+const escaped = (text) => text.replace(/ (?= )/g, "\u00a0").replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 const ANCHORS = { left: "start", center: "middle", right: "end" };
 /** How far below the middle of small letters text stands, of its size: not every program knows dominant-baseline. */
 const DROP = 0.35;

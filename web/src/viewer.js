@@ -177,11 +177,13 @@ export class Viewer extends Drawing {
   /** To another of the report's backward passes, or to another rank's. */
   choosePass(number, rank = this.model.rank) {
     const { passes } = this.model.data;
+    const { isAsPlaced } = this;
     this.model.choose((number + passes.length) % passes.length, rank);
     this.trouble = -1;
     this.layouts.forget();
     this._arrange();
     this._rescale();
+    if (isAsPlaced) this._look(this.placed.key);
     this.select(this.thing(this.selected) ? this.selected : null);
     if (this.passes) this.passes.value = String(this.model.passNumber);
     if (this.ranks) this.ranks.value = String(rank);

@@ -1,5 +1,5 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { number, plural, shapeOf, tensor, visible } from "./format.js";
+import { number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
 import { IN, OUT } from "./level.js";
 import { toldApart } from "./ranks.js";
 
@@ -20,7 +20,7 @@ export function told(info, shape) {
 export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null ? `‖g‖ ${info.each ? told(info) : number(info.norm)}` : told(info));
 
 /** `∂L/∂y`, as what is given for a root is called. */
-export const seedWords = (model, root) => `∂L/∂${visible(model.data.roots[root].label) || "root"}`;
+export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
 
 /** A name may be of any length; what is longer is shown in the middle of a list or sentence by its two ends. */
 const LONGEST = 160;
@@ -46,7 +46,7 @@ export function groupWords(model, group) {
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? within(model, group, title) : label.split(" → ")[0] || title;
+    const name = type ? within(model, group, title).replace(/^\*$/, title) : label.split(" → ")[0] || title;
     return { name: inside(visible(name)), times: ` ×${count}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
