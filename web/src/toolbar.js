@@ -28,7 +28,9 @@ function menu(viewer) {
     ["Save this view as PNG", "", () => savePng(viewer)],
     ["Copy a link to this view", "", () => viewer.copy(viewer.link(), "The link to this view is copied.")],
   ];
-  const details = element("details", { class: "menu", on: { keydown: (event) => event.key === "Escape" && shut(event), focusout: (event) => !details.contains(event.relatedTarget) && (details.open = false) } });
+  const details = element("details", { class: "menu", on: { keydown: (event) => event.key === "Escape" && shut(event), focusout: (event) => event.relatedTarget && shutBut(event.relatedTarget) } });
+  const shutBut = (where) => details.contains(where) || (details.open = false);
+  addEventListener("pointerdown", (event) => shutBut(event.target));
   const shut = (event) => {
     event.stopPropagation();
     details.open = false;

@@ -426,11 +426,11 @@ for (const [way, put] of Object.entries(FRAMES)) {
     page.on("console", (message) => complaints.push(message.text()));
     page.on("pageerror", (error) => complaints.push(String(error)));
     await page.setContent('<iframe sandbox="allow-scripts" style="width: 860px; height: 520px"></iframe>');
-    await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/small.html`, "utf8"))})`);
+    await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/transformer.html`, "utf8"))})`);
     await page.waitForFunction(() => frames.length);
     const inner = page.frames()[1];
     await inner.waitForFunction(() => window.gradscope);
-    const leaf = `n${report("small").graph.leaves[0].node}`;
+    const leaf = `n${report("transformer").graph.leaves[0].node}`;
     await inner.evaluate((key) => window.gradscope.select(key), leaf);
     assert.equal(await inner.evaluate(() => window.gradscope.selected), leaf);
     const aside = await inner.evaluate(() => {
@@ -439,6 +439,17 @@ for (const [way, put] of Object.entries(FRAMES)) {
     });
     assert.ok(Math.abs(aside) < 1, "the drawing stands in the middle");
     assert.match(await inner.locator("aside h2").innerText(), /\S/);
+    const steps = await inner.evaluate(() => {
+      const viewer = window.gradscope;
+      const many = () => viewer.boxes.size;
+      viewer.select(null);
+      const before = many();
+      viewer.toggle(viewer.drawing.boxes.find((box) => box.group !== undefined && !box.open).key);
+      const opened = many();
+      viewer.undo();
+      return [opened > before, many() === before];
+    });
+    assert.deepEqual(steps, [true, true]);
     assert.deepEqual(complaints, []);
     await context.close();
   });
