@@ -46,7 +46,7 @@ async function inPage() {
     expand.push(await timed(async () => (viewer.toggle(box.key), await drawn())));
   }
   const { input } = viewer.finder;
-  const search = (words) => timed(() => ((input.value = words), input.dispatchEvent(new Event("input"))));
+  const search = (words) => timed(() => ((input.value = words), input.dispatchEvent(new Event("input")), viewer.finder.finding));
   const first = await search("weight");
   const next = await search("tanh");
   const reveal = await timed(async () => (viewer.reveal({ node: viewer.model.size - 1 }), await drawn()));

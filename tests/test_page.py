@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -30,6 +31,13 @@ def packed(text: str) -> dict[str, Any]:
     decoded = json.loads(gzip.decompress(base64.b64decode(data)))
     assert isinstance(decoded, dict)
     return decoded
+
+
+def test_the_viewer_is_small() -> None:
+    """It is in every page, and a page is sent by mail."""
+    assets = resources.files("gradscope.render") / "assets"
+    names = ("viewer.js", "viewer.css")
+    assert sum(len((assets / name).read_bytes()) for name in names) <= 150_000
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -99,6 +99,14 @@ def traced() -> Report:
     return small(backward=False)
 
 
+def long() -> Report:
+    """Names of 5,000 characters."""
+    program = Program("long.py")
+    leaf = program.leaf("w" * 5000, data=(1.0, 2.0), shape=(2,))
+    y = program.op("MulBackward0", [(leaf, 2)], (2, 4), "y" * 5000)
+    return program.report((y, (1.0, 2.0)), labels=["z" * 5000])
+
+
 def large() -> Report:
     return chain(100_000, distinct=True)
 
@@ -114,6 +122,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "passes": several_passes,
     "ranks": on_ranks,
     "histograms": with_histograms,
+    "long": long,
     "large": large,
 }
 

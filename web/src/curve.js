@@ -30,6 +30,19 @@ export function crossing(points, y) {
   return points[points.length >> 1].x;
 }
 
+/** How far a place is from the curve. */
+export function distanceTo(points, x, y) {
+  const places = sampled(points);
+  return places.slice(1).reduce((least, to, i) => Math.min(least, toStretch(places[i], to, x, y)), Infinity);
+}
+
+function toStretch(a, b, x, y) {
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const long = dx * dx + dy * dy;
+  const t = long ? Math.min(Math.max(((x - a.x) * dx + (y - a.y) * dy) / long, 0), 1) : 0;
+  return Math.hypot(a.x + t * dx - x, a.y + t * dy - y);
+}
+
 function sampled(points) {
   const found = [];
   let from = points[0];

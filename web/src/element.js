@@ -11,3 +11,11 @@ export function element(tag, options = {}, ...children) {
   made.append(...children.filter(Boolean));
   return made;
 }
+
+/** An element of a drawing. */
+export function svg(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}

@@ -13,7 +13,7 @@ export class Finder {
     this.chosen = 0;
     this.input = element("input", {
       type: "search", placeholder: "Search op, name, module, line…  /", "aria-label": "Search", role: "combobox", "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", autocomplete: "off",
-      on: { input: () => this._find(), keydown: (event) => this._key(event), blur: () => this._hide() },
+      on: { input: () => (this.finding = this._find()), keydown: (event) => this._key(event), blur: () => this._hide() },
     });
     this.results = element("ul", { class: "results", id: "results", role: "listbox", "aria-label": "Matches", hidden: "" });
     this.element = element("div", { class: "search" }, this.input, this.results);
@@ -24,9 +24,19 @@ export class Finder {
     this.input.select();
   }
 
-  _find() {
+  /** Look for what is typed; what was typed since is looked for instead. */
+  async _find() {
+    const words = this.input.value;
+    if (words.trim() && !this.search.entries) {
+      this._list([], [element("li", { class: "faint", text: "reading all names…" })]);
+      await this.search.prepare();
+      if (this.input.value !== words) return;
+    }
+    this._show();
+  }
+
+  _show() {
     const { found, total } = this.search.find(this.input.value);
-    this.found = found;
     const rows = found.map((entry, i) => {
       // Before the field loses the focus, which hides the list.
       const mousedown = () => this._take(entry);
@@ -34,6 +44,11 @@ export class Finder {
     });
     if (total > found.length) rows.push(element("li", { class: "faint", text: `${plural(total, "match", "matches")}, the first ${found.length} shown` }));
     if (!total && this.input.value.trim()) rows.push(element("li", { class: "faint", text: "nothing found" }));
+    this._list(found, rows);
+  }
+
+  _list(found, rows) {
+    this.found = found;
     this.results.replaceChildren(...rows);
     this.results.hidden = !rows.length;
     this.input.setAttribute("aria-expanded", String(rows.length > 0));
@@ -52,7 +67,7 @@ export class Finder {
   _key(event) {
     const actions = {
       Escape: () => this._clear(),
-      Enter: () => this.found[this.chosen] && this._take(this.found[this.chosen]),
+      Enter: () => this._takeFirst(),
       ArrowDown: () => this._choose(this.chosen + 1),
       ArrowUp: () => this._choose(this.chosen - 1),
     };
@@ -64,8 +79,14 @@ export class Finder {
 
   _clear() {
     this.input.value = "";
-    this._find();
+    this.finding = this._find();
     this.back.focus();
+  }
+
+  /** Who types fast is not too early. */
+  async _takeFirst() {
+    await this.finding;
+    if (this.found[this.chosen]) this._take(this.found[this.chosen]);
   }
 
   _take(entry) {

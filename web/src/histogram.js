@@ -1,5 +1,5 @@
 // A gradient's elements by size: bars over log10|g|, zeros and what is not finite counted apart.
-import { element } from "./element.js";
+import { element, svg } from "./element.js";
 import { count, plural } from "./format.js";
 
 /** Bars in a decade, as report.py's Histogram has them. */
@@ -34,9 +34,3 @@ function drawing(first, counts) {
 const edge = (bar) => (10 ** (bar / PER_DECADE)).toExponential(1);
 
 const axis = (first, bars) => element("div", { class: "axis faint" }, element("span", { text: edge(first) }), element("span", { text: edge(first + bars) }));
-
-function svg(tag, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  return made;
-}

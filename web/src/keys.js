@@ -6,6 +6,9 @@ export const HELP = [
   ["/", "search"],
   ["N  P", "next, previous finding"],
   ["+  -", "zoom"],
+  ["F  0", "all that is drawn"],
+  ["E  C", "open, close everything, or all in what is selected"],
+  ["Ctrl+Z", "undo opening and closing; Ctrl+Y does it again"],
   ["Home", "to the output"],
   ["L", "to the list"],
   ["R", "next rank"],
@@ -13,7 +16,6 @@ export const HELP = [
 ];
 
 export function listenToKeys(viewer) {
-  const half = () => [viewer.canvas.clientWidth / 2, viewer.canvas.clientHeight / 2];
   const actions = {
     "/": () => viewer.finder.focus(),
     Escape: () => viewer.select(null),
@@ -22,20 +24,39 @@ export function listenToKeys(viewer) {
     n: () => viewer.nextTrouble(1),
     p: () => viewer.nextTrouble(-1),
     l: () => viewer.outline.focus(),
-    "+": () => viewer.zoomAt(1.25, ...half()),
-    "-": () => viewer.zoomAt(0.8, ...half()),
+    "+": () => viewer.zoomAt(1.25),
+    "-": () => viewer.zoomAt(0.8),
+    f: () => viewer.fit(),
+    0: () => viewer.fit(),
+    e: () => viewer.openAll(),
+    c: () => viewer.shutAll(),
     "[": () => viewer.passes && viewer.choosePass(viewer.model.passNumber - 1),
     "]": () => viewer.passes && viewer.choosePass(viewer.model.passNumber + 1),
     r: () => viewer.ranks && viewer.choosePass(viewer.model.passNumber, viewer.model.ranks.after(viewer.model.rank)),
     Home: () => viewer.goHome(),
   };
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    // Controls have keys of their own.
-    if (event.target.closest?.("select, button, summary, [role=slider], aside") && !["/", "Escape", "n", "p"].includes(event.key)) return;
+    if (event.altKey || event.target.closest?.("input")) return;
+    if (event.ctrlKey || event.metaKey) return undoing(viewer, event);
+    if (isOwn(event)) return;
     const action = event.key.startsWith("Arrow") ? () => viewer.follow(event.key) : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
     event.preventDefault();
     action();
   });
+}
+
+/** Controls have keys of their own: a choice takes letters, all others what moves in them and what presses them. */
+function isOwn({ target, key }) {
+  if (["/", "Escape"].includes(key)) return false;
+  if (target.closest?.("select")) return !["n", "p"].includes(key);
+  return Boolean(target.closest?.("button, summary, [role=slider], aside")) && (key.length > 1 || key === " ");
+}
+
+function undoing(viewer, event) {
+  const key = event.key.toLowerCase();
+  if (key !== "z" && key !== "y") return;
+  event.preventDefault();
+  if (key === "y" || event.shiftKey) viewer.redo();
+  else viewer.undo();
 }

@@ -52,6 +52,11 @@ export class Layouts {
     return { ...known, boxes: known.boxes.map((box) => ({ ...box, inner: inner.get(box.key) ?? null })) };
   }
 
+  /** Do what takes longest for a group that will be opened. */
+  prepare(group) {
+    this._base(group);
+  }
+
   /** The level while all in it is closed. */
   _base(group) {
     if (!this.bases.has(group)) {
@@ -132,7 +137,7 @@ export function flatten(whole) {
     for (const bundle of placed.bundles) {
       const move = (p) => ({ x: p.x + x, y: p.y + y });
       const points = bundle.points.map(move);
-      bundles.push({ ...bundle, label: bundle.label && move(bundle.label), points, extent: extent(points) });
+      bundles.push({ ...bundle, around, key: `e${around ?? ""}>${bundle.from}>${bundle.to}`, label: bundle.label && move(bundle.label), points, extent: extent(points) });
     }
   }
   return { boxes, bundles, width: whole.width, height: whole.height };

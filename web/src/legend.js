@@ -29,9 +29,11 @@ export class Legend {
   }
 
   _scale() {
-    const steps = this.scale.steps.map((color) => {
+    // A wedge, because the colours of the two ends are equally dark.
+    const steps = this.scale.steps.map((color, i, { length }) => {
       const step = element("i", {});
       step.style.background = color;
+      step.style.height = `${Math.round(4 + (9 * (i + 1)) / length)}px`;
       return step;
     });
     this.track = element("span", { class: "steps", title: "drag to move the range, double-click to reset" }, ...steps);

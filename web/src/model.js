@@ -6,7 +6,7 @@ import { combine } from "./gradients.js";
 import { Ranks, SPREAD, apart } from "./ranks.js";
 import { Troubles } from "./trouble.js";
 
-const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
+export const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
 const KINDS = ["op", "leaf", "custom", "opaque"];
 
 export class Model {
@@ -185,22 +185,23 @@ export class Model {
     return found;
   }
 
-  /** The rounds of a repeat in backward order, as groups or single nodes. */
-  rounds(repeat) {
-    if (!this._rounds.has(repeat)) this._rounds.set(repeat, this._roundsNow(repeat));
-    return this._rounds.get(repeat);
+  /** The rounds of a repeat, or the parts of a module, in backward order, as groups or single nodes. */
+  rounds(group) {
+    if (!this._rounds.has(group)) this._rounds.set(group, this._roundsNow(group));
+    return this._rounds.get(group);
   }
 
-  _roundsNow(repeat) {
+  _roundsNow(group) {
     const found = [];
-    const waiting = [repeat];
+    const waiting = [group];
     for (const g of waiting) {
       for (const child of this.children[g]) {
-        if (this.group(child).kind === "part") waiting.push(child);
+        // A long repeat is in parts, and a repeat in a module stands for its rounds.
+        if (["part", "repeat"].includes(this.group(child).kind)) waiting.push(child);
         else found.push({ group: child });
       }
     }
-    if (found.length) return found;
+    if (found.length) return found.sort((a, b) => this.first[a.group] - this.first[b.group]);
     const nodes = waiting.flatMap((g) => this.members[g]).filter((node) => !this.isLeaf(node));
     return nodes.sort((a, b) => a - b).map((node) => ({ node }));
   }

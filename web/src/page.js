@@ -3,8 +3,11 @@ import { element } from "./element.js";
 import { Finder } from "./finder.js";
 import { count, plural, visible } from "./format.js";
 import { rankSwitch } from "./rank_panel.js";
+import { River } from "./river.js";
+import { Tip } from "./tip.js";
+import { Crumbs, Status, toolbar } from "./toolbar.js";
 
-/** Build the page; returns the elements that a viewer fills, and `showTroubles`. */
+/** Build the page; returns the elements and parts that a viewer fills, and `showTroubles`. */
 export function buildPage(viewer) {
   const canvas = element("canvas", { tabindex: "0", role: "application", "aria-label": "Graph. Arrow keys follow it, Enter opens and closes, slash searches, L goes to the list." });
   const list = element("ul", { class: "list", role: "tree", "aria-label": "What is drawn, as a list", id: "list" });
@@ -15,6 +18,8 @@ export function buildPage(viewer) {
   const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);
   const finder = new Finder(viewer, canvas);
+  const [crumbs, status, tip] = [new Crumbs(viewer), new Status(), new Tip()];
+  const river = new River(viewer, tip);
   document.body.append(
     element("header", {},
       element("h1", { text: "gradscope" }),
@@ -23,11 +28,12 @@ export function buildPage(viewer) {
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
       element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
       finder.element),
-    element("main", {}, canvas, list, said),
+    element("main", {}, river.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
     aside,
     footer,
+    tip.element,
   );
-  return { canvas, list, said, aside, footer, passes, ranks, finder, showTroubles: troubles.show };
+  return { canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, showTroubles: troubles.show };
 }
 
 function about({ data, size }) {

@@ -1,7 +1,7 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { arrow, trace } from "./curve.js";
 import { tint } from "./scale.js";
-import { LABEL, SMALL, TITLE, linesOf } from "./sizes.js";
+import { LABEL, SMALL, TITLE, hasRounds, linesOf } from "./sizes.js";
 import { strip } from "./strip.js";
 import { fitted, font, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
@@ -9,28 +9,30 @@ import { flowWords, groupWords, seedWords, sizeWords, told } from "./words.js";
 
 const HEADING = font(11, 600);
 /** Zoom below which the numbers on lines would only be noise. */
-const LABELS_FROM = 0.7;
+const LABELS_FROM = 0.6;
 
 export class Painter {
   constructor(canvas, model) {
     this.canvas = canvas;
     this.model = model;
-    this.context = canvas.getContext("2d");
   }
 
-  /** @param {object} scene {drawing, scale, view: {x, y, zoom}, size, selected, path, theme, ratio} */
+  /** @param {object} scene {drawing, scale, view: {x, y, zoom}, size, selected, hovered, path, theme, ratio} */
   paint(scene) {
-    const { canvas, context } = this;
-    const { width, height } = scene.size;
-    const { ratio } = scene;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
+    const { canvas } = this;
+    canvas.width = Math.round(scene.size.width * scene.ratio);
+    canvas.height = Math.round(scene.size.height * scene.ratio);
+    this.paintOn(canvas.getContext("2d"), scene);
+  }
+
+  /** @param context of a canvas, or what writes the same as SVG (svg_context.js) */
+  paintOn(context, scene) {
+    const { ratio, size: { width, height }, view: { x, y, zoom } } = scene;
+    Object.assign(this, { context, scene });
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = scene.theme.page;
     context.fillRect(0, 0, width, height);
-    const { x, y, zoom } = scene.view;
     context.setTransform(ratio * zoom, 0, 0, ratio * zoom, -x * zoom * ratio, -y * zoom * ratio);
-    this.scene = scene;
     this.sight = { left: x, top: y, right: x + width / zoom, bottom: y + height / zoom };
     const boxes = scene.drawing.boxes.filter((box) => this._inSight(box));
     const bundles = scene.drawing.bundles.filter((bundle) => this._inSight(bundle.extent));
@@ -79,7 +81,7 @@ export class Painter {
     context.fillStyle = scene.theme.tints[box.depth % 2];
     context.fill();
     context.lineWidth = chosen ? 2.5 : 1;
-    context.strokeStyle = chosen ? scene.theme.path : scene.theme.frame;
+    context.strokeStyle = chosen ? scene.theme.path : box.key === scene.hovered ? scene.theme.border : scene.theme.frame;
     context.stroke();
   }
 
@@ -106,10 +108,11 @@ export class Painter {
     if (box.seed !== undefined) this._seed(box);
     else if (box.group === undefined) this._node(box);
     else this._group(box);
-    if (box.key === scene.selected) {
+    const chosen = box.key === scene.selected;
+    if (chosen || box.key === scene.hovered) {
       this._outline(box.x - 3, box.y - 3, box.width + 6, box.height + 6, 9);
-      context.lineWidth = 2;
-      context.strokeStyle = theme.path;
+      context.lineWidth = chosen ? 2 : 1;
+      context.strokeStyle = chosen ? theme.path : theme.ink;
       context.stroke();
     }
     context.globalAlpha = 1;
@@ -132,7 +135,7 @@ export class Painter {
     }
     this._groupTitle(box);
     if (!info) return;
-    if (isRepeat(model, box)) {
+    if (hasRounds(model, box.group)) {
       this._rounds(box);
       return;
     }
@@ -149,7 +152,7 @@ export class Painter {
     const badge = model.troubles.inside(box.group);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: HEADING });
-    const below = isRepeat(model, box);
+    const below = hasRounds(model, box.group);
     this._text(size, box.x + box.width - 9, box.y + (below ? 56 : 14), { color: theme.faint, face: SMALL, align: "right" });
     const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, SMALL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
@@ -163,7 +166,7 @@ export class Painter {
     context.fillRect(x, y, width, height);
     const share = scene.scale.share(info.norm);
     if (share === null) return;
-    context.fillStyle = scene.scale.color(info.norm);
+    context.fillStyle = scene.theme.size ?? scene.scale.color(info.norm);
     context.fillRect(x, y, Math.max(width * share, 2), height);
     context.strokeStyle = scene.theme.border;
     context.lineWidth = 0.5;
@@ -198,7 +201,7 @@ export class Painter {
     const leaf = model.isLeaf(box.node);
     const root = model.rootNodes.has(box.node);
     const info = model.upstream(box.node);
-    const color = info?.state === "finite" ? scale.color(info.norm) : null;
+    const color = info?.state === "finite" ? scene.theme.size ?? scale.color(info.norm) : null;
     const radius = leaf ? box.height / 2 : root ? 0 : 4;
     this._outline(box.x, box.y, box.width, box.height, radius);
     context.fillStyle = color ? tint(color, theme.card, theme.tint) : theme.card;
@@ -206,13 +209,24 @@ export class Painter {
     if (color) {
       context.save();
       context.clip();
-      context.fillStyle = color;
-      context.fillRect(box.x, box.y, leaf ? 10 : 6, box.height);
+      this._gauge(box, leaf ? 11 : 7, color, scale.share(info.norm));
       context.restore();
       this._outline(box.x, box.y, box.width, box.height, radius);
     }
     this._border(info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
     this._lines(box, info);
+  }
+
+  /** The colours of the smallest and the largest are equally dark: the height says which it is where there is no colour. */
+  _gauge(box, width, color, share) {
+    const { context, scene } = this;
+    const top = box.y + box.height * (1 - Math.max(share ?? 0, 0.06));
+    context.fillStyle = scene.theme.track;
+    context.fillRect(box.x, box.y, width, box.height);
+    context.fillStyle = color;
+    context.fillRect(box.x, top, width, box.y + box.height - top);
+    context.fillStyle = scene.theme.border;
+    context.fillRect(box.x, top - 1, width, 1);
   }
 
   _lines(box, info) {
@@ -233,11 +247,12 @@ export class Painter {
     const { context, scene, model } = this;
     const { theme, scale, path } = scene;
     const info = model.flowing(bundle);
-    const chosen = isOn(path, bundle);
+    const chosen = isOn(path, bundle) || bundle.key === scene.selected;
+    const hovered = scene.hovered !== null && [bundle.key, bundle.from, bundle.to].includes(scene.hovered);
     const bad = info?.state === "non-finite";
     const share = info ? scale.share(info.norm) : null;
     context.globalAlpha = path && !chosen ? 0.35 : 1;
-    context.strokeStyle = chosen ? theme.path : bad ? theme.bad : theme.line;
+    context.strokeStyle = chosen ? theme.path : bad ? theme.bad : hovered ? theme.ink : theme.line;
     context.fillStyle = context.strokeStyle;
     context.lineWidth = (share === null ? 1 : 1 + 3 * share) + (chosen ? 1.5 : 0);
     context.setLineDash(info && share === null && !bad ? [5, 4] : []);
@@ -258,7 +273,5 @@ export class Painter {
     this._text(flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
   }
 }
-
-const isRepeat = (model, box) => model.group(box.group).kind === "repeat";
 
 const isOn = (path, bundle) => path !== null && bundle.edges.some((edge) => path.edges.has(edge));

@@ -3,8 +3,9 @@ import { element } from "./element.js";
 import { count, lookup, number, plural, shapeOf, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { HELP } from "./keys.js";
+import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { groupWords, nodeName, seedWords, told } from "./words.js";
+import { endName, groupWords, nodeName, seedWords, told } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -21,8 +22,8 @@ export class Panel {
 
   /** @param path the edges of the way that is marked, or null */
   show(box, path) {
-    const told = !box ? this._whole() : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
-    this.root.replaceChildren(...told.filter(Boolean));
+    const told = !box ? this._whole() : box.edges ? this._edges(box) : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
+    this.root.replaceChildren(...told.filter(Boolean), ...(box ? [this._copying()] : []));
     this.root.scrollTop = 0;
   }
 
@@ -38,13 +39,43 @@ export class Panel {
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
-      ...findings.map((finding) => this._finding(finding, true)),
+      ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
       parametersOverRanks(this.viewer),
       model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
       element("h3", { text: "keys" }),
-      element("p", { class: "faint", text: "Click a box for its numbers, double-click opens and closes it." }),
+      element("p", { class: "faint", text: "Click a box or a line for its numbers. A double-click on a box, or on the heading of an open one, opens and closes it, and so does a click on ▸ and ▾." }),
       element("dl", { class: "keys" }, ...keys),
+    ];
+  }
+
+  /** The facts as text, for a message or an issue. */
+  _copying() {
+    const copy = (event) => {
+      event.currentTarget.remove(); // what it says is no fact
+      const text = this.root.innerText.trim();
+      this.root.append(this._copying());
+      this.root.lastChild.focus();
+      this.viewer.copy(text, "What is said here is copied.");
+    };
+    return element("button", { class: "copy", text: "Copy as text", on: { click: copy } });
+  }
+
+  /** A line of the drawing: all edges that it stands for. */
+  _edges(bundle) {
+    const { model } = this;
+    const { edges, seeds } = bundle;
+    const rows = edges.slice(0, MOST_FLOWS).map((edge) => {
+      const [from, to] = [model.source[edge], model.target[edge]];
+      const value = model.pass ? told(model.onEdge(edge), shapeOf(model.shape(to, model.output[edge]))) : "";
+      return element("li", {}, element("span", { class: "value", text: value }), " from ", this._link(from), " to ", this._link(to));
+    });
+    const info = model.flowing(bundle);
+    return [
+      element("h2", { text: `${endName(model, bundle.from)} → ${endName(model, bundle.to)}` }),
+      element("p", { class: "faint", text: [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ") }),
+      info ? this._facts("", this._numbers(info)) : null,
+      edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),
     ];
   }
 
@@ -97,7 +128,7 @@ export class Panel {
         ["source", origin ? visible(`${origin.file}:${origin.line}`) : ""],
         ["function", origin ? visible(origin.function) : ""],
       ]),
-      origin ? this._source(origin) : null,
+      origin ? sourceOf(model.data.sources, origin) : null,
       ...this._findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
       this._formula(node),
@@ -138,16 +169,6 @@ export class Panel {
     ];
   }
 
-  _source({ file, line }) {
-    const lines = lookup(this.model.data.sources, file);
-    if (!lines) return null;
-    const near = Object.entries(lines).filter(([at]) => Math.abs(at - line) <= 2);
-    const rows = near.map(([at, text]) =>
-      element("div", { class: Number(at) === line ? "here" : "" }, element("span", { class: "at", text: at }), element("code", { text })),
-    );
-    return element("div", { class: "source", role: "group", "aria-label": `source, line ${line}`, tabindex: "0" }, ...rows);
-  }
-
   /** What the operation does with the gradient, where that has a notation. */
   _formula(node) {
     const { model } = this;
@@ -158,24 +179,14 @@ export class Panel {
 
   // ------------------------------------------------------------------ findings
 
-  _finding(finding, withLink) {
-    const place = finding.location ? `${visible(finding.location.file)}:${finding.location.line}` : "";
-    return element(
-      "article",
-      { class: `finding ${finding.severity}` },
-      element("h4", { text: `${finding.severity} ${finding.rule} ${finding.name}` }),
-      element("p", { text: visible(finding.message) }),
-      place ? element("p", { class: "faint", text: place }) : null,
-      ...finding.evidence.map((line) => element("p", { class: "faint", text: visible(line) })),
-      finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
-      withLink && finding.node ? this._link(finding.node.id, "show in the graph") : null,
-    );
+  _toNode({ node }) {
+    return node ? this._link(node.id, "show in the graph") : null;
   }
 
   _findings(nodes) {
     const { findingsAt } = this.model.troubles;
     if (!findingsAt.size) return [];
-    return nodes.flatMap((node) => findingsAt.get(node) ?? []).map((finding) => this._finding(finding, nodes.length > 1));
+    return nodes.flatMap((node) => findingsAt.get(node) ?? []).map((finding) => findingOf(finding, nodes.length > 1 ? this._toNode(finding) : null));
   }
 
   // ------------------------------------------------------------------ gradients
@@ -242,8 +253,7 @@ export class Panel {
   _leaves(which, leaves) {
     const { model } = this;
     if (!leaves.length || !model.pass) return null;
-    const size = (node) => Number(model.upstream(node).norm ?? -1);
-    const sorted = [...leaves].sort((a, b) => size(b) - size(a));
+    const sorted = byNumber(leaves, (node) => -Number(model.upstream(node).norm ?? -1));
     // Of many the largest and the smallest are of interest.
     const shown = sorted.length > MOST_LEAVES ? [...sorted.slice(0, MOST_LEAVES / 2), null, ...sorted.slice(-MOST_LEAVES / 2)] : sorted;
     const rows = shown.map((node) =>
@@ -257,10 +267,9 @@ export class Panel {
   /** Where the rounds of a repeat get most and least. */
   _rounds(g, kind) {
     const { model } = this;
-    if (kind !== "repeat" || !model.pass) return null;
+    if (!["repeat", "part"].includes(kind) || !model.pass) return null;
     const rounds = model.rounds(g);
-    const size = (round) => Number(model.arriving(round)?.norm ?? 0);
-    const sorted = [...rounds].sort((a, b) => size(b) - size(a));
+    const sorted = byNumber(rounds, (round) => -Number(model.arriving(round)?.norm ?? 0));
     const name = (round) => (round.group === undefined ? nodeName(model, round.node) : groupWords(model, round.group).name);
     const row = (word, round) => element("li", {}, `${word} `, element("span", { class: "value", text: told(model.arriving(round)) }), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
     const ends = model.isSpread ? ["furthest apart", "least apart"] : ["largest", "smallest"];
@@ -280,9 +289,4 @@ export class Panel {
     list.append(element("p", { class: "faint", text: "The way whose weakest edge is largest; it is marked in the graph." }));
     return list;
   }
-}
-
-function flows(head, rows, total, last = null) {
-  const rest = total > rows.length ? element("li", { class: "faint", text: `… ${count(total - rows.length)} more` }) : null;
-  return element("section", { class: "flows" }, element("h3", { text: head }), element("ul", {}, ...rows, rest), last);
 }

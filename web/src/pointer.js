@@ -1,48 +1,135 @@
-// Mouse, wheel and touch on the canvas.
+// Mouse, wheel, pen and touch on the canvas: one pointer drags, two zoom.
+import { distanceTo } from "./curve.js";
+import { HEAD } from "./layout.js";
 
-/** Pixels that a pointer may move and still be a click. */
-const STILL = 4;
+/** Pixels that a pointer may move and still be a click; a finger is less steady. */
+const STILL = { mouse: 4, pen: 6, touch: 10 };
+/** Pixels of a wheel's line. */
+const LINE = 16;
+/** Milliseconds and pixels between two taps that are one gesture. */
+const [SOON, NEAR] = [350, 24];
+/** Pixels around a line in which it is meant. */
+const LINE_REACH = { mouse: 6, pen: 8, touch: 14 };
+/** The sign at the head of a group that opens and closes it. */
+const SIGN = 24;
 
 export function listenToPointer(viewer) {
+  const hand = new Hand(viewer);
   const { canvas } = viewer;
-  canvas.addEventListener("wheel", (event) => wheel(viewer, event), { passive: false });
-  canvas.addEventListener("pointerdown", (event) => press(viewer, event));
-  canvas.addEventListener("dblclick", (event) => viewer.toggle(boxAt(viewer, event)?.key));
+  const listen = (kind, action, options) => canvas.addEventListener(kind, action, options);
+  listen("wheel", (event) => wheel(viewer, event), { passive: false });
+  listen("pointerdown", (event) => hand.down(event));
+  listen("pointermove", (event) => hand.move(event));
+  for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) listen(kind, (event) => hand.up(event));
+  listen("pointerleave", () => hand.leave());
+  listen("dblclick", (event) => hand.double(event));
 }
 
 function wheel(viewer, event) {
   event.preventDefault();
+  viewer.tip.hide();
+  const unit = event.deltaMode === 1 ? LINE : 1;
+  // With the shift key a wheel goes sideways, and so does a touchpad.
+  const [dx, dy] = event.shiftKey && !event.deltaX ? [event.deltaY, 0] : [event.deltaX, event.deltaY];
+  if (Math.abs(dx) > Math.abs(dy)) return viewer.pan(-dx * unit, 0);
   // A pinch on a touchpad comes as a wheel with small steps and the control key.
   const speed = event.ctrlKey ? 100 : 400;
-  viewer.zoomAt(Math.exp(-event.deltaY / speed), event.offsetX, event.offsetY);
+  viewer.zoomAt(Math.exp((-dy * unit) / speed), event.offsetX, event.offsetY);
 }
 
-function press(viewer, down) {
-  const { canvas } = viewer;
-  const from = { ...viewer.view };
-  let moved = false;
-  const move = (event) => {
-    const [dx, dy] = [event.clientX - down.clientX, event.clientY - down.clientY];
-    moved ||= Math.hypot(dx, dy) > STILL;
-    if (!moved) return;
-    canvas.classList.add("moving");
-    viewer.view.x = from.x - dx / from.zoom;
-    viewer.view.y = from.y - dy / from.zoom;
-    viewer.draw();
-  };
-  const up = () => {
-    removeEventListener("pointermove", move);
-    canvas.classList.remove("moving");
-    if (!moved) viewer.select(boxAt(viewer, down)?.key ?? null);
-  };
-  addEventListener("pointermove", move);
-  addEventListener("pointerup", up, { once: true });
+class Hand {
+  constructor(viewer) {
+    this.viewer = viewer;
+    this.canvas = viewer.canvas;
+    /** Pointers that are down, by their id, each at its last place. */
+    this.pointers = new Map();
+    this.last = { time: -Infinity, x: 0, y: 0 };
+  }
+
+  down(event) {
+    if (event.pointerType === "mouse" && event.button !== 0) return;
+    this.pointers.set(event.pointerId, placeOf(event));
+    this.canvas.setPointerCapture(event.pointerId);
+    this.viewer.tip.hide();
+    // A second finger makes of a click a pinch, also when it is lifted first.
+    if (this.pointers.size > 1) this.moved = true;
+    else Object.assign(this, { moved: false, from: placeOf(event) });
+  }
+
+  move(event) {
+    const before = this.pointers.get(event.pointerId);
+    if (!before) return this._hover(event);
+    const here = placeOf(event);
+    this.moved ||= distance(here, this.from) > STILL[event.pointerType || "mouse"];
+    if (!this.moved) return;
+    this.canvas.classList.add("moving");
+    const others = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+    this.pointers.set(event.pointerId, here);
+    if (!others.length) return this.viewer.pan(here.x - before.x, here.y - before.y);
+    this._pinch(others[0], before, here);
+  }
+
+  /** The places under both fingers stay under them. */
+  _pinch(other, before, here) {
+    const [was, is] = [middle(other, before), middle(other, here)];
+    this.viewer.pan(is.x - was.x, is.y - was.y);
+    const apart = distance(other, before);
+    if (apart > 1) this.viewer.zoomAt(distance(other, here) / apart, is.x, is.y);
+  }
+
+  up(event) {
+    if (!this.pointers.delete(event.pointerId)) return;
+    if (this.pointers.size) return;
+    this.canvas.classList.remove("moving");
+    if (event.type === "pointerup" && !this.moved) this._tap(event);
+    else this.viewer.remember();
+  }
+
+  _tap(event) {
+    const isSecond = event.pointerType === "touch" && event.timeStamp - this.last.time < SOON && distance(placeOf(event), this.last) < NEAR;
+    this.last = { ...placeOf(event), time: isSecond ? -Infinity : event.timeStamp, kind: event.pointerType };
+    const found = thingAt(this.viewer, event);
+    if (found.onSign || (isSecond && found.opens)) this.viewer.toggle(found.thing.key);
+    else this.viewer.select(found.thing?.key ?? null);
+  }
+
+  double(event) {
+    if (this.last.kind === "touch") return; // told by two taps
+    const found = thingAt(this.viewer, event);
+    if (found.opens && !found.onSign) this.viewer.toggle(found.thing.key);
+  }
+
+  _hover(event) {
+    if (event.pointerType === "touch") return;
+    const { thing, opens, onSign } = thingAt(this.viewer, event);
+    this.canvas.classList.toggle("on", Boolean(thing && (!thing.open || opens || onSign)));
+    this.viewer.hover(thing?.open && !opens ? null : thing, event);
+  }
+
+  leave() {
+    this.viewer.hover(null);
+  }
 }
 
-/** The innermost box under the pointer. */
-function boxAt(viewer, { offsetX, offsetY }) {
-  const { view, drawing } = viewer;
-  const x = view.x + offsetX / view.zoom;
-  const y = view.y + offsetY / view.zoom;
-  return drawing.boxes.findLast((box) => x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height);
+const placeOf = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });
+const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
+const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
+
+/**
+ * The box or line under a pointer: the innermost closed box, else a line, else the open group around.
+ * `opens` says whether a double-click there opens or closes it: in an open group only its heading does.
+ */
+function thingAt(viewer, event) {
+  const { x, y } = viewer.camera.placeOf(placeOf(event));
+  const { boxes, bundles } = viewer.drawing;
+  const box = boxes.findLast((one) => x >= one.x && x <= one.x + one.width && y >= one.y && y <= one.y + one.height);
+  if (box && box.group === undefined) return { thing: box, opens: false, onSign: false };
+  const below = box ? y - box.y : Infinity;
+  const heads = box && (!box.open || below <= HEAD);
+  if (heads) return { thing: box, opens: true, onSign: x - box.x <= SIGN && below <= HEAD };
+  const reach = LINE_REACH[event.pointerType || "mouse"] / viewer.view.zoom;
+  const near = bundles.filter(({ extent }) => x >= extent.x - reach && x <= extent.x + extent.width + reach && y >= extent.y - reach && y <= extent.y + extent.height + reach);
+  const lines = near.map((bundle) => ({ bundle, far: distanceTo(bundle.points, x, y) })).filter(({ far }) => far <= reach);
+  lines.sort((a, b) => a.far - b.far);
+  return { thing: lines[0]?.bundle ?? box, opens: false, onSign: false };
 }

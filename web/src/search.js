@@ -1,7 +1,13 @@
 // Finding nodes and groups by their words.
 import { visible } from "./format.js";
+import { inside } from "./words.js";
 
 const MOST = 60;
+
+/** Milliseconds of work between two chances for the page to answer. */
+const SLICE = 12;
+
+const pause = () => new Promise((done) => (window.requestIdleCallback ?? setTimeout)(done, window.requestIdleCallback ? { timeout: 100 } : 0));
 
 export class Search {
   constructor(model) {
@@ -9,30 +15,51 @@ export class Search {
     this.entries = null;
   }
 
-  // Made when it is first asked for: a hundred thousand texts cost time that the first view needs.
-  _all() {
-    if (this.entries) return this.entries;
-    const { model } = this;
-    const entries = [];
-    for (let g = 1; g < model.parent.length; g++) {
-      const { kind, title, type, label } = model.group(g);
-      entries.push({ group: g, text: `${title} ${type} ${label}`.toLowerCase(), shown: visible(kind === "repeat" && !type ? label || title : title || label), kind });
-    }
-    for (let node = 0; node < model.size; node++) {
-      const origin = model.origin(node);
-      const words = [...model.names(node), model.op(node), model.label(node), model.module(node), origin ? `${origin.file}:${origin.line}` : "", `#${node}`];
-      entries.push({ node, text: words.join(" ").toLowerCase(), shown: visible(model.names(node)[0] ?? (model.label(node) || model.title(node))), kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) });
-    }
-    this.entries = entries;
-    return entries;
+  /** All that can be found.  A hundred thousand texts take time: they are put together in slices, while nothing else is done. */
+  prepare() {
+    this.ready ??= this._all();
+    return this.ready;
   }
 
-  /** The best matches, those whose shown name is or begins with the words first; and how many there are. */
+  async _all() {
+    const { model } = this;
+    const entries = [];
+    let since = performance.now();
+    const breathe = async () => {
+      if (performance.now() - since < SLICE) return;
+      await pause();
+      since = performance.now();
+    };
+    for (let g = 1; g < model.parent.length; g++) {
+      entries.push(this._group(g));
+      if (g % 256 === 0) await breathe();
+    }
+    for (let node = 0; node < model.size; node++) {
+      entries.push(this._node(node));
+      if (node % 256 === 0) await breathe();
+    }
+    this.entries = entries;
+  }
+
+  _group(group) {
+    const { kind, title, type, label } = this.model.group(group);
+    return { group, text: `${title} ${type} ${label}`.toLowerCase(), shown: inside(visible(kind === "repeat" && !type ? label || title : title || label)), kind };
+  }
+
+  _node(node) {
+    const { model } = this;
+    const origin = model.origin(node);
+    const words = [...model.names(node), model.op(node), model.label(node), model.module(node), origin ? `${origin.file}:${origin.line}` : "", `#${node}`];
+    const shown = inside(visible(model.names(node)[0] ?? (model.label(node) || model.title(node))));
+    return { node, text: words.join(" ").toLowerCase(), shown, kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) };
+  }
+
+  /** The best matches, those whose shown name is or begins with the words first; and how many there are.  After `prepare`. */
   find(words) {
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
-    if (!parts.length) return { found: [], total: 0 };
+    if (!parts.length || !this.entries) return { found: [], total: 0 };
     const whole = parts.join(" ");
-    const matches = this._all().filter((entry) => parts.every((part) => entry.text.includes(part)));
+    const matches = this.entries.filter((entry) => parts.every((part) => entry.text.includes(part)));
     const rank = ({ shown }) => (shown.toLowerCase() === whole ? 0 : shown.toLowerCase().startsWith(whole) ? 1 : 2);
     const best = [0, 1, 2].flatMap((level) => matches.filter((entry) => rank(entry) === level).slice(0, MOST)).slice(0, MOST);
     return { found: best, total: matches.length };

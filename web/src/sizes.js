@@ -8,6 +8,16 @@ const CLOSED = { width: 176, height: 44 };
 const REPEAT = { width: 232, height: 66 };
 const WIDEST = 300;
 
+/** A module of so many parts is told by a strip of them, as a repeat is. */
+const MANY_PARTS = 10;
+
+/** Whether a closed group shows its rounds: a repeat, a part of a long one, or a module of many parts. */
+export function hasRounds(model, group) {
+  if (["repeat", "part"].includes(model.group(group).kind)) return true;
+  const rounds = model.rounds(group);
+  return rounds.length >= MANY_PARTS && rounds[0].group !== undefined;
+}
+
 export const TITLE = font(12, 600);
 export const LABEL = font(11);
 export const SMALL = font(10);
@@ -23,7 +33,7 @@ export function linesOf(model, node) {
 
 export const sizeOf = (model) => (box) => {
   if (box.seed !== undefined) return { width: Math.ceil(widthOf(seedWords(model, box.seed), LABEL)) + 12, height: 18 };
-  if (box.group !== undefined) return model.group(box.group).kind === "repeat" ? REPEAT : CLOSED;
+  if (box.group !== undefined) return hasRounds(model, box.group) ? REPEAT : CLOSED;
   const { title, label, shape } = linesOf(model, box.node);
   const size = model.isSpread ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";
   const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, SMALL));

@@ -22,7 +22,7 @@ function column(context, info, { x, y, width, height }, scale, theme) {
   const share = scale.share(info.norm);
   if (share === null) return;
   const tall = Math.max(height * share, 2);
-  context.fillStyle = scale.color(info.norm);
+  context.fillStyle = theme.size ?? scale.color(info.norm);
   context.fillRect(x, y + height - tall, width, tall);
   // A line on top, because the steps in the middle of the scale are as pale as the ground.
   context.fillStyle = theme.border;

@@ -13,4 +13,27 @@ export const DARK = {
 };
 export const PAPER = { ...LIGHT, page: "#ffffff" };
 
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+const isForced = matchMedia("(forced-colors: active)");
+
+/** The colours that the reader's system asks for. */
+export function screenTheme() {
+  if (isForced.matches) return forced();
+  return isDark.matches ? DARK : LIGHT;
+}
+
+/** The few colours that somebody has chosen for everything; a size is told by length alone. */
+function forced() {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.forcedColorAdjust = "none";
+  const [ground, ink, mark, link] = ["Canvas", "CanvasText", "Highlight", "LinkText"].map((name) => {
+    probe.style.color = name;
+    return hex(getComputedStyle(probe).color);
+  });
+  probe.remove();
+  return { ...LIGHT, page: ground, card: ground, tints: [ground, ground], ink, faint: ink, teal: link, line: ink, border: ink, frame: ink, leaf: ink, path: mark, bad: mark, warning: mark, track: ground, tint: 0, size: ink };
+}
+
+const hex = (color) => `#${(color.match(/[\d.]+/g) ?? [0, 0, 0]).slice(0, 3).map((part) => Math.round(part).toString(16).padStart(2, "0")).join("")}`;
+
 export const severityColor = (severity, theme) => ({ error: theme.bad, warning: theme.warning, information: theme.teal })[severity];

@@ -1,5 +1,6 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { number, plural, shapeOf, tensor, visible } from "./format.js";
+import { number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { IN, OUT } from "./level.js";
 import { toldApart } from "./ranks.js";
 
 const FEW = 4;
@@ -19,10 +20,25 @@ export function told(info, shape) {
 export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null ? `‖g‖ ${info.each ? told(info) : number(info.norm)}` : told(info));
 
 /** `∂L/∂y`, as what is given for a root is called. */
-export const seedWords = (model, root) => `∂L/∂${visible(model.data.roots[root].label) || "root"}`;
+export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
+
+/** A name may be of any length; what is longer is shown in the middle of a list or sentence by its two ends. */
+const LONGEST = 160;
+export const inside = (text) => {
+  const signs = [...text];
+  return signs.length > LONGEST ? `${signs.slice(0, LONGEST / 2).join("")} … ${signs.slice(-LONGEST / 2).join("")}` : text;
+};
 
 /** What a node is called by itself: its name, or the user's words for it. */
-export const nodeName = (model, node) => visible(model.label(node) || model.title(node));
+export const nodeName = (model, node) => inside(visible(model.label(node) || model.title(node)));
+
+/** What the box of a key is called, and an end of a line outside the open group. */
+export function endName(model, key) {
+  if (key === IN || key === OUT) return "outside";
+  const id = Number(key.slice(1));
+  if (key[0] === "s") return seedWords(model, id);
+  return key[0] === "n" ? nodeName(model, id) : groupWords(model, id).name;
+}
 
 /** The name of a group, and how often it repeats. */
 export function groupWords(model, group) {
@@ -30,10 +46,10 @@ export function groupWords(model, group) {
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? title : label.split(" → ")[0] || title;
-    return { name: visible(name), times: ` ×${count}`, size };
+    const name = type ? within(model, group, title).replace(/^\*$/, title) : label.split(" → ")[0] || title;
+    return { name: inside(visible(name)), times: ` ×${count}`, size };
   }
-  return { name: visible(within(model, group, title) || label), times: "", size };
+  return { name: inside(visible(within(model, group, title) || label)), times: "", size };
 }
 
 /** `mlp` rather than `h.11.mlp`, inside `h.11`. */
@@ -45,8 +61,24 @@ function within(model, group, title) {
   return title;
 }
 
-/** One sentence on a box, for the list and for what is read aloud. */
+/** A box or line in a few lines, the first of which is its name. */
+export function inShort(model, box) {
+  const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
+  if (box.edges) return [`${endName(model, box.from)} → ${endName(model, box.to)}`, gradient, plural(box.edges.length + box.seeds.length, "edge")];
+  if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
+  if (box.group !== undefined) {
+    const { name, times, size } = groupWords(model, box.group);
+    const { kind, type } = model.group(box.group);
+    return [`${name}${times}`, [kind, visible(type)].filter(Boolean).join(" "), size, gradient].filter(Boolean);
+  }
+  const origin = model.origin(box.node);
+  const names = model.names(box.node).map(visible).map(inside);
+  return [names[0] ?? nodeName(model, box.node), model.isLeaf(box.node) ? "leaf" : visible(model.op(box.node)), model.shape(box.node), gradient, origin ? inside(visible(`${origin.file}:${origin.line}`)) : ""].filter(Boolean);
+}
+
+/** One sentence on a box or line, for the list and for what is read aloud. */
 export function described(model, box) {
+  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endName(model, box.from)} to ${endName(model, box.to)}${model.pass ? `, gradient ${told(model.flowing(box))}` : ""}`;
   if (box.seed !== undefined) {
     const { node, output } = model.data.roots[box.seed];
     return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed), shapeOf(model.shape(node, output))) || "not known"}`;

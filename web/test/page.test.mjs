@@ -2,6 +2,7 @@
 // here, each beside the JSON of the same report, and names their folder in PAGES and the browser in CHROMIUM.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -54,6 +55,9 @@ const panel = (page) => page.locator("aside").innerText();
 const drawn = (page) => page.evaluate(() => [...window.gradscope.boxes.keys()]);
 const nodeOf = ({ graph }, name) => graph.leaves.find((leaf) => leaf.names.includes(name)).node;
 const norm = (x) => Number(x).toPrecision(4);
+
+/** Whether the river tells of gradients that are not finite, and of zeros. */
+const onRiver = async (page) => [await page.locator(".river path.bad").count() > 0, await page.locator(".river path.zero").count() > 0];
 
 /** The facts of a section of the panel, by their names. */
 const facts = (page, head) =>
@@ -238,6 +242,7 @@ test("without findings it opens where gradients stop being finite", async () => 
   const page = await opened("broken");
   assert.equal(await heading(page), "torch.log(p)");
   assert.match(await panel(page), /first nodes at which gradients stop being finite/);
+  assert.deepEqual(await onRiver(page), [true, false]);
   await page.closed();
 });
 
@@ -245,6 +250,7 @@ test("every state of a gradient is told apart", async () => {
   const page = await opened("states");
   const text = await page.locator(".list").evaluate((list) => list.textContent);
   for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ⚠ 4096 NaN"]) assert.ok(text.includes(words), words);
+  assert.deepEqual(await onRiver(page), [true, true]);
   await page.closed();
 });
 
@@ -375,7 +381,7 @@ test("a histogram counts every element", async () => {
 
 test("the range of the colours can be moved by keys and pointer", async () => {
   const page = await opened("transformer");
-  const [from, to] = await page.getByRole("slider").all();
+  const [from, to] = await page.locator("footer").getByRole("slider").all();
   const value = async (end) => Number(await end.getAttribute("aria-valuenow"));
   const [low, high] = [await value(from), await value(to)];
   await to.focus();
@@ -409,7 +415,7 @@ const corner = (page) =>
 const FRAMES = {
   srcdoc: (frame, text) => frame.setAttribute("srcdoc", text),
   blob: (frame, text) => frame.setAttribute("src", URL.createObjectURL(new Blob([text], { type: "text/html" }))),
-  data: (frame, text) => frame.setAttribute("src", `data:text/html;base64,${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}`),
+  data: (frame, text) => frame.setAttribute("src", `data:text/html;base64,${btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""))}`),
 };
 
 for (const [way, put] of Object.entries(FRAMES)) {
@@ -420,20 +426,30 @@ for (const [way, put] of Object.entries(FRAMES)) {
     page.on("console", (message) => complaints.push(message.text()));
     page.on("pageerror", (error) => complaints.push(String(error)));
     await page.setContent('<iframe sandbox="allow-scripts" style="width: 860px; height: 520px"></iframe>');
-    await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/small.html`, "utf8"))})`);
+    await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/transformer.html`, "utf8"))})`);
     await page.waitForFunction(() => frames.length);
     const inner = page.frames()[1];
     await inner.waitForFunction(() => window.gradscope);
-    const leaf = `n${report("small").graph.leaves[0].node}`;
+    const leaf = `n${report("transformer").graph.leaves[0].node}`;
     await inner.evaluate((key) => window.gradscope.select(key), leaf);
     assert.equal(await inner.evaluate(() => window.gradscope.selected), leaf);
     const aside = await inner.evaluate(() => {
-      const { view, canvas, boxes } = window.gradscope;
-      const root = boxes.get("n0");
-      return (root.x + root.width / 2 - view.x) * view.zoom - canvas.clientWidth / 2;
+      const { view, canvas, drawing } = window.gradscope;
+      return (drawing.width / 2 - view.x) * view.zoom - canvas.clientWidth / 2;
     });
-    assert.ok(Math.abs(aside) < 1, "the root stands in the middle");
+    assert.ok(Math.abs(aside) < 1, "the drawing stands in the middle");
     assert.match(await inner.locator("aside h2").innerText(), /\S/);
+    const steps = await inner.evaluate(() => {
+      const viewer = window.gradscope;
+      const many = () => viewer.boxes.size;
+      viewer.select(null);
+      const before = many();
+      viewer.toggle(viewer.drawing.boxes.find((box) => box.group !== undefined && !box.open).key);
+      const opened = many();
+      viewer.undo();
+      return [opened > before, many() === before];
+    });
+    assert.deepEqual(steps, [true, true]);
     assert.deepEqual(complaints, []);
     await context.close();
   });
@@ -458,6 +474,7 @@ test("it is dark where the reader's system is, and white on paper", async () => 
 test("a graph without gradients is drawn without numbers", async () => {
   const page = await opened("traced");
   assert.match(await page.locator("footer").innerText(), /no gradients in this report/);
+  assert.deepEqual(await onRiver(page), [false, false]);
   await click(page, "n0");
   assert.doesNotMatch(await panel(page), /upstream gradient/);
   await page.closed();
@@ -477,5 +494,278 @@ test("a hundred thousand nodes can be used", async () => {
   await page.keyboard.press("Enter");
   assert.match(await panel(page), /#77777\b/);
   assert.ok((await drawn(page)).includes("n77777"));
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("e");
+  await page.locator(".status", { hasText: "stay closed" }).waitFor();
+  const many = (await drawn(page)).length;
+  assert.ok(many > 300 && many <= 600, String(many));
+  await page.keyboard.press("c");
+  await page.waitForFunction(() => window.gradscope.boxes.size < 200);
+  await page.closed();
+});
+
+// ---------------------------------------------------------------- the river
+
+/** The middle of a row of the river on the screen. */
+const alongRiver = (page, share) =>
+  page.locator(".river").evaluate((river, part) => {
+    const { left, top, width, height } = river.getBoundingClientRect();
+    return { x: left + width - 20, y: top + part * height };
+  }, share);
+
+test("the river shows every gradient in backward order, and leads to it", async () => {
+  const page = await opened("transformer");
+  const { graph, passes: [pass] } = report("transformer");
+  const rows = await page.evaluate(() => {
+    const { rows, mid, low, high } = window.gradscope.river.profile;
+    return [...Array(rows).keys()].map((row) => ({ nodes: window.gradscope.river._nodesOf(row), norms: [low, mid, high].map((one) => 10 ** one[row]) }));
+  });
+  assert.deepEqual([rows[0].nodes[0], rows.at(-1).nodes[1]], [0, graph.nodes.length]);
+  for (const { nodes: [from, to], norms: [low, mid, high] } of rows) {
+    const ops = graph.nodes.slice(from, to).filter((node) => node.kind !== "leaf").map((node) => pass.gradients[pass.upstream[node.id][0]].norm);
+    if (!ops.length) continue;
+    assert.ok(low <= mid && mid <= high);
+    for (const shown of [low, mid, high]) assert.ok(ops.some((norm) => Math.abs(norm - shown) < 1e-4 * norm), `${shown} is none of ${ops}`);
+  }
+  const { x, y } = await alongRiver(page, 0.5);
+  await page.mouse.move(x, y);
+  assert.match(await page.locator(".tip").innerText(), /^gpt\.h\.\d[\s\S]*‖g‖/);
+  await page.mouse.click(x, y);
+  const node = Number((await page.evaluate(() => window.gradscope.selected)).slice(1));
+  assert.ok(Math.abs(node / graph.nodes.length - 0.5) < 0.05, String(node));
+  await page.closed();
+});
+
+test("the river's lens is what is in sight, dragging and keys move it", async () => {
+  const page = await opened("transformer");
+  const lens = async () => page.locator(".lens").evaluate((one) => [Number(one.getAttribute("y")), Number(one.getAttribute("height"))]);
+  await page.evaluate(() => window.gradscope.openAll());
+  const settled = () => page.waitForFunction(() => !window.gradscope.waiting);
+  const [{ x, y }, end] = [await alongRiver(page, 0.2), await alongRiver(page, 0.85)];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x, y + 20);
+  await settled();
+  const early = await lens();
+  await page.mouse.move(end.x, end.y, { steps: 3 });
+  await settled();
+  const late = await lens();
+  await page.mouse.up();
+  assert.ok(early[0] + early[1] / 2 < late[0] + late[1] / 2, `${early} is not above ${late}`);
+  await page.locator(".river").focus();
+  await page.keyboard.press("Home");
+  assert.equal(await page.locator(".river").getAttribute("aria-valuenow"), "0");
+  assert.match(await page.locator(".river").getAttribute("aria-valuetext"), /‖g‖ \d/);
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => window.gradscope.selected), "n0");
+  await page.closed();
+});
+
+// ---------------------------------------------------------------- hands
+
+/** Fingers on the screen: a list of their places for each moment; none is when they are lifted. */
+async function touch(page, ...moments) {
+  const session = await page.context().newCDPSession(page);
+  const began = Date.now() / 1000;
+  for (const [i, places] of moments.entries()) {
+    const type = places === "cancel" ? "touchCancel" : places.length === 0 ? "touchEnd" : places.length > (moments[i - 1]?.length ?? 0) ? "touchStart" : "touchMove";
+    await session.send("Input.dispatchTouchEvent", { type, timestamp: began + i / 50, touchPoints: places === "cancel" ? [] : places.map(([x, y], id) => ({ x, y, id })) });
+  }
+}
+const view = (page) => page.evaluate(() => ({ ...window.gradscope.view }));
+
+test("two fingers zoom, one drags, two taps open, and what is cancelled ends", async () => {
+  const page = await opened("transformer", { viewport: { width: 375, height: 812 }, hasTouch: true, isMobile: true });
+  const { left, top } = await page.locator("canvas").evaluate((canvas) => canvas.getBoundingClientRect().toJSON());
+  const before = await view(page);
+  await touch(page, [[left + 100, top + 100]], [[left + 100, top + 100], [left + 200, top + 100]], [[left + 50, top + 100], [left + 250, top + 100]], []);
+  const zoomed = await view(page);
+  assert.ok(Math.abs(zoomed.zoom / before.zoom - 2) < 0.05, `${before.zoom} to ${zoomed.zoom}`);
+  const under = ({ x, y, zoom }) => [x + 150 / zoom, y + 100 / zoom];
+  under(before).forEach((was, i) => assert.ok(Math.abs(was - under(zoomed)[i]) < 1, "the middle stays where it is"));
+  await touch(page, [[left + 100, top + 100]], [[left + 130, top + 100]], "cancel");
+  const dragged = await view(page);
+  assert.ok(dragged.x < zoomed.x);
+  await page.mouse.move(left + 200, top + 200);
+  assert.deepEqual(await view(page), dragged);
+  await page.evaluate(() => window.gradscope.closeAll());
+  const key = await page.evaluate(() => window.gradscope.drawing.boxes.find((box) => box.group !== undefined && !box.open).key);
+  await page.evaluate((one) => window.gradscope.keepInSight(window.gradscope.boxes.get(one)), key);
+  const { x, y } = await place(page, key);
+  const isOpen = () => page.evaluate((one) => window.gradscope.boxes.get(one).open, key);
+  // The browser tells when a finger touched; here in a moment, however busy the machine is.
+  await touch(page, [[x, y]], [], [[x, y]], []);
+  assert.equal(await isOpen(), true);
+  const shown = await place(page, key);
+  const width = await page.evaluate((one) => window.gradscope.boxes.get(one).width * window.gradscope.view.zoom, key);
+  await touch(page, [[shown.x - width / 2 + 10, shown.y]], []);
+  assert.equal(await isOpen(), false);
+  await page.closed();
+});
+
+test("only the left button drags, and a wheel goes sideways too", async () => {
+  const page = await opened("small");
+  const { left, top } = await page.locator("canvas").evaluate((canvas) => canvas.getBoundingClientRect().toJSON());
+  const before = await view(page);
+  await page.mouse.move(left + 30, top + 60);
+  await page.mouse.down({ button: "right" });
+  await page.mouse.move(left + 90, top + 60);
+  await page.mouse.up({ button: "right" });
+  assert.deepEqual(await view(page), before);
+  await page.mouse.wheel(40, 0);
+  await page.waitForFunction((x) => window.gradscope.view.x > x, before.x);
+  await page.getByRole("button", { name: "zoom in" }).click();
+  assert.ok((await view(page)).zoom > before.zoom);
+  await page.keyboard.press("f");
+  assert.deepEqual(await view(page), before);
+  await page.closed();
+});
+
+test("a double-click beside the boxes of an open group leaves it open; its heading and sign close it", async () => {
+  const page = await opened("transformer");
+  const key = await page.evaluate(() => window.gradscope.drawing.boxes.find((box) => box.open).key);
+  const [x, y] = await page.evaluate((one) => {
+    const { view, boxes, canvas } = window.gradscope;
+    const { left, top } = canvas.getBoundingClientRect();
+    const box = boxes.get(one);
+    return [left + (box.x - view.x) * view.zoom, top + (box.y - view.y) * view.zoom];
+  }, key);
+  const isOpen = () => page.evaluate((one) => window.gradscope.boxes.get(one).open, key);
+  await page.mouse.dblclick(x + 5, y + 60);
+  assert.equal(await isOpen(), true);
+  assert.equal(await page.evaluate(() => window.gradscope.selected), key);
+  await page.mouse.dblclick(x + 60, y + 10);
+  assert.equal(await isOpen(), false);
+  const closed = await place(page, key);
+  const width = await page.evaluate((one) => window.gradscope.boxes.get(one).width * window.gradscope.view.zoom, key);
+  await page.mouse.click(closed.x - width / 2 + 8, closed.y);
+  assert.equal(await isOpen(), true);
+  await page.closed();
+});
+
+test("opening is undone by Ctrl-Z and by Back, and an address that is changed is heeded", async () => {
+  const page = await opened("transformer");
+  const first = await drawn(page);
+  const box = () => page.evaluate(() => window.gradscope.drawing.boxes.find((one) => one.group !== undefined && !one.open).key);
+  const step = async (act, wanted) => {
+    await act();
+    await page.waitForFunction((many) => window.gradscope.boxes.size === many, wanted);
+  };
+  await page.evaluate((key) => window.gradscope.toggle(key), await box());
+  const one = (await drawn(page)).length;
+  await page.evaluate((key) => window.gradscope.toggle(key), await box());
+  const two = (await drawn(page)).length;
+  assert.ok(two > one && one > first.length);
+  await step(() => page.keyboard.press("Control+z"), one);
+  await step(() => page.keyboard.press("Control+y"), two);
+  await step(() => page.goBack(), one);
+  await step(() => page.goForward(), two);
+  const link = await page.evaluate(() => window.gradscope.link());
+  await page.evaluate(() => window.gradscope.closeAll());
+  assert.equal((await drawn(page)).length, first.length);
+  await page.evaluate((hash) => (location.hash = hash), link.split("#")[1]);
+  await page.waitForFunction((many) => window.gradscope.boxes.size === many, two);
+  await page.closed();
+  const other = await opened("transformer", { hash: `#${link.split("#")[1]}` });
+  assert.equal((await drawn(other)).length, two);
+  await other.closed();
+});
+
+test("a line can be selected, and is told with its edges", async () => {
+  const page = await opened("small");
+  const at = await page.evaluate(() => {
+    const { view, canvas, drawing } = window.gradscope;
+    const { left, top } = canvas.getBoundingClientRect();
+    const [a, b] = drawing.bundles.find((bundle) => bundle.from === "s0").points.slice(-2);
+    return [left + ((a.x + b.x) / 2 - view.x) * view.zoom, top + ((a.y + b.y) / 2 - view.y) * view.zoom];
+  });
+  await page.mouse.move(...at);
+  assert.match(await page.locator(".tip").innerText(), /^∂L\/∂y → y = 3\*a/);
+  await page.mouse.click(...at);
+  assert.match(await heading(page), /^∂L\/∂y → y = 3\*a/);
+  assert.deepEqual((await facts(page, undefined)).values, "[0.1, 1, 0.0001]");
+  await page.closed();
+});
+
+// ---------------------------------------------------------------- screens, paper and files
+
+test("all of it can be reached on a small screen, and where the page is zoomed in", async () => {
+  const page = await opened("findings");
+  for (const [width, height] of [[375, 812], [640, 400], [320, 256]]) {
+    await page.setViewportSize({ width, height });
+    const found = await page.evaluate(() => {
+      const { canvas } = window.gradscope;
+      const wide = document.documentElement.scrollWidth;
+      const outside = [...document.querySelectorAll("button, input, summary, select, [role=slider]")].filter((one) => one.offsetParent && !one.closest("footer, .menu > div")).filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.textContent);
+      return { canvas: [canvas.clientWidth, canvas.clientHeight], wide, outside };
+    });
+    assert.ok(found.canvas[0] >= 240 && found.canvas[1] >= 140, `${width}: ${found.canvas}`);
+    assert.ok(found.wide <= width, `${width}: ${found.wide}`);
+    assert.deepEqual(found.outside, [], String(width));
+    await page.locator("aside h2").scrollIntoViewIfNeeded();
+  }
+  await page.closed();
+});
+
+test("a name of 5,000 characters leaves room for the rest", async () => {
+  const page = await opened("long");
+  const node = report("long").graph.leaves[0].node;
+  await page.evaluate((n) => window.gradscope.reveal({ node: n }), node);
+  assert.ok((await page.locator("aside h2").boundingBox()).height < 300);
+  await page.keyboard.press("Escape");
+  for (const link of await page.locator("aside .link").allInnerTexts()) assert.ok(link.length < 200);
+  await page.closed();
+});
+
+test("what is in sight is saved as SVG and PNG, and facts are copied", async () => {
+  const page = await opened("hostile");
+  const saved = async (name) => {
+    await page.locator("summary").click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+    return readFileSync(await download.path());
+  };
+  const svg = String(await saved("Save this view as SVG"));
+  const told = await page.evaluate((text) => {
+    const read = new DOMParser().parseFromString(text, "image/svg+xml");
+    return { kinds: [...new Set([...read.querySelectorAll("*")].map((one) => one.tagName))].sort(), text: read.documentElement.textContent };
+  }, svg);
+  assert.deepEqual(told.kinds, ["clipPath", "g", "path", "rect", "svg", "text", "title"]);
+  assert.match(told.text, /constructor/);
+  const png = await saved("Save this view as PNG");
+  assert.deepEqual([...png.subarray(1, 4)], [...Buffer.from("PNG")]);
+  assert.equal(png.readUInt32BE(16), 2 * await page.evaluate(() => window.gradscope.canvas.clientWidth));
+  await page.evaluate(() => window.gradscope.reveal({ node: 0 }));
+  await page.evaluate(() => (document.execCommand = () => (window.copied = document.activeElement.value)));
+  await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+  await page.getByRole("button", { name: "Copy as text" }).click();
+  await page.locator(".status", { hasText: "copied" }).waitFor();
+  assert.match(await page.evaluate(() => window.copied), /upstream gradient[\s\S]*‖g‖/);
+  await page.closed();
+});
+
+test("what one sheet cannot hold is printed on several", async () => {
+  const page = await opened("transformer");
+  await page.evaluate(() => window.gradscope.openAll());
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const sheets = await page.locator(".sheet figcaption").allTextContents();
+  assert.ok(sheets.length > 1 && sheets.length <= 12, sheets.join());
+  assert.match(sheets.at(-1), /row (\d+) of \1/);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  assert.equal(await page.locator(".sheet").count(), 0);
+  await page.closed();
+});
+
+test("nothing serious for those who cannot see, hear or point", async () => {
+  const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  const page = await opened("findings");
+  await page.evaluate(axe);
+  for (const [colorScheme, width, height] of [["light", 1280, 800], ["dark", 375, 812]]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height });
+    await page.locator("summary").click();
+    const found = await page.evaluate(() => window.axe.run());
+    const grave = found.violations.map(({ id, impact, nodes }) => `${id} (${impact}): ${nodes.map((node) => node.html.slice(0, 120)).join(" ")}`);
+    assert.deepEqual(grave, [], colorScheme);
+  }
   await page.closed();
 });

@@ -1,0 +1,82 @@
+// What part of the drawing is in sight: a corner and a zoom.
+/** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
+export const READABLE = 0.8;
+/** But the whole at once is worth smaller text. */
+const WHOLE = 0.55;
+export const LARGEST = 1.4;
+const MARGIN = 24;
+const [FURTHEST, NEAREST] = [0.02, 4];
+
+export class Camera {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.view = { x: 0, y: 0, zoom: 1 };
+  }
+
+  get size() {
+    return { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+  }
+
+  /** The zoom at which a whole drawing is in sight. */
+  fitting({ width, height }, size = this.size) {
+    return Math.min(size.width / (width + 2 * MARGIN), size.height / (height + 2 * MARGIN), LARGEST);
+  }
+
+  /** The whole drawing, however small. */
+  fit(drawing) {
+    const zoom = Math.max(this.fitting(drawing), FURTHEST);
+    this.centre(drawing.width / 2, drawing.height / 2, zoom);
+  }
+
+  /** A box, and the whole drawing where that can be read. */
+  lookAt(box, drawing) {
+    if (this.fitting(drawing) >= WHOLE) return this.fit(drawing);
+    const { width, height } = this.size;
+    const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
+    this.view = { zoom, x: box.x + box.width / 2 - width / zoom / 2, y: Math.max(box.y - height / zoom / 3, -MARGIN) };
+  }
+
+  centre(x, y, zoom = this.view.zoom) {
+    const { width, height } = this.size;
+    this.view = { zoom, x: x - width / zoom / 2, y: y - height / zoom / 2 };
+  }
+
+  /** What is in the middle. */
+  get middle() {
+    const { width, height } = this.size;
+    const { x, y, zoom } = this.view;
+    return { x: x + width / zoom / 2, y: y + height / zoom / 2, zoom };
+  }
+
+  keepInSight(box) {
+    const { width, height } = this.size;
+    const { x, y, zoom } = this.view;
+    const margin = 40 / zoom;
+    this.view.x = Math.min(Math.max(x, box.x + box.width + margin - width / zoom), box.x - margin);
+    this.view.y = Math.min(Math.max(y, box.y + box.height + margin - height / zoom), box.y - margin);
+  }
+
+  /** Zoom while a place of the screen stays where it is. */
+  zoomAt(factor, x, y) {
+    const zoom = Math.min(Math.max(this.view.zoom * factor, FURTHEST), NEAREST);
+    this.view.x += x / this.view.zoom - x / zoom;
+    this.view.y += y / this.view.zoom - y / zoom;
+    this.view.zoom = zoom;
+  }
+
+  /** Move the drawing by pixels of the screen. */
+  pan(dx, dy) {
+    this.view.x -= dx / this.view.zoom;
+    this.view.y -= dy / this.view.zoom;
+  }
+
+  /** The place of the drawing under one of the canvas. */
+  placeOf({ x, y }) {
+    return { x: this.view.x + x / this.view.zoom, y: this.view.y + y / this.view.zoom };
+  }
+
+  sees({ x, y, width, height }) {
+    const { size, view } = this;
+    return x + width >= view.x && x <= view.x + size.width / view.zoom && y + height >= view.y && y <= view.y + size.height / view.zoom;
+  }
+}

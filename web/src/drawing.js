@@ -1,0 +1,177 @@
+// What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
+import { Camera, READABLE } from "./camera.js";
+import { Layouts, flatten } from "./layout.js";
+import { Model } from "./model.js";
+import { buildPage } from "./page.js";
+import { Painter } from "./paint.js";
+import { addSheets, onPaper, removeSheets } from "./paper.js";
+import { Scale, SpreadScale } from "./scale.js";
+import { labelOf, sizeOf } from "./sizes.js";
+import { screenTheme } from "./theme.js";
+import { keyOf } from "./whereabouts.js";
+import { inShort } from "./words.js";
+
+/** A canvas may be small or not be there yet; what is open at first does not hang on that. */
+const SMALLEST = { width: 700, height: 800 };
+/** Milliseconds without moving after which the address is written. */
+const STILL = 300;
+
+export class Drawing {
+  constructor(data) {
+    this.model = new Model(data);
+    this.layouts = new Layouts(this.model, sizeOf(this.model), labelOf(this.model));
+    this.open = new Set([0]);
+    this.selected = null;
+    this.hovered = null;
+    this.path = null;
+    this.printing = false;
+    Object.assign(this, buildPage(this));
+    this.camera = new Camera(this.canvas);
+    this.painter = new Painter(this.canvas, this.model);
+  }
+
+  get view() {
+    return this.camera.view;
+  }
+
+  /** Whether the drawing with these groups open can be read as a whole. */
+  _fits(open) {
+    const { width, height } = this.camera.size;
+    const size = { width: Math.max(width, SMALLEST.width), height: Math.max(height, SMALLEST.height) };
+    return this.camera.fitting(this.layouts.whole(open), size) >= READABLE;
+  }
+
+  _keyOf(thing) {
+    return keyOf(this.model, this.open, thing);
+  }
+
+  /** The box or line that a key names, if it is drawn. */
+  thing(key) {
+    return (key && (this.boxes.get(key) ?? this.drawing.bundles.find((bundle) => bundle.key === key))) || null;
+  }
+
+  // ------------------------------------------------------------------ what is drawn
+
+  _rescale() {
+    const { model } = this;
+    if (model.isSpread) this.scale = new SpreadScale([...model.source.keys()].map((edge) => model.onEdge(edge).norm));
+    else this.scale = new Scale(model.pass ? [...new Set(model.pass.edges)].map((entry) => model.pass.norm[entry]) : []);
+    this.legend.show(this.scale);
+    this.river.show();
+    this.showTroubles();
+  }
+
+  _arrange() {
+    this.drawing = flatten(this.layouts.whole(this.open));
+    this.boxes = new Map(this.drawing.boxes.map((box) => [box.key, box]));
+    this.outline.show(this.drawing.boxes);
+  }
+
+  /** The boxes that are in sight. */
+  inSight() {
+    return this.drawing.boxes.filter((box) => this.camera.sees(box));
+  }
+
+  draw() {
+    this.waiting ??= requestAnimationFrame(() => {
+      this.waiting = null;
+      this._paint();
+      this.river.look();
+    });
+  }
+
+  _paint() {
+    this.painter.paint(this.printing ? onPaper(this) : this.scene());
+  }
+
+  scene() {
+    const { drawing, scale, view, selected, hovered, path, camera } = this;
+    return { drawing, scale, view, selected, hovered, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
+  }
+
+  // At once, because the browser prints what is there when this returns.
+  _print(isPrinting) {
+    this.printing = isPrinting;
+    this._paint();
+    if (isPrinting) addSheets(this);
+    else removeSheets();
+  }
+
+  _recolored() {
+    this.river.show();
+    this.draw();
+  }
+
+  // ------------------------------------------------------------------ what is in sight
+
+  /** Bring a box into sight, and the whole drawing where that can be read. */
+  _look(key) {
+    const box = this.boxes.get(key);
+    if (!box) return;
+    this.camera.lookAt(box, this.drawing);
+    this.placed = { key, ...this.view };
+  }
+
+  /** A frame in another page gets its size late; who has not moved since sees what was meant. */
+  _resized() {
+    if (this.isAsPlaced) this._look(this.placed.key);
+    this.draw();
+  }
+
+  /** Whether nobody has moved what was brought into sight. */
+  get isAsPlaced() {
+    const { placed, view } = this;
+    return placed && placed.x === view.x && placed.y === view.y && placed.zoom === view.zoom;
+  }
+
+  /** What is under the pointer is marked, and said beside it. */
+  hover(thing, event) {
+    if ((thing?.key ?? null) !== this.hovered) {
+      this.hovered = thing?.key ?? null;
+      this.draw();
+    }
+    if (thing) this.tip.show(inShort(this.model, thing), event.clientX, event.clientY);
+    else this.tip.hide();
+  }
+
+  keepInSight(box) {
+    this.camera.keepInSight(box);
+    this._moved();
+  }
+
+  zoomAt(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
+    this.camera.zoomAt(factor, x, y);
+    this._moved();
+  }
+
+  /** Move the drawing by pixels of the screen. */
+  pan(dx, dy) {
+    this.camera.pan(dx, dy);
+    this._moved();
+  }
+
+  /** The whole drawing. */
+  fit() {
+    this.camera.fit(this.drawing);
+    this._moved();
+  }
+
+  /** Bring a node, or the closed group that it is in, to the middle. */
+  centre(node) {
+    const box = this.boxes.get(this._keyOf({ node }));
+    const { zoom } = this.view;
+    this.camera.centre(box.x + box.width / 2, box.y + box.height / 2, zoom);
+    this._moved();
+  }
+
+  _moved() {
+    this.draw();
+    this.remember();
+  }
+
+  /** Write what is in sight into the address, once nothing moves any more. */
+  remember() {
+    clearTimeout(this.noting);
+    this.noting = setTimeout(() => this.trail.note(), STILL);
+  }
+}

@@ -1,0 +1,41 @@
+// Parts of the side panel that only need what they show.
+import { element } from "./element.js";
+import { count, lookup, visible } from "./format.js";
+
+/** @param link an element that leads to its node, or null */
+export function findingOf(finding, link) {
+  const place = finding.location ? `${visible(finding.location.file)}:${finding.location.line}` : "";
+  return element(
+    "article",
+    { class: `finding ${finding.severity}` },
+    element("h3", { text: `${finding.severity} ${finding.rule} ${finding.name}` }),
+    element("p", { text: visible(finding.message) }),
+    place ? element("p", { class: "faint", text: place }) : null,
+    ...finding.evidence.map((line) => element("p", { class: "faint", text: visible(line) })),
+    finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
+    link,
+  );
+}
+
+/** The lines around a place of the program, where the report has them. */
+export function sourceOf(sources, { file, line }) {
+  const lines = lookup(sources, file);
+  if (!lines) return null;
+  const near = Object.entries(lines).filter(([at]) => Math.abs(at - line) <= 2);
+  const rows = near.map(([at, text]) =>
+    element("div", { class: Number(at) === line ? "here" : "" }, element("span", { class: "at", text: at }), element("code", { text })),
+  );
+  return element("div", { class: "source", role: "group", "aria-label": `source, line ${line}`, tabindex: "0" }, ...rows);
+}
+
+/** Sorted by a number of each, which is asked for once. */
+export function byNumber(things, numberOf) {
+  const pairs = things.map((thing) => [numberOf(thing), thing]);
+  return pairs.sort(([a], [b]) => a - b).map(([, thing]) => thing);
+}
+
+/** A heading, rows, how many more there are, and what stands last. */
+export function flows(head, rows, total, last = null) {
+  const rest = total > rows.length ? element("li", { class: "faint", text: `… ${count(total - rows.length)} more` }) : null;
+  return element("section", { class: "flows" }, element("h3", { text: head }), element("ul", {}, ...rows, rest), last);
+}

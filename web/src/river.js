@@ -1,0 +1,261 @@
+// The river: the gradients of the whole graph beside the canvas, the loss on top, smaller to the left.  It is also the map:
+// a lens shows what is in sight, dragging scrolls, a click opens what is there.
+import { element, svg } from "./element.js";
+import { count, number, plural } from "./format.js";
+import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
+import { SMALL } from "./sizes.js";
+import { fitted } from "./text.js";
+import { groupWords, nodeName } from "./words.js";
+
+/** Pixels for the brackets, and between two streams. */
+const BRACKET = 14;
+const GAP = 3;
+/** Pixels that a pointer may move and still be a click. */
+const STILL = 4;
+/** A lens that is thinner could not be seen. */
+const THINNEST = 6;
+const MOST_ROWS = 800;
+/** Of more rows than this single ones are no longer seen. */
+const FINE = 200;
+/** Pixels of a bracket that has room for a name. */
+const NAMED_FROM = 34;
+
+export class River {
+  constructor(viewer, tip) {
+    this.viewer = viewer;
+    this.tip = tip;
+    this.model = viewer.model;
+    this.behind = lastOf(this.model);
+    this.lens = svg("rect", { class: "lens", rx: 2 });
+    this.cursor = svg("path", { class: "cursor" });
+    this.stream = svg("g", {});
+    this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
+    this.element = element("div", {
+      class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
+      on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
+    }, this.svg);
+    this.at = 0;
+    new ResizeObserver(() => this.show()).observe(this.element);
+  }
+
+  /** Draw it anew: another size, other gradients or other colours. */
+  show() {
+    const { clientWidth: width, clientHeight: height } = this.element;
+    if (!width || !height || !this.viewer.scale) return;
+    Object.assign(this, { width, height, left: BRACKET + GAP });
+    this.profile = profileOf(this.model, Math.min(height, MOST_ROWS));
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
+    this.element.setAttribute("aria-valuemax", String(this.profile.rows - 1));
+    this._go(this.at);
+    this.look();
+  }
+
+  _y(row) {
+    return (row * this.height) / this.profile.rows;
+  }
+
+  _x(log) {
+    const { scale } = this.viewer;
+    const share = Math.min(Math.max((log - scale.from) / (scale.to - scale.from), 0), 1);
+    return this.left + Math.max(share * (this.width - this.left - 1), 1);
+  }
+
+  // ------------------------------------------------------------------ what is drawn
+
+  /** What flows: from the left to the median pale, the stream in the colour of its median, which is a line. */
+  _flow() {
+    const { rows } = this.profile;
+    const [low, mid, high] = ["low", "mid", "high"].map((name) => (rows > FINE ? smooth(this.profile[name]) : this.profile[name]));
+    const { scale } = this.viewer;
+    const [pale, strong] = [new Map(), new Map()];
+    const add = (paths, color, from, to, row) => paths.set(color, `${paths.get(color) ?? ""}M${round(from)} ${round(this._y(row))}H${round(to)}V${round(this._y(row + 1))}H${round(from)}Z`);
+    let line = "";
+    for (let row = 0; row < rows; row++) {
+      if (Number.isNaN(mid[row])) continue;
+      const color = scale.color(10 ** mid[row]) ?? scale.steps.at(mid[row] > scale.to ? -1 : 0);
+      const [a, b, c] = [low[row], mid[row], high[row]].map((log) => this._x(log));
+      add(pale, color, this.left, a, row);
+      add(strong, color, Math.min(a, c - 2), c, row);
+      const joins = row > 0 && !Number.isNaN(mid[row - 1]);
+      line += `${joins ? "L" : "M"}${round(b)} ${round(this._y(row + 0.5))}${joins ? "" : "h.01"}`;
+    }
+    const areas = (paths, kind) => [...paths].map(([color, d]) => svg("path", { class: kind, d, fill: color }));
+    return [svg("rect", { class: "bed", x: this.left, y: 0, width: this.width - this.left, height: this.height }), ...areas(pale, "pale"), ...areas(strong, "strong"), svg("path", { class: "median", d: line })];
+  }
+
+  /** What has no size: not finite over the whole width, zero hatched; and the leaves as dots. */
+  _marks() {
+    const { rows, bad, zero, finite, leaf } = this.profile;
+    const [marks, wide] = [{ bad: "", zero: "", dots: "" }, this.width - this.left];
+    const tall = Math.max(this.height / rows, 2);
+    for (let row = 0; row < rows; row++) {
+      const y = round(this._y(row));
+      const bar = (width) => `M${this.left} ${y}h${round(width)}v${round(tall)}h${round(-width)}Z`;
+      if (bad[row]) marks.bad += bar(wide);
+      // Beside gradients that flow, zeros take the share of the width that they have of the nodes.
+      else if (zero[row]) marks.zero += bar((wide * zero[row]) / (zero[row] + finite[row]));
+      if (!Number.isNaN(leaf[row])) marks.dots += `M${round(this._x(leaf[row]) - 1)} ${round(this._y(row + 0.5) - 1)}h2v2h-2Z`;
+    }
+    return Object.entries(marks).filter(([, d]) => d).map(([kind, d]) => svg("path", { class: kind, d }));
+  }
+
+  _brackets() {
+    const { model } = this;
+    let end = 0;
+    return brackets(model, (NAMED_FROM * model.size) / this.height).flatMap(({ group, from, to }, i) => {
+      const [top, bottom] = [Math.max((from * this.height) / model.size, end), (to * this.height) / model.size];
+      if (bottom - top < 1) return [];
+      end = bottom;
+      const bar = svg("rect", { class: `bracket ${i % 2 ? "odd" : ""}`, x: 0.5, y: round(top + 0.5), width: BRACKET - 1, height: round(Math.max(bottom - top - 1, 0.5)), rx: 2 });
+      if (bottom - top < NAMED_FROM) return [bar];
+      const { name, times } = groupWords(model, group);
+      const words = svg("text", { transform: `translate(${BRACKET / 2 + 4} ${round((top + bottom) / 2)}) rotate(-90)`, "text-anchor": "middle" });
+      words.textContent = fitted(`${name}${times}`, SMALL, bottom - top - 6, true);
+      return [bar, words];
+    });
+  }
+
+  /** Mark what is in sight on the canvas. */
+  look() {
+    if (!this.profile) return;
+    const { model, viewer } = this;
+    let [from, to] = [model.size, 0];
+    for (const box of viewer.inSight()) {
+      if (box.open || box.seed !== undefined) continue;
+      from = Math.min(from, box.node ?? model.first[box.group]);
+      to = Math.max(to, box.node === undefined ? this.behind[box.group] : box.node + 1);
+    }
+    const tall = Math.max(((to - from) * this.height) / model.size, THINNEST);
+    const y = Math.min((from * this.height) / model.size, this.height - tall);
+    for (const [name, value] of Object.entries({ x: 1, y: round(y), width: this.width - 2, height: round(tall) })) this.lens.setAttribute(name, value);
+    this.lens.toggleAttribute("hidden", to <= from);
+  }
+
+  // ------------------------------------------------------------------ what is said
+
+  _nodesOf(row) {
+    const { rows } = this.profile;
+    return [firstOf(row, rows, this.model.size), firstOf(row + 1, rows, this.model.size)];
+  }
+
+  /** The layer of a row, and what flows there, in lines. */
+  _words(row) {
+    const { model } = this;
+    const { low, mid, high, leaf, bad, zero } = this.profile;
+    const [from, to] = this._nodesOf(row);
+    const node = this._chosen(row);
+    const size = (log) => number(Number((10 ** log).toPrecision(3)));
+    const unit = model.isSpread ? "largest ÷ smallest" : "‖g‖";
+    const spread = to - from > 1 && high[row] > low[row] ? ` (${size(low[row])} to ${size(high[row])})` : "";
+    return [
+      model.module(node) || nodeName(model, node),
+      Number.isNaN(mid[row]) ? "" : `${unit} ${size(mid[row])}${spread}`,
+      Number.isNaN(leaf[row]) ? "" : `leaves ${size(leaf[row])}`,
+      bad[row] ? `⚠ not finite at ${plural(bad[row], "node")}` : "",
+      zero[row] ? `zero at ${plural(zero[row], "node")}` : "",
+      `${to - from > 1 ? `nodes ${count(from)} to ${count(to - 1)}` : `node ${count(from)}`} of ${count(model.size)}`,
+    ].filter(Boolean);
+  }
+
+  /** The node that a row stands for: what is not finite before the one whose gradient is nearest to a place. */
+  _chosen(row, x = null) {
+    const { model } = this;
+    const [from, to] = this._nodesOf(row);
+    let best = { node: from, cost: Infinity };
+    for (let node = from; node < to; node++) {
+      const { state, norm } = model.upstream(node) ?? { state: "none", norm: null };
+      const where = this._x(Math.log10(Number(norm ?? 0)));
+      const cost = state === "non-finite" ? -1 : model.isLeaf(node) ? 1e4 : x === null ? node - from : Math.abs(where - x);
+      if (cost < best.cost) best = { node, cost };
+    }
+    return best.node;
+  }
+
+  // ------------------------------------------------------------------ events
+
+  _rowAt(event) {
+    const { top } = this.element.getBoundingClientRect();
+    return Math.min(Math.max(Math.floor(((event.clientY - top) * this.profile.rows) / this.height), 0), this.profile.rows - 1);
+  }
+
+  _go(row) {
+    this.at = Math.min(Math.max(row, 0), this.profile.rows - 1);
+    this.element.setAttribute("aria-valuenow", String(this.at));
+    this.element.setAttribute("aria-valuetext", this._words(this.at).join(", "));
+  }
+
+  _hover(event) {
+    if (!this.profile || this.pressed) return;
+    this._point(this._rowAt(event));
+  }
+
+  _point(row) {
+    const { left, top, width } = this.element.getBoundingClientRect();
+    const y = round(this._y(row + 0.5));
+    this.cursor.setAttribute("d", `M0 ${y}H${this.width}`);
+    this.tip.show(this._words(row), left + width + 6, top + Number(y));
+  }
+
+  _leave() {
+    this.cursor.setAttribute("d", "");
+    this.tip.hide();
+  }
+
+  _press(down) {
+    if (down.button !== 0 || !this.profile) return;
+    const [row, { left }] = [this._rowAt(down), this.element.getBoundingClientRect()];
+    this.element.setPointerCapture(down.pointerId);
+    this.pressed = { moved: false };
+    const move = (event) => {
+      this.pressed.moved ||= Math.abs(event.clientY - down.clientY) > STILL;
+      if (this.pressed.moved) this._scroll(this._rowAt(event));
+    };
+    const end = (event) => {
+      this.element.removeEventListener("pointermove", move);
+      for (const kind of ["pointerup", "pointercancel"]) this.element.removeEventListener(kind, end);
+      const { moved } = this.pressed;
+      this.pressed = null;
+      if (!moved && event.type === "pointerup") this._open(row, down.clientX - left);
+    };
+    this.element.addEventListener("pointermove", move);
+    for (const kind of ["pointerup", "pointercancel"]) this.element.addEventListener(kind, end);
+  }
+
+  _open(row, x) {
+    this._go(row);
+    this.viewer.reveal({ node: this._chosen(row, x) });
+  }
+
+  /** Bring what is drawn of a row to the middle, as it is drawn now. */
+  _scroll(row) {
+    this._go(row);
+    this._point(row);
+    const [from, to] = this._nodesOf(row);
+    this.viewer.centre((from + to - 1) >> 1);
+  }
+
+  _key(event) {
+    if (!this.profile) return;
+    const page = Math.ceil(this.profile.rows / 12);
+    const line = Math.ceil(this.profile.rows / 100);
+    const to = { ArrowDown: this.at + line, ArrowUp: this.at - line, PageDown: this.at + page, PageUp: this.at - page, Home: 0, End: this.profile.rows - 1 }[event.key];
+    if (event.key === "Enter") this._open(this.at, null);
+    else if (to !== undefined) this._scroll(Math.min(Math.max(to, 0), this.profile.rows - 1));
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Follow what was selected elsewhere. */
+  mark(node) {
+    if (this.profile) this._go(rowOf(node, this.profile.rows, this.model.size));
+  }
+}
+
+const round = (x) => Math.round(x * 100) / 100;
+
+function hatching() {
+  const pattern = svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("path", { class: "hatch", d: "M0 0V5" }));
+  return svg("defs", {}, pattern);
+}
