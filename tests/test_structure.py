@@ -45,6 +45,7 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "words errors escaping filesystem garbage model target autograd recording graphing "
     "ranks analyses/doctor",
+    "watching": "errors model autograd",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "diagnose": "words errors escaping model",
@@ -65,7 +66,8 @@ ROOMS = {
     # The doors.
     "api": "words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
-    "diagnose simplify render/options render/words render/drawing render render/notebook",
+    "diagnose simplify render/options render/words render/drawing render render/notebook "
+    "version watching",
     "testing": "words errors diagnose running api",
     "cli": "*",
     "ipython": "api errors target cli model render/options render/notebook",
@@ -96,6 +98,7 @@ WITH_TORCH = (
     "graphing/",
     "derivatives/",
     "running/",
+    "watching/",
     "analyses/training/",
     "analyses/doctor/",
     "analyses/check/",
@@ -284,6 +287,7 @@ SPEAKERS = {
     "target/shell.py": "what IPython prints of it",
     "cli/terminal.py": "asks what stdout is, and flushes it",
     "cli/documents.py": "a pager for our own pages; a console of rich that writes into a string",
+    "api/watching.py": "what a watched training could not do, made visible",
     "cli/doctor.py": "asks whether stderr is a terminal",
     "render/words/page.py": "a console of rich that writes into a string",
     "render/words/table.py": "asks rich which colours the terminal has",

@@ -13,7 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.notes import Note, notes_of
-from gradscope.render.drawing.rows import ROOT, Row
+from gradscope.render.drawing.rows import ROOT, TreeRow
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, strip
@@ -70,7 +70,7 @@ class Cells:
         columns = [_of_folded(one, width) for one in COLUMNS] if folded else COLUMNS
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
-    def of(self, row: Row) -> list[Cell]:
+    def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""
         item = self.scene.view.items[row.item]
         if row.kind == "note":
@@ -128,7 +128,7 @@ class Cells:
         drawn = strip([one.info for one in note.rounds], most, self.glyphs)
         return (start, Part(drawn + GAP * bool(note.remark), "", "never"), words)
 
-    def _is_told(self, row: Row, item: Item) -> bool:
+    def _is_told(self, row: TreeRow, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)
 
     def _expression(self, item: Item) -> Cell:
@@ -137,7 +137,7 @@ class Cells:
         parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
         return (words, *parts)
 
-    def _flow(self, row: Row) -> GradientInfo | None:
+    def _flow(self, row: TreeRow) -> GradientInfo | None:
         gradients = self.scene.gradients
         if gradients is None:
             return None
@@ -151,13 +151,13 @@ class Cells:
             return gradients.entering(item)
         return gradients.link(link)
 
-    def _tensor(self, row: Row) -> TensorInfo | None:
+    def _tensor(self, row: TreeRow) -> TensorInfo | None:
         if row.link == ROOT:
             root = self.scene.graph.roots[row.root]
             return self.scene.tensor(root.node, root.output)
         return self.scene.tensor_of(self.scene.view.links[row.link])
 
-    def _name(self, row: Row, item: Item) -> Cell:
+    def _name(self, row: TreeRow, item: Item) -> Cell:
         lead = Part(row.lead, "dim", "never")
         sign, style = self._sign(row, item)
         name = Part(self.glyphs.text(self._title(row, item)), style, _cut(item))
@@ -175,7 +175,7 @@ class Cells:
             return ()
         return (Part(self.glyphs.text(f"{BADGES[severity]} "), INKS_OF[severity], "never"),)
 
-    def _title(self, row: Row, item: Item) -> str:
+    def _title(self, row: TreeRow, item: Item) -> str:
         variable = self.scene.graph.nodes[item.members[0]].variable
         if row.kind == "reference" and variable and not item.folded:
             return visible(variable) + self._output_number(row)
@@ -185,7 +185,7 @@ class Cells:
             return f"#{item.members[0]} {title}"
         return title
 
-    def _sign(self, row: Row, item: Item) -> tuple[str, str]:
+    def _sign(self, row: TreeRow, item: Item) -> tuple[str, str]:
         glyphs = self.glyphs
         if row.kind == "reference":
             return f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again, "dim"
@@ -200,7 +200,7 @@ class Cells:
             return self.glyphs.leaf, "green"
         return self.glyphs.module if item.folded else self.glyphs.op, "bold"
 
-    def _output_number(self, row: Row) -> str:
+    def _output_number(self, row: TreeRow) -> str:
         """``[1]`` where a gradient enters a node at another output than its first."""
         if row.link == ROOT:
             output = self.scene.graph.roots[row.root].output
