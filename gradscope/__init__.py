@@ -20,7 +20,9 @@ __all__ = [
     "Finding",
     "GradscopeError",
     "LeafGradient",
+    "ModuleRow",
     "Report",
+    "Row",
     "Run",
     "backward",
     "check",
@@ -31,6 +33,7 @@ __all__ = [
     "memory",
     "record",
     "trace",
+    "watch",
 ]
 
 if TYPE_CHECKING:
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
         Difference,
         Finding,
         LeafGradient,
+        ModuleRow,
         Report,
+        Row,
         Run,
         backward,
         check,
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
         memory,
         record,
         trace,
+        watch,
     )
     from gradscope.errors import GradscopeError
 

@@ -37,6 +37,7 @@ What a look returns is a [Report](#report). Whatever is a user's to mend is rais
 PARTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("Looks at a graph", tuple(getattr(api, name) for name in LOOKS)),
     ("A block of code", (api.record, api.Run)),
+    ("A training", (api.watch, api.Row, api.ModuleRow)),
     ("Report", (api.Report, api.LeafGradient, api.Finding, api.load)),
     ("Two reports", (api.diff, api.Difference)),
 )

@@ -46,6 +46,7 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "doing words errors escaping filesystem garbage model target autograd recording "
     "graphing ranks analyses/doctor",
+    "watching": "errors model autograd",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "diagnose": "words errors escaping filesystem model",
@@ -66,7 +67,8 @@ ROOMS = {
     # The doors.
     "api": "words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
-    "diagnose simplify render/options render/words render/drawing render render/notebook",
+    "diagnose simplify render/options render/words render/drawing render render/notebook "
+    "version watching",
     "testing": "words errors diagnose running api",
     "cli": "*",
     "ipython": "api errors target cli model render/options render/notebook",
@@ -98,6 +100,7 @@ WITH_TORCH = (
     "graphing/",
     "derivatives/",
     "running/",
+    "watching/",
     "analyses/training/",
     "analyses/doctor/",
     "analyses/check/",
@@ -287,6 +290,7 @@ SPEAKERS = {
     "target/shell.py": "what IPython prints of it",
     "cli/terminal.py": "asks what stdout is, and flushes it",
     "cli/documents.py": "a pager for our own pages; a console of rich that writes into a string",
+    "api/watching.py": "what a watched training could not do, made visible",
     "render/words/page.py": "a console of rich that writes into a string",
     "render/words/table.py": "asks rich which colours the terminal has",
 }

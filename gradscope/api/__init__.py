@@ -8,15 +8,20 @@ from gradscope.api.difference import Difference, diff
 from gradscope.api.looking import backward, check, doctor, explain, load, memory, trace
 from gradscope.api.recording import RecordedBlock, Run, record
 from gradscope.api.report import LeafGradient, Report
+from gradscope.api.watching import WatchedTraining, watch
 from gradscope.model.observations import Finding
+from gradscope.model.rows import ModuleRow, Row
 
 __all__ = [
     "Difference",
     "Finding",
     "LeafGradient",
+    "ModuleRow",
     "RecordedBlock",
     "Report",
+    "Row",
     "Run",
+    "WatchedTraining",
     "backward",
     "check",
     "diff",
@@ -26,4 +31,5 @@ __all__ = [
     "memory",
     "record",
     "trace",
+    "watch",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 from gradscope.formats import Column
 from gradscope.simplify import Folding
 
-Row = TypeVar("Row")
+TreeRow = TypeVar("TreeRow")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Options:
     overlay: Overlay | None = None
     folding: Folding = field(default_factory=Folding)
 
-    def chosen(self, rows: Sequence[Row], most: int) -> Sequence[Row]:
+    def chosen(self, rows: Sequence[TreeRow], most: int) -> Sequence[TreeRow]:
         """The rows of a table that are shown, ``most`` where nothing else is asked for."""
         top = self.top or (len(rows) if self.folding.all else most)
         return rows[top:] if top < 0 else rows[:top]

@@ -12,7 +12,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import cells, leaves
 from gradscope.render.drawing.cells import BAD_INK, NOTHING, size_cell
 from gradscope.render.drawing.notes import notes_of
-from gradscope.render.drawing.rows import Row
+from gradscope.render.drawing.rows import TreeRow
 from gradscope.render.drawing.scale import INKS, Scale
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import strip
@@ -91,7 +91,7 @@ class CallCells(cells.Cells):
         node, expression, shape, *_, source = super().columns()
         return [node, expression, shape, *self.calls.columns(), source]
 
-    def of(self, row: Row) -> list[Cell]:
+    def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""
         found = super().of(row)
         if len(found) == 1:

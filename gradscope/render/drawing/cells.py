@@ -13,7 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.notes import Note, frame, notes_of
-from gradscope.render.drawing.rows import ROOT, Row
+from gradscope.render.drawing.rows import ROOT, TreeRow
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, odd, span, strip
@@ -74,7 +74,7 @@ class Cells:
             columns[0] = replace(columns[0], narrowest=width // 3, comfort=width // 3)
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
-    def of(self, row: Row) -> list[Cell]:
+    def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""
         item = self.scene.view.items[row.item]
         if row.kind == "note":
@@ -103,7 +103,7 @@ class Cells:
             return [name, expression, *self._rounds(item, infos)]
         return [name, expression, *self._body(item, info, tensor)]
 
-    def _of_template(self, row: Row, item: Item) -> list[Cell]:
+    def _of_template(self, row: TreeRow, item: Item) -> list[Cell]:
         """The cells of what stands for many rounds: the range of their norms, and a strip."""
         scene = self.scene
         if row.kind == "frame":
@@ -114,7 +114,7 @@ class Cells:
         expression = NOTHING if self._is_told(row, item) else self._expression(item)
         return [self._name(row, item), expression, *self._rounds(item, self._infos(row, item))]
 
-    def _infos(self, row: Row, item: Item) -> list[GradientInfo]:
+    def _infos(self, row: TreeRow, item: Item) -> list[GradientInfo]:
         """The gradient that enters an item in each round, or flows along one link to it."""
         gradients = self.scene.gradients
         if gradients is None:
@@ -179,7 +179,7 @@ class Cells:
         drawn = strip([one.info for one in note.rounds], most, self.glyphs)
         return (start, Part(drawn + GAP * bool(note.remark), "", "never"), words)
 
-    def _is_told(self, row: Row, item: Item) -> bool:
+    def _is_told(self, row: TreeRow, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)
 
     def _expression(self, item: Item) -> Cell:
@@ -194,7 +194,7 @@ class Cells:
         last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
         return (words, *parts, times, *last)
 
-    def flow(self, row: Row, gradients: ViewGradients | None) -> GradientInfo | None:
+    def flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
         """What enters the item of a row, of the gradients of one call."""
         if gradients is None:
             return None
@@ -208,13 +208,13 @@ class Cells:
             return gradients.entering(item)
         return gradients.link(link)
 
-    def _tensor(self, row: Row) -> TensorInfo | None:
+    def _tensor(self, row: TreeRow) -> TensorInfo | None:
         if row.link == ROOT:
             root = self.scene.graph.roots[row.root]
             return self.scene.tensor(root.node, root.output)
         return self.scene.tensor_of(self.scene.view.links[row.link])
 
-    def _name(self, row: Row, item: Item) -> Cell:
+    def _name(self, row: TreeRow, item: Item) -> Cell:
         lead = Part(row.lead, "dim", "never")
         sign, style = self._sign(row, item)
         name = Part(self.glyphs.text(self._title(row, item)), style, _cut(item))
@@ -222,7 +222,7 @@ class Cells:
         number = Part(self._slots(row), "dim", "never")
         return (lead, *badge, Part(f"{sign} ", style, "never"), number, name, *self._type(item))
 
-    def _slots(self, row: Row) -> str:
+    def _slots(self, row: TreeRow) -> str:
         """Beside the names of torch which entry of ``next_functions`` the row is."""
         if row.link == ROOT or self.scene.options.names != "torch":
             return ""
@@ -240,7 +240,7 @@ class Cells:
             return ()
         return (Part(self.glyphs.text(f"{BADGES[severity]} "), INKS_OF[severity], "never"),)
 
-    def _title(self, row: Row, item: Item) -> str:
+    def _title(self, row: TreeRow, item: Item) -> str:
         variable = self.scene.graph.nodes[item.members[0]].variable
         if row.kind == "reference" and variable and not item.folded:
             return visible(variable) + self._output_number(row)
@@ -250,7 +250,7 @@ class Cells:
             return f"#{item.members[0]} {title}"
         return title
 
-    def _sign(self, row: Row, item: Item) -> tuple[str, str]:
+    def _sign(self, row: TreeRow, item: Item) -> tuple[str, str]:
         glyphs = self.glyphs
         if row.kind == "reference":
             return f"{glyphs.root} {glyphs.again}" if row.link == ROOT else glyphs.again, "dim"
@@ -265,7 +265,7 @@ class Cells:
             return self.glyphs.leaf, "green"
         return self.glyphs.module if item.folded else self.glyphs.op, "bold"
 
-    def _output_number(self, row: Row) -> str:
+    def _output_number(self, row: TreeRow) -> str:
         """``[1]`` where a gradient enters a node at another output than its first."""
         if row.link == ROOT:
             output = self.scene.graph.roots[row.root].output

@@ -23,7 +23,7 @@ MOST_LEVELS = 14
 ROOT = -1
 
 
-class Row(NamedTuple):
+class TreeRow(NamedTuple):
     """One line of the tree.
 
     ``lead`` are the branches before the sign.  ``link`` is the index of the view's link, or
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 class _Task(NamedTuple):
     """A row to come, with what its children need: the branches before them, and their level."""
 
-    row: Row
+    row: TreeRow
     stem: str
     level: int
 
@@ -62,12 +62,12 @@ class Walk:
         if self.compact:
             self.definition = _last_consumers(view)
 
-    def rows(self, root: int) -> Iterator[Row]:
+    def rows(self, root: int) -> Iterator[TreeRow]:
         """The rows of one root's tree; what an earlier tree holds is a reference."""
         item = self.view.roots[root]
         first = self.view.roots.index(item) == root
         kind = self._kind(item, ROOT) if first else "reference"
-        pending = [_Task(Row(kind, "", item, ROOT, root), "", 0)]
+        pending = [_Task(TreeRow(kind, "", item, ROOT, root), "", 0)]
         while pending:
             task = pending.pop()
             yield from self._frame(task.row)
@@ -75,7 +75,7 @@ class Walk:
             if task.row.kind == "definition":
                 pending.extend(reversed(self._below(task)))
 
-    def _frame(self, row: Row) -> Iterator[Row]:
+    def _frame(self, row: TreeRow) -> Iterator[TreeRow]:
         """The row above the first row of a template."""
         template = self.view.items[row.item].template
         if template is None or template in self._framed:
@@ -84,7 +84,7 @@ class Walk:
         glyphs = self.glyphs
         before = row.lead.removesuffix(glyphs.branch).removesuffix(glyphs.last)
         lead = row.lead if before == row.lead else before + glyphs.stem
-        yield Row("frame", lead, row.item)
+        yield TreeRow("frame", lead, row.item)
 
     def _kind(self, item: int, link: int) -> Literal["definition", "reference"]:
         return "definition" if self.definition[item] == link else "reference"
@@ -92,12 +92,12 @@ class Walk:
     def _below(self, task: _Task) -> list[_Task]:
         """Notes, then links; where the chain goes on at the same level, that link comes last."""
         item = task.row.item
-        notes = [Row("note", "", item, note=number) for number in range(self.notes[item])]
-        ends: list[Row] = []
-        ways: list[Row] = []
+        notes = [TreeRow("note", "", item, note=number) for number in range(self.notes[item])]
+        ends: list[TreeRow] = []
+        ways: list[TreeRow] = []
         for link in self.outgoing[item]:
             target = self.view.links[link].target
-            row = Row(self._kind(target, link), "", target, link)
+            row = TreeRow(self._kind(target, link), "", target, link)
             goes_on = row.kind == "definition" and self.outgoing[target]
             (ways if goes_on and self.compact else ends).append(row)
         # What ends at once comes first, so that the chain can go on straight below.
@@ -108,7 +108,7 @@ class Walk:
             for row in rows
         ]
 
-    def _place(self, row: Row, task: _Task, last: bool, straight: bool) -> _Task:
+    def _place(self, row: TreeRow, task: _Task, last: bool, straight: bool) -> _Task:
         glyphs = self.glyphs
         if straight:
             return _Task(row._replace(lead=task.stem), task.stem, task.level)

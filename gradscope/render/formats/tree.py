@@ -18,7 +18,7 @@ from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.leaves import LeafTable
 from gradscope.render.drawing.notes import notes_of
 from gradscope.render.drawing.ranks import RankTable
-from gradscope.render.drawing.rows import Row, Walk
+from gradscope.render.drawing.rows import TreeRow, Walk
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 
@@ -81,7 +81,7 @@ class _Tree:
     def _trees(self, room: int) -> Iterator[str]:
         """All trees under one head line, as far as there is room; then how much is missing."""
         scene = self.scene
-        rows: list[Row] = []
+        rows: list[TreeRow] = []
         starts: dict[int, int] = {}
         for root in range(len(scene.view.roots)):
             starts[len(rows)] = root

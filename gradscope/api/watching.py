@@ -1,0 +1,159 @@
+"""A training that is watched for as long as it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from gradscope.api.keywords import of_kind
+from gradscope.errors import CaptureError
+from gradscope.escaping import for_terminal
+from gradscope.model.rows import LogHead, Row
+from gradscope.target import clean
+from gradscope.version import VERSION
+from gradscope.words import in_python
+
+if TYPE_CHECKING:
+    import torch
+
+    from gradscope.watching.sinks import Sink
+    from gradscope.watching.watch import Watch
+
+_watched: WeakSet[Any] = WeakSet()
+"""The models that a block watches now."""
+
+
+class WatchedTraining:
+    """The block of :func:`watch`.
+
+    ``problems`` are lines on what did not go as it should, such as a disk that is full; each is
+    written to stderr once, and none is raised.
+    """
+
+    def __init__(self, model: torch.nn.Module, every: int, to: Any) -> None:
+        self.problems: list[str] = []
+        self._model = model
+        self._every = every
+        self._to = to
+        self._watch: Watch | None = None
+
+    def __repr__(self) -> str:
+        return f"<gradscope.watch({type(self._model).__name__}, every={self._every})>"
+
+    @in_python()
+    def __enter__(self) -> WatchedTraining:
+        """Begin to watch.
+
+        Raises:
+            CaptureError: the model has no parameter that requires grad, or is watched already.
+            OutputError: the file cannot be written, or holds something else.
+        """
+        from gradscope.watching.watch import Watch
+
+        if self._model in _watched:
+            raise CaptureError(
+                "this model is being watched already", "leave the other block first, or use its"
+            )
+        parameters = sum(one.requires_grad for one in self._model.parameters())
+        if not parameters:
+            raise CaptureError(
+                "no parameter of this model requires grad", "give the model that is trained"
+            )
+        sink = self._sink(LogHead(VERSION, self._every, parameters))
+        if sink is None:
+            return self
+        _watched.add(self._model)
+        self._watch = Watch(self._model, self._every, sink, self._tell)
+        self.problems = self._watch.problems
+        self._watch.start()
+        return self
+
+    def _sink(self, head: LogHead) -> Sink | None:
+        from gradscope.watching import sinks
+
+        if isinstance(self._to, (str, os.PathLike)):
+            # One file, whatever the number of processes.
+            return sinks.Log(Path(self._to), head) if _rank() == 0 else None
+        if callable(getattr(self._to, "add_scalar", None)):
+            return sinks.Scalars(self._to)
+        return sinks.Told(self._to)
+
+    def _tell(self, line: str) -> None:
+        try:
+            print(f"gradscope.watch: {for_terminal(line)}", file=sys.stderr)
+        except (OSError, ValueError):  # it is closed, and nobody would read it
+            return
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _watched.discard(self._model)
+        with in_python():
+            if error is not None:
+                clean(error)
+            if self._watch is not None:
+                self._watch.stop()
+
+
+def watch(
+    model: torch.nn.Module,
+    *,
+    every: int = 10,
+    to: str | os.PathLike[str] | Callable[[Row], object] | Any,
+) -> WatchedTraining:
+    """Watch the gradients of a model for as long as a block runs, at the cost of a few norms.
+
+        with gradscope.watch(model, every=10, to="run.jsonl"):
+            train()
+
+    At one step in ``every``, each backward call that brings the model a gradient gives one
+    :class:`Row`: the norm of ``.grad`` when backward has ended, that of ``.grad`` which the
+    optimizer then used, by how much its step has changed the weights, and how many parameters were
+    not reached, hold None, only zeros, or what is not finite; for the model and for each of its
+    parts.  A step is over when each optimizer of the model has made its own.
+
+    Nothing is put on the model, and nothing is raised into the block: what goes wrong is one line
+    on stderr, and in ``problems``.
+
+    Args:
+        model: its parameters that require grad are watched; others may come and go.
+        every: how many steps there are for one that is looked at, 1 or more.
+        to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0
+            alone. A ``SummaryWriter`` of TensorBoard, or what has its ``add_scalar``. Or any
+            function, which is called with each row; one that raises is not called again.
+
+    Raises:
+        TypeError: an argument is of another type.
+        ValueError: ``every`` is smaller than 1.
+    """
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
+    of_kind("watch", "every", every, int)
+    if every < 1:
+        raise ValueError(f"watch() takes every=1 or more, not {every}")
+    is_path = isinstance(to, (str, os.PathLike))
+    if not (is_path or callable(to) or callable(getattr(to, "add_scalar", None))):
+        raise TypeError(
+            "watch() takes to=PATH, a SummaryWriter or a function, not " + type(to).__name__
+        )
+    return WatchedTraining(model, every, to)
+
+
+def _rank() -> int:
+    import torch
+
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    rank = os.environ.get("RANK", "0")
+    return int(rank) if rank.isdigit() else 0

@@ -1,0 +1,95 @@
+"""What was seen of the gradients of one backward call of a training that is watched.
+
+Plain data, one line of JSON each; nothing here knows torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gradscope.model.plain import to_json
+
+LAYOUT = 1
+"""The layout of a log; one of another is refused."""
+
+
+class ModuleRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The gradients of the parameters of one module, or of the whole model.
+
+    Every parameter that requires grad counts in ``parameters`` and in at most one of the others:
+
+    - ``none``: its ``.grad`` is None when the backward call has ended;
+    - ``not_reached``: the call brought it nothing, and ``.grad`` holds an older gradient;
+    - ``zero``: all elements of its gradient are zero;
+    - ``nonfinite``: an element of its gradient is NaN or infinite.
+
+    ``norm`` is the 2-norm of all ``.grad`` that the call reached, when it ended: before any
+    clipping, and divided by the scale of a GradScaler.  ``applied`` is that of all ``.grad`` when
+    the optimizer had made its step: after clipping.  ``update`` is the 2-norm of what the step
+    changed divided by that of the weights before it, over at most 65,536 evenly spaced elements of
+    each parameter.  NaN and infinity stay what they are; None stands for what did not happen.
+    """
+
+    norm: float | None = None
+    applied: float | None = None
+    update: float | None = None
+    parameters: int = 0
+    none: int = 0
+    not_reached: int = 0
+    zero: int = 0
+    nonfinite: int = 0
+
+
+class Row(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
+    """One backward call.
+
+    ``step`` counts the steps of the optimizers before it, and ``call`` the backward calls, itself
+    included, that brought a parameter of the model a gradient.  ``scale`` is that of the GradScaler
+    that its loss went through.  ``skipped``: a GradScaler left the step out.  ``modules`` are the
+    parts of the model in its own order.
+    """
+
+    step: int
+    call: int
+    scale: float | None = None
+    skipped: bool = False
+    modules: Mapping[str, ModuleRow] = {}
+
+
+class LogHead(msgspec.Struct, frozen=True):
+    """The first line of a log."""
+
+    gradscope: str
+    every: int
+    parameters: int
+    layout: int = LAYOUT
+
+
+def line_of(entry: Row | LogHead) -> bytes:
+    """One line of strict JSON: numbers that are not finite are words, as in a saved Report."""
+    return to_json(entry) + b"\n"
+
+
+def row_of(line: bytes) -> Row:
+    """The same row again.
+
+    Raises:
+        ValueError: the line is none that :func:`line_of` has written.
+    """
+    try:
+        return msgspec.convert(_floats(msgspec.json.decode(line)), Row)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None
+
+
+def _floats(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    words = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+    return {
+        key: words.get(value, value) if isinstance(value, str) else _floats(value)
+        for key, value in data.items()
+    }

@@ -1,0 +1,124 @@
+"""Where rows go: into a file of JSON lines, to TensorBoard, or to a function of the program.
+
+Knows nothing of how rows come about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from gradscope.errors import OutputError
+from gradscope.model.rows import LogHead, ModuleRow, Row, line_of
+
+_HEAD = b'{"gradscope":'
+_open: set[Path] = set()
+"""The logs that are being written in this process."""
+
+
+class Sink(Protocol):
+    """Takes rows."""
+
+    def put(self, row: Row) -> None:
+        """Take one; may raise whatever it likes."""
+
+    def close(self) -> None:
+        """There are no more."""
+
+
+class Log:
+    """A file of JSON lines, each of which is there when its row is.
+
+    Raises:
+        OutputError: the file cannot be written, is being written by another block, or holds
+            something that is no such log.
+    """
+
+    def __init__(self, path: Path, head: LogHead) -> None:
+        self._path = path.absolute()
+        if self._path in _open:
+            raise OutputError(
+                f"{path} is being written by another gradscope.watch()", "give each its own file"
+            )
+        try:
+            if self._path.exists() and self._path.stat().st_size:
+                with self._path.open("rb") as old:
+                    if old.read(len(_HEAD)) != _HEAD:
+                        raise OutputError(
+                            f"{path} exists, and is no log of gradscope.watch()",
+                            "choose another name, such as run.jsonl",
+                        )
+            self._stream = self._path.open("wb", buffering=0)
+            try:
+                self._stream.write(line_of(head))
+            except OSError:
+                self._stream.close()
+                raise
+        except OSError as error:
+            raise OutputError(
+                f"cannot write {path}: {error.strerror or error}", "choose another place"
+            ) from None
+        _open.add(self._path)
+
+    def put(self, row: Row) -> None:
+        """Write a line."""
+        line = line_of(row)
+        # A full disk may take a part of it.
+        if self._stream.write(line) != len(line):
+            raise OSError("only a part of the line was written")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        _open.discard(self._path)
+        self._stream.close()
+
+
+class Scalars:
+    """A ``SummaryWriter`` of TensorBoard, or whatever else has its ``add_scalar``."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def put(self, row: Row) -> None:
+        """Each number as ``gradscope/NAME`` or ``gradscope/NAME/MODULE``, at the step of the row;
+        what did not happen is left out."""
+        for name, value in _scalars(row):
+            self._writer.add_scalar(f"gradscope/{name}", value, row.step)
+
+    def close(self) -> None:
+        """It is the program's, and stays open."""
+
+
+class Told:
+    """A function of the program."""
+
+    def __init__(self, function: Callable[[Row], object]) -> None:
+        self._function = function
+
+    def put(self, row: Row) -> None:
+        """Call it."""
+        self._function(row)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _scalars(row: Row) -> Iterator[tuple[str, float]]:
+    yield from _numbers(row, "")
+    if row.scale is not None:
+        yield "scale", row.scale
+        yield "skipped", float(row.skipped)
+    for name, module in row.modules.items():
+        yield from _numbers(module, f"/{name}")
+
+
+def _numbers(row: ModuleRow, suffix: str) -> Iterator[tuple[str, float]]:
+    for name in ("norm", "applied", "update"):
+        value = getattr(row, name)
+        if value is not None:
+            yield name + suffix, value
+    for name in ("none", "not_reached", "zero", "nonfinite"):
+        count = getattr(row, name)
+        if count or not suffix:
+            yield name + suffix, count

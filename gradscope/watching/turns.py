@@ -1,0 +1,57 @@
+"""Which backward calls are looked at: all of one step in so many.
+
+A step is over when every optimizer of the model has made its own, so that of a generator and its
+critic both are seen.  Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+from weakref import WeakSet
+
+FORGOTTEN_AFTER = 100
+"""Steps of one optimizer while another makes none: that one has come to its end."""
+
+
+class Turns:
+    """Counts the steps of a training.
+
+    Args:
+        every: of so many steps one is looked at.
+        has_optimizer: whether an optimizer holds the parameters; without one, each backward call
+            is a step.
+    """
+
+    def __init__(self, every: int, has_optimizer: bool) -> None:
+        self.step = 0
+        self.calls = 0
+        self._every = every
+        self._optimizers: WeakSet[Any] = WeakSet()
+        self._made: Counter[int] = Counter()
+        self._has_optimizer = has_optimizer
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the backward calls of the step that is being made are to be looked at."""
+        return self.step % self._every == 0
+
+    def call_made(self) -> None:
+        """A backward call has brought the model gradients."""
+        self.calls += 1
+
+    def call_begins(self) -> None:
+        """A backward call begins."""
+        if not self._has_optimizer:
+            self.step = self.calls
+
+    def step_made(self, optimizer: Any) -> None:
+        """An optimizer of the model has made a step."""
+        self._has_optimizer = True
+        self._optimizers.add(optimizer)
+        self._made[id(optimizer)] += 1
+        if self._made[id(optimizer)] > FORGOTTEN_AFTER:
+            self._optimizers = WeakSet(one for one in self._optimizers if id(one) in self._made)
+        if all(id(one) in self._made for one in self._optimizers):
+            self.step += 1
+            self._made.clear()

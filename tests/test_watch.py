@@ -1,0 +1,458 @@
+"""``gradscope.watch``: its numbers are those of ``.grad``, and the training stays the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import optimizer as optimizer_hooks
+from torch.utils.checkpoint import checkpoint
+
+import gradscope
+from gradscope import Row
+from gradscope.model.rows import row_of
+
+
+class Trained(nn.Module):
+    """Two layers, one of a list, and a loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Linear(3, 4)
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """A loss."""
+        y = self.first(x).tanh()
+        for layer in self.layers:
+            y = layer(y).tanh()
+        loss: torch.Tensor = y.pow(2).sum()
+        return loss
+
+
+def norm_of(parameters: Any, scale: float = 1.0) -> float | None:
+    """The 2-norm of all gradients together, by torch."""
+    norms = [torch.linalg.vector_norm(p.grad).item() for p in parameters if p.grad is not None]
+    if not norms:
+        return None
+    return math.nan if any(math.isnan(one) for one in norms) else math.hypot(*norms) / scale
+
+
+class Loop:
+    """A training: what it does at each backward call and step is kept, to be compared."""
+
+    def __init__(self, every: int = 1) -> None:
+        self.model = Trained()
+        self.every = every
+        self.rows: list[Row] = []
+        self.norms: list[float | None] = []
+        self.applied: dict[int, float | None] = {}
+
+    def __enter__(self) -> Loop:
+        self.block = gradscope.watch(self.model, every=self.every, to=self.rows.append)
+        self.block.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.block.__exit__(*error)
+
+    def backward(self, loss: torch.Tensor, scale: float = 1.0) -> None:
+        """A call, and what is then in ``.grad``."""
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.norms.append(norm_of(self.model.parameters(), scale))
+
+    def stepped(self, *parameters: nn.Parameter) -> None:
+        """A step was made: what it used is still in ``.grad``."""
+        used = parameters or tuple(self.model.parameters())
+        self.applied[len(self.norms)] = norm_of(used)
+
+
+def batch() -> torch.Tensor:
+    return torch.randn(5, 3)
+
+
+def plain(loop: Loop) -> None:
+    optimizer = torch.optim.Adam(loop.model.parameters())
+    with loop:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loop.backward(loop.model(batch()))
+            optimizer.step()
+            loop.stepped()
+
+
+def clipped(loop: Loop) -> None:
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1, momentum=0.9)
+    with loop:
+        for _ in range(3):
+            loop.backward(loop.model(batch()))
+            nn.utils.clip_grad_norm_(loop.model.parameters(), 0.01)
+            optimizer.step()
+            loop.stepped()
+            optimizer.zero_grad(set_to_none=False)
+
+
+def accumulating(loop: Loop) -> None:
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for k in range(6):
+            loop.backward(loop.model(batch()) / 3)
+            if k % 3 == 2:
+                optimizer.step()
+                loop.stepped()
+                optimizer.zero_grad()
+
+
+def by_hand(loop: Loop) -> None:
+    with loop:
+        for _ in range(3):
+            loop.model.zero_grad()
+            loop.backward(loop.model(batch()))
+            with torch.no_grad():
+                for one in loop.model.parameters():
+                    if one.grad is not None:
+                        one.sub_(one.grad, alpha=0.1)
+
+
+def in_a_closure(loop: Loop) -> None:
+    optimizer = torch.optim.LBFGS(loop.model.parameters(), max_iter=2)
+    x = batch()
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss: torch.Tensor = loop.model(x)
+        loop.backward(loss)
+        return loss
+
+    with loop:
+        for _ in range(2):
+            optimizer.step(closure)  # type: ignore[no-untyped-call]
+            loop.stepped()
+
+
+def two_optimizers(loop: Loop) -> None:
+    groups = [list(loop.model.first.parameters()), list(loop.model.layers.parameters())]
+    optimizers = [torch.optim.SGD(group, lr=0.1) for group in groups]
+    with loop:
+        for _ in range(2):
+            for optimizer, group in zip(optimizers, groups, strict=True):
+                loop.model.zero_grad()
+                loop.backward(loop.model(batch()))
+                optimizer.step()
+                loop.stepped(*group)
+
+
+def scaled(loop: Loop) -> None:
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with loop:
+        for k in range(4):
+            optimizer.zero_grad()
+            loss = scaler.scale(loop.model(batch()) * (math.inf if k == 1 else 1))
+            loop.backward(loss, scaler.get_scale())
+            before = loop.model.first.weight.detach().clone()
+            scaler.step(optimizer)
+            if not torch.equal(before, loop.model.first.weight):
+                loop.stepped()
+            scaler.update()
+
+
+def reentrant(loop: Loop) -> None:
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for _ in range(2):
+            optimizer.zero_grad()
+            x = batch().requires_grad_()
+            y = checkpoint(loop.model.first, x, use_reentrant=True).tanh()
+            for layer in loop.model.layers:
+                y = checkpoint(layer, y, use_reentrant=True)
+            loop.backward(y.sum())
+            optimizer.step()
+            loop.stepped()
+
+
+def others_between(loop: Loop) -> None:
+    other = Trained()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for _ in range(2):
+            other(batch()).backward()
+            torch.autograd.grad(loop.model(batch()), list(loop.model.first.parameters()))
+            with pytest.raises(RuntimeError):
+                torch.ones(3, requires_grad=True).mul(2).backward()  # type: ignore[no-untyped-call]
+            optimizer.zero_grad()
+            loop.backward(loop.model(batch()))
+            optimizer.step()
+            loop.stepped()
+
+
+TRAININGS = [plain, clipped, accumulating, by_hand, in_a_closure, two_optimizers, scaled]
+TRAININGS += [reentrant, others_between]
+
+
+@pytest.mark.parametrize("train", TRAININGS, ids=lambda train: train.__name__)
+def test_the_norms_are_those_of_grad_bit_for_bit(train: Callable[[Loop], None]) -> None:
+    loop = Loop()
+    train(loop)
+    assert [row.call for row in loop.rows] == [k + 1 for k in range(len(loop.norms))]
+    assert str([row.norm for row in loop.rows]) == str(loop.norms)
+    applied = {row.call: row.applied for row in loop.rows if row.applied is not None}
+    assert applied == loop.applied
+    for row in loop.rows:
+        parts = [part.norm for part in row.modules.values() if part.norm is not None]
+        assert row.norm == pytest.approx(math.hypot(*parts), nan_ok=True)
+        assert row.modules["unused"].none == row.modules["unused"].parameters == 2
+    assert not loop.block.problems
+
+
+@pytest.mark.parametrize("train", TRAININGS, ids=lambda train: train.__name__)
+def test_the_training_is_what_it_is_alone(
+    train: Callable[[Loop], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, alone = Loop(), Loop()
+    engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+    scale = torch.amp.GradScaler.scale
+    torch.manual_seed(1)
+    train(watched)
+    state = torch.get_rng_state()
+    monkeypatch.setattr(Loop, "__enter__", lambda loop: loop)
+    monkeypatch.setattr(Loop, "__exit__", lambda *_: None)
+    torch.manual_seed(1)
+    train(alone)
+    assert torch.equal(state, torch.get_rng_state())
+    for one, other in zip(watched.model.parameters(), alone.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+        assert one._version == other._version
+        assert (one.grad is None) == (other.grad is None)
+        if one.grad is not None and other.grad is not None:
+            assert str(one.grad) == str(other.grad)
+            assert one.grad._version == other.grad._version
+    assert torch.autograd._engine_run_backward is engine  # type: ignore[attr-defined]
+    assert torch.amp.GradScaler.scale is scale
+    assert not optimizer_hooks._global_optimizer_pre_hooks
+    assert not optimizer_hooks._global_optimizer_post_hooks
+
+
+def test_the_update_is_the_change_beside_the_weights() -> None:
+    loop = Loop()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    weights = [one.detach().clone() for one in loop.model.first.parameters()]
+    with loop:
+        loop.backward(loop.model(batch()))
+        optimizer.step()
+    change = math.hypot(
+        *(
+            (new.detach() - old).norm().item()
+            for new, old in zip(loop.model.first.parameters(), weights, strict=True)
+        )
+    )
+    assert loop.rows[0].modules["first"].update == pytest.approx(
+        change / math.hypot(*(old.norm().item() for old in weights)), rel=1e-6
+    )
+
+
+def test_a_step_that_a_scaler_leaves_out_is_told() -> None:
+    loop = Loop()
+    scaled(loop)
+    assert [row.skipped for row in loop.rows] == [False, True, False, False]
+    assert [row.scale for row in loop.rows] == [8.0, 8.0, 4.0, 4.0]
+    assert loop.rows[1].applied is None
+    assert loop.rows[1].nonfinite == 6
+
+
+@pytest.mark.parametrize(
+    ("train", "every", "steps"),
+    [
+        (plain, 2, [0, 2]),
+        (by_hand, 2, [0, 2]),
+        (accumulating, 1, [0, 0, 0, 1, 1, 1]),
+        (accumulating, 2, [0, 0, 0]),
+        (two_optimizers, 1, [0, 0, 1, 1]),
+        (plain, 10, [0]),
+    ],
+)
+def test_all_calls_of_a_step_are_looked_at(
+    train: Callable[[Loop], None], every: int, steps: list[int]
+) -> None:
+    loop = Loop(every)
+    train(loop)
+    # Of two optimizers the first is seen to be one of two when the other makes its step.
+    found = [row.step for row in loop.rows]
+    assert found == steps or (train is two_optimizers and found == [0, 1, 1, 2])
+
+
+def test_four_things_that_are_no_number() -> None:
+    loop = Loop()
+    model = loop.model
+    with loop:
+        model(batch()).backward()  # `unused` holds None
+        model.first(batch()).mul(0).sum().backward()  # the layers keep what they have
+        model.zero_grad()
+        (model(batch()) * torch.tensor(math.nan)).backward()
+        model.unused(torch.zeros(1, 2)).sum().backward()
+    told = [(row.none, row.not_reached, row.zero, row.nonfinite) for row in loop.rows]
+    assert told[0] == (2, 0, 0, 0)
+    assert told[1] == (2, 4, 0, 0)  # zeros are added to what was there
+    assert told[2] == (2, 0, 0, 6)
+    assert math.isnan(loop.rows[2].norm or 0)
+    assert told[3] == (0, 6, 1, 0)
+    assert loop.rows[3].parameters == 8
+
+
+def test_parameters_come_and_go() -> None:
+    loop = Loop()
+    with loop:
+        loop.model(batch()).backward()
+        loop.model.first.requires_grad_(False)
+        loop.model(batch()).backward()
+        loop.model.layers.append(nn.Linear(4, 4))
+        loop.model(batch()).backward()
+    assert [row.parameters for row in loop.rows] == [8, 6, 8]
+    assert list(loop.rows[2].modules) == ["layers.0", "layers.1", "layers.2", "unused"]
+
+
+def test_the_log_holds_each_row(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    rows: list[Row] = []
+    for to in (log, rows.append):
+        loop = Loop()
+        optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+        torch.manual_seed(1)
+        with gradscope.watch(loop.model, every=1, to=to):
+            for k in range(3):
+                optimizer.zero_grad()
+                (loop.model(batch()) * (math.inf if k == 1 else 1)).backward()
+                optimizer.step()
+                if to is log:  # there already
+                    assert len(log.read_bytes().splitlines()) == k + 2
+    head, *lines = log.read_bytes().splitlines()
+    assert json.loads(head) == {
+        "gradscope": gradscope.__version__,
+        "every": 1,
+        "parameters": 8,
+        "layout": 1,
+    }
+    assert str([row_of(line) for line in lines]) == str(rows)
+    assert b'"NaN"' in lines[1]
+    with pytest.raises(ValueError, match="step"):
+        row_of(b'{"call": 1}')
+
+
+def test_tensorboard_gets_numbers() -> None:
+    told: dict[str, list[tuple[float, int]]] = {}
+
+    class Writer:
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            told.setdefault(name, []).append((value, step))
+
+    loop = Loop()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with gradscope.watch(loop.model, every=1, to=Writer()):
+        for _ in range(2):
+            loop.backward(loop.model(batch()))
+            optimizer.step()
+    assert told["gradscope/norm"] == [(norm, k) for k, norm in enumerate(loop.norms)]
+    assert "gradscope/update/layers.1" in told
+    assert "gradscope/norm/unused" not in told
+    assert told["gradscope/none/unused"] == [(2, 0), (2, 1)]
+
+
+def refuse(_: Row) -> None:
+    """A function that fails."""
+    raise OSError(28, "No space left on device")
+
+
+def test_a_sink_that_fails_is_told_once_and_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    loop = Loop()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with gradscope.watch(loop.model, every=1, to=refuse) as block:
+        for _ in range(3):
+            loop.backward(loop.model(batch()))
+            optimizer.step()
+    words = "no more rows are written: OSError: [Errno 28] No space left on device"
+    assert block.problems == [words]
+    assert capsys.readouterr().err == f"gradscope.watch: {words}\n"
+
+
+def test_a_model_that_is_not_the_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    loop, other = Loop(), Trained()
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    for seen in (0, 1):
+        with gradscope.watch(loop.model, every=1, to=loop.rows.append) as block:
+            if seen:
+                loop.model(batch()).backward()
+            for _ in range(21):
+                other(batch()).backward()
+                optimizer.step()
+        assert len(block.problems) == 1
+    told = capsys.readouterr().err
+    assert "no backward call has brought this model a gradient\n" in told
+    assert "the last 21 steps were of optimizers that hold no parameter of this model" in told
+
+
+def entered(model: Any, **how: Any) -> None:
+    with gradscope.watch(model, **how):
+        pass
+
+
+def test_bad_input_is_refused_before_anything_begins(tmp_path: Path) -> None:
+    net, text = Trained(), tmp_path / "notes.txt"
+    text.write_text("mine")
+    cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+        (nn.ReLU(), {"to": print}, gradscope.GradscopeError, "no parameter of this model requires"),
+        (3, {"to": print}, TypeError, "takes a torch.nn.Module, not int"),
+        (net, {"to": print, "every": 0}, ValueError, "every=1 or more, not 0"),
+        (net, {"to": print, "every": "x"}, TypeError, "takes a whole number as every, not 'x'"),
+        (net, {"to": 3}, TypeError, "takes to=PATH, a SummaryWriter or a function, not int"),
+        (net, {"to": tmp_path}, gradscope.GradscopeError, "Is a directory"),
+        (net, {"to": tmp_path / "no" / "x"}, gradscope.GradscopeError, "No such file"),
+        (net, {"to": "/dev/full"}, gradscope.GradscopeError, "No space left on device"),
+        (net, {"to": text}, gradscope.GradscopeError, "exists, and is no log of gradscope.watch"),
+    ]
+    for model, how, kind, words in cases:
+        with pytest.raises(kind, match=words.replace("(", r"\(").replace(".", r"\.")):
+            entered(model, **how)
+    assert text.read_text() == "mine"
+    log = tmp_path / "run.jsonl"
+    with gradscope.watch(net, to=log):
+        with pytest.raises(gradscope.GradscopeError, match="is being watched already"):
+            entered(net, to=print)
+        with pytest.raises(gradscope.GradscopeError, match="written by another gradscope"):
+            entered(Trained(), to=log)
+
+
+def test_an_exception_of_the_block_is_its_own() -> None:
+    loop = Loop()
+    with pytest.raises(ZeroDivisionError), loop:
+        loop.backward(loop.model(batch()))
+        1 / 0  # noqa: B018
+    assert [row.norm for row in loop.rows] == loop.norms
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])
+def test_gradients_of_any_dtype(dtype: torch.dtype) -> None:
+    rows: list[Row] = []
+    model = nn.Linear(3, 2, dtype=dtype)
+    with gradscope.watch(model, every=1, to=rows.append):
+        model(torch.randn(4, 3, dtype=dtype)).abs().sum().backward()
+    wide = torch.complex64 if dtype.is_complex else torch.float32
+    wide = torch.float64 if dtype is torch.float64 else wide
+    norms = [one.grad.to(wide).norm().item() for one in model.parameters() if one.grad is not None]
+    assert rows[0].norm == pytest.approx(math.hypot(*norms), rel=1e-6)
+
+
+def test_a_sparse_gradient() -> None:
+    rows: list[Row] = []
+    model = nn.Embedding(10, 3, sparse=True)
+    with gradscope.watch(model, every=1, to=rows.append):
+        model(torch.tensor([1, 1, 4])).pow(2).sum().backward()
+    assert model.weight.grad is not None
+    assert rows[0].norm == pytest.approx(model.weight.grad.to_dense().norm().item())
