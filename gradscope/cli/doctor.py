@@ -203,7 +203,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         eager=options.eager,
         root=options.root,
         call=options.call or 1,
-        run_on=options.run_on,
+        run_on=options.run_on or named.cell is not None,
         serious=is_serious,
         passing=passing,
         graver=is_graver,

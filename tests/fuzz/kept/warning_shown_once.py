@@ -1,4 +1,4 @@
-# gradscope check --all: stderr: '+ new_node = root_const_gm.graph.get_attr(in_node.target)' (seed campaign-g-2855)
+# gradscope check --every-call: stderr: '+ new_node = root_const_gm.graph.get_attr(in_node.target)' (seed campaign-g-2855)
 import random
 import torch
 from torch import nn
