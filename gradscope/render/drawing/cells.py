@@ -134,9 +134,12 @@ class Cells:
 
     def _expression(self, item: Item) -> Cell:
         words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
-        more = (self.scene.operations_of_rounds(item), self.scene.parameters(item))
-        parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
-        return (words, *parts)
+        more = filter(None, self.remarks(item))
+        return (words, *(Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more))
+
+    def remarks(self, item: Item) -> tuple[str, ...]:
+        """What is said of a closed item after its expression, "" for nothing."""
+        return self.scene.operations_of_rounds(item), self.scene.parameters(item)
 
     def flow(self, row: Row, gradients: ViewGradients | None) -> GradientInfo | None:
         """What enters the item of a row, of the gradients of one call."""
