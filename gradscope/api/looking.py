@@ -92,11 +92,13 @@ def explain(
 
     Args:
         root: any tensor that requires grad.
-        leaf: the name of a leaf to explain; by default all of a small graph, of a large one the
+        leaf: the name of a leaf to explain, or of a tensor on the way to the leaves, ``"#3"`` for
+            what node 3 made; by default all leaves of a small graph, of a large one the
             leaf with the longest way.
         gradient: what is fed in at the root, as for :func:`backward`.
         node: explain only what this node does, by its number.
-        jacobian: with the whole Jacobian of the root by the leaves.
+        jacobian: with the whole Jacobian of the root by the leaves, at most 24 rows and columns;
+            needs no gradient.
         all: every leaf, step and path; fold nothing.
 
     Raises:

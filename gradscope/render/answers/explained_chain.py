@@ -12,12 +12,11 @@ from gradscope.escaping import visible
 from gradscope.model.explanation import DerivativeRule, Path
 from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained
-from gradscope.render.answers.explained_loops import words
+from gradscope.render.answers.explained_loops import repeats
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells
 from gradscope.simplify.gradients import combine
-from gradscope.simplify.sequences import find_repeats
 from gradscope.words import count, option
 
 MOST_LINES = 32
@@ -110,10 +109,10 @@ class ChainWriter:
     def _without_rounds(self) -> list[Stretch]:
         """Of each loop the first and the last round, and all between them as one."""
         edges = self.path.edges
-        repeats = find_repeats(words(self.explained, [self.graph.edges[e].source for e in edges]))
+        nodes = [self.graph.edges[edge].source for edge in edges]
         found: list[Stretch] = []
         done = 0
-        for start, period, times in repeats:
+        for start, period, times in repeats(self.explained, nodes):
             last = start + period * (times - 1)
             found += (Stretch((edge,), None) for edge in edges[done : start + period])
             found.append(Stretch(edges[start + period : last], None))

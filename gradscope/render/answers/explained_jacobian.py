@@ -11,7 +11,7 @@ from itertools import accumulate
 from gradscope.escaping import visible
 from gradscope.model.explanation import Term, Weights
 from gradscope.model.plain import Number
-from gradscope.render.answers.explained import INDENT, Explained, Goal
+from gradscope.render.answers.explained import INDENT, UNNAMED, Explained, Goal
 from gradscope.render.answers.explained_step import BAD
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP
@@ -36,11 +36,16 @@ def roots(explained: Explained) -> str:
     return joined(map(explained.root_label, range(len(explained.graph.roots))))
 
 
+def symbol(label: str) -> str:
+    """What a root is called in a formula."""
+    return label.removeprefix("the ") if label == UNNAMED else label
+
+
 def element(explained: Explained, term: Term) -> str:
     """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
     root = explained.graph.roots[term.root]
     shape = explained.shape(root.node, root.output) or ()
-    label = explained.root_label(term.root)
+    label = symbol(explained.root_label(term.root))
     return f"{label}[{_index(term.element, shape)}]" if shape else label
 
 
@@ -49,10 +54,11 @@ def _jacobian(explained: Explained, weights: Weights, column: int, end: Goal) ->
     rows = [term.derivatives[column].values or () for term in weights.terms]
     size = len(rows[0]) if rows else 0
     if any(len(row) != size for row in rows):
-        yield from explained.wrapped(f"not all numbers of ∂{label}/∂{end.name} are known", BAD)
+        text = f"not all numbers of ∂{symbol(label)}/∂{end.name} are known"
+        yield from explained.wrapped(text, BAD)
         return
     text = (
-        f"J = ∂{label}/∂{end.name}{_second(explained, end)}, {len(rows)} × {size}: "
+        f"J = ∂{symbol(label)}/∂{end.name}{_second(explained, end)}, {len(rows)} × {size}: "
         f"a row for each element of {label}, a column for each of {end.name}"
     )
     yield from explained.wrapped(text, "bold")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gradscope.model.explanation import ChainStep
 from gradscope.render.answers.explained import INDENT, Explained
@@ -34,10 +35,9 @@ def folded(explained: Explained) -> list[Rounds]:
     """All steps that are explained, those of loops together; nothing where all is asked for."""
     steps = explained.answer.steps
     nodes = [step.node for step in steps]
-    repeats = [] if explained.everything else find_repeats(words(explained, nodes))
     found: list[Rounds] = []
     done = 0
-    for start, period, times in repeats:
+    for start, period, times in [] if explained.everything else repeats(explained, nodes):
         end = start + period * times
         found += (Rounds(((step,),)) for step in steps[done:start])
         found.append(Rounds(tuple(steps[at : at + period] for at in range(start, end, period))))
@@ -45,17 +45,17 @@ def folded(explained: Explained) -> list[Rounds]:
     return found + [Rounds(((step,),)) for step in steps[done:]]
 
 
-def words(explained: Explained, nodes: Sequence[int]) -> list[int]:
-    """A number for each node, the same for those that the same operation of a line made; a root
-    is like no other."""
+def repeats(explained: Explained, nodes: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Where nodes that the same operations of the same lines made follow each other, as
+    :func:`find_repeats` says it; none goes on over a root, which would not be told."""
     roots = {root.node for root in explained.graph.roots}
+    starts = [place for place, node in enumerate(nodes) if node in roots and place]
     numbers: dict[object, int] = {}
-    found = []
-    for node in nodes:
-        record = explained.graph.nodes[node]
-        key = node if node in roots else (record.op, record.origin, record.backward_made)
-        found.append(numbers.setdefault(key, len(numbers)))
-    return found
+    for start, end in pairwise([0, *starts, len(nodes)]):
+        records = (explained.graph.nodes[node] for node in nodes[start:end])
+        keys = ((one.op, one.origin, one.backward_made) for one in records)
+        words = [numbers.setdefault(key, len(numbers)) for key in keys]
+        yield from ((start + at, period, times) for at, period, times in find_repeats(words))
 
 
 def heading(explained: Explained, loop: Rounds) -> str:

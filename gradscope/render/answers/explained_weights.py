@@ -18,7 +18,7 @@ from gradscope.render.answers.explained import (
     agree,
     total,
 )
-from gradscope.render.answers.explained_jacobian import element, jacobians, roots
+from gradscope.render.answers.explained_jacobian import element, jacobians, roots, symbol
 from gradscope.render.answers.explained_step import BAD
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Column, Part
@@ -157,7 +157,7 @@ class WeightWriter:
             return ""
         label = self.explained.root_label(0)
         if set(weights) == {1.0}:
-            return f"All weights are 1 here, so L is {label}.sum()."
+            return f"All weights are 1 here, so L is {symbol(label)}.sum()."
         if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
             one = element(self.explained, self.weights.terms[weights.index(1.0)])
             return f"A single 1 picks one row of the Jacobian, here that of {one}."
@@ -170,7 +170,7 @@ class WeightWriter:
         explained = self.explained
         name = end.name
         one = element(explained, self.weights.terms[0])
-        each = one if self.weights.total == 1 else f"{explained.root_label(0)}[i]"
+        each = one if self.weights.total == 1 else f"{symbol(explained.root_label(0))}[i]"
         weight = "weight" if self.weights.total == 1 else "v[i]"
         slope = f"∂{each}/∂{name}"
         room = explained.options.width - INDENT

@@ -18,6 +18,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import strip
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs
+from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.words import option
 
@@ -90,6 +91,10 @@ class CallCells(cells.Cells):
         """The columns, with titles the terminal can show."""
         node, expression, shape, *_, source = super().columns()
         return [node, expression, shape, *self.calls.columns(), source]
+
+    def remarks(self, item: Item) -> tuple[str, ...]:
+        """What is said of a closed item after its expression, but for the gradients of one call."""
+        return super().remarks(item)[:1]
 
     def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""

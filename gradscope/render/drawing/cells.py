@@ -185,14 +185,18 @@ class Cells:
     def _expression(self, item: Item) -> Cell:
         words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
         once = item.template is not None
-        more = (self.scene.operations_of_rounds(item), self.scene.parameters(item))
-        parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more if text)
+        more = filter(None, self.remarks(item))
+        parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more)
         if not once:
             return (words, *parts)
         times = Part(self.glyphs.text(f" ×{self.scene.times(item):,}"), "dim", "whole")
         cancelled = self.scene.cancelled(item)
         last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
         return (words, *parts, times, *last)
+
+    def remarks(self, item: Item) -> tuple[str, ...]:
+        """What is said of a closed item after its expression, "" for nothing."""
+        return self.scene.operations_of_rounds(item), self.scene.parameters(item)
 
     def flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
         """What enters the item of a row, of the gradients of one call."""

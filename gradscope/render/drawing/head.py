@@ -44,9 +44,9 @@ class Head(Writer):
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
         kind, blocks = scene.blocks()
-        if blocks and not calls:
+        if blocks:
             words = " · ".join(filter(None, (exceptions(blocks), extremes(blocks))))
-            yield from self.wrapped(f"{len(blocks)} {kind}: ‖g‖ {words}")
+            yield from self.wrapped(f"{scene.only}{len(blocks)} {kind}: ‖g‖ {words}")
         if scene.folded():
             yield from self.wrapped(scene.folded(), "dim")
 

@@ -60,14 +60,19 @@ def _strips(scene: Scene, item: Item) -> list[Note]:
     rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
     if len(rounds) < 2:
         return []
-    room = scene.options.width - LEAD
+    room = scene.options.width - LEAD - len(scene.only)
     beside = room - min(len(rounds), FEWEST_CELLS) - len(GAP)
-    apart, words = exceptions(rounds), extremes(rounds, beside)
+    apart = _marked(scene, exceptions(rounds))
+    words = _marked(scene, extremes(rounds, beside))
     first = Note("", None, remark=words, rounds=rounds, across=True)
     if not apart and len(words) <= beside:
         return [first]
-    second = Note("", None, remark=extremes(rounds, room), across=True)
+    second = Note("", None, remark=_marked(scene, extremes(rounds, room)), across=True)
     return [first._replace(remark=apart), *([second] if second.remark else [])]
+
+
+def _marked(scene: Scene, words: str) -> str:
+    return f"{scene.only}{words}" if words else ""
 
 
 def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:

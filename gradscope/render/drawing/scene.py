@@ -346,6 +346,11 @@ class Scene:
         is_one = len(passes) < 2 or self.options.call is not None or self.report.ranks is not None
         return [] if is_one else [ViewGradients(self.graph, one, self.view) for one in passes]
 
+    @property
+    def only(self) -> str:
+        """``call 1: `` before what is said of one of several backward calls."""
+        return f"call {self.backward.number}: " if self.each and self.backward else ""
+
     def passes(self) -> str:
         """Which of several backward passes is drawn, and how to see the others, or ""."""
         held = [backward.number for backward in self.report.passes]
