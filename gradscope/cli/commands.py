@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUSES = """
 \b
-Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
+Exit status: 0 fine; 1 the program failed, or the status it chose; 2 wrong usage;
 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
@@ -57,17 +57,17 @@ ENVIRONMENT = """
 Environment variables:
   NO_COLOR               no colours
   COLUMNS                columns of text that goes into a pipe
-  PAGER                  what shows long help and rules; cat for none
+  PAGER                  the pager for long help and rules; cat: no pager
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
   XDG_CACHE_HOME         where each folder's last program and numbers are kept
-Settings of a project stand in pyproject.toml, under [tool.gradscope]: ignore,
-fail-on, width, color and precision.
+Project settings are in pyproject.toml, under [tool.gradscope]: ignore, fail-on,
+width, color and precision.
 """
 
 FINDING_STATUSES = """
 \b
-Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
+Exit status: 0 nothing found; 1 findings, or the program failed, or the status it chose;
 2 wrong usage; 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
@@ -247,7 +247,7 @@ def memory(target: TargetOptions, request: Request, output: OutputOptions) -> Re
 
 CHECK_STATUSES = """
 \b
-Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its own status;
+Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or the status it chose;
 2 wrong usage; 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
@@ -288,7 +288,13 @@ for _command in (trace, backward, explain):
 @click.argument("file", metavar="FILE.json", shell_complete=completion.reports)
 @click.option("--values", is_flag=True, help="Show the values of all tensors that the file holds.")
 @click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
-@click.option("held", "--call", type=int, metavar="N", help="Of several backward calls, the Nth.")
+@click.option(
+    "held",
+    "--call",
+    type=int,
+    metavar="N",
+    help="Show backward call N of a report that holds several.",
+)
 @rank_option
 @max_size_option
 @output_options
@@ -329,8 +335,8 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
                              "train.py -- --lr 0.1"
     Arguments for both programs may also go after -- at the end.
 
-    Each program runs in a process of its own.  Nodes correspond by module, expression and
-    their place in the graph.  What the programs print goes to stderr.
+    Each program runs in a process of its own.  Nodes are matched by module, expression and
+    place in the graph.  What the programs print goes to stderr.
     """
     from gradscope.cli.diff import run_diff
 

@@ -51,8 +51,8 @@ target_options = all_of(
         "--seed",
         type=click.IntRange(min=0, max=2**63 - 1),
         metavar="N",
-        help="Seed the random numbers of Python, NumPy and torch before the program starts. This "
-        "changes the program's numbers, unless it sets seeds itself; two runs are then alike.",
+        help="Set the seed of Python's, NumPy's and torch's random numbers before the program "
+        "starts, so that every run gives the same numbers.",
     ),
     click.option(
         "--wait",
@@ -60,7 +60,7 @@ target_options = all_of(
         default=WAIT,
         metavar="SECONDS",
         show_default=True,
-        help="Under torchrun: how long rank 0 waits for what each other rank has to tell.",
+        help="Under torchrun: how long rank 0 waits for the report of each other rank.",
     ),
 )
 """Which program to run."""
@@ -68,8 +68,8 @@ target_options = all_of(
 eager_option = click.option(
     "--eager",
     is_flag=True,
-    help="Run what torch.compile would compile as plain Python, as under "
-    "torch.compiler.set_stance('force_eager'): the nodes inside of it get their lines.",
+    help="Run what torch.compile would compile as plain Python, so that its nodes have lines too "
+    "(torch.compiler.set_stance('force_eager')).",
 )
 
 start_options = all_of(
@@ -83,8 +83,8 @@ start_options = all_of(
         "--call",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Look at the program's Nth backward call.  [default: the first, passing over calls of "
-        "torch.autograd.grad that it builds on]",
+        help="Look at the program's Nth backward call.  [default: the first, skipping calls of "
+        "torch.autograd.grad whose results it uses]",
     ),
     click.option("--run-on", is_flag=True, help="Let the program go on after that call."),
     eager_option,
@@ -121,7 +121,7 @@ flow_options = all_of(
         "--histograms",
         is_flag=True,
         help="Count the elements of large gradients by size, for -o FILE.html and .json; tables "
-        "do.",
+        "always have these counts.",
     ),
 )
 """How closely gradients are watched, and how often."""
@@ -131,8 +131,7 @@ check_options = all_of(
         "--node",
         type=click.IntRange(min=0),
         metavar="ID",
-        help="Check only the call that made this node: its number behind # in the table, or in "
-        "trace --format json.",
+        help="Check only the call that made this node; its number stands after # in the table.",
     ),
     click.option(
         "--all",
@@ -207,21 +206,21 @@ doctor_options = all_of(
         "--for",
         "duration",
         metavar="TIME",
-        help="Watch for so long from the first backward call on, then stop the program: 90, 90s, "
-        "10m, 1h.  [default: 60s, and five calls in any case]",
+        help="Stop the program this long after its first backward call: 90, 90s, 10m, 1h.  "
+        "[default: 60s, but not before five calls]",
     ),
     click.option(
         "--steps",
         metavar="N|all",
-        help="Watch this many calls of backward (of torch.autograd.grad ten times as many), then "
-        "stop the program; all: let it run to its end. With --for, whichever comes first.",
+        help="Stop the program after this many calls of backward, or ten times as many of "
+        "torch.autograd.grad; all: let it run to its end. With --for, whichever comes first.",
     ),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(
         "--thorough",
         is_flag=True,
-        help="Look at every backward call in full. By default only the first ones are, then "
-        "ever fewer, and those where something turned up.",
+        help="Examine every backward call in full. By default the first ones are, then fewer and "
+        "fewer, and those where something is wrong.",
     ),
     click.option(
         "--check",
@@ -235,14 +234,14 @@ doctor_options = all_of(
         type=click.Choice(["information", "warning", "error"]),
         default="warning",
         show_default=True,
-        help="Exit with status 1 from this severity on.",
+        help="Exit with status 1 for findings of this severity or worse.",
     ),
     click.option(
         "--ignore",
         metavar="CODE",
         multiple=True,
         shell_complete=rules,
-        help="Leave this rule out; may be repeated.",
+        help="Do not apply this rule; may be repeated.",
     ),
     click.option(
         "--format",

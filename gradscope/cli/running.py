@@ -134,7 +134,10 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         )
     ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
-        output.remark(f"{name} is shown as it was made: {', '.join(ignored)} needs the program")
+        output.remark(
+            f"{name} is a saved report; ignored, because they need the program: "
+            f"{', '.join(ignored)}"
+        )
     output.write(report)
 
 

@@ -361,8 +361,8 @@ class Examiner:
         self, scopes: Scopes, value: object, error: BaseException | None
     ) -> CapturedCall:
         if error is None and self._examination.as_test:
-            what = "every backward call raised, and what it raised was caught"
-            raise NoGraph(what, "call backward so that it comes to its end")
+            what = "every backward call raised an exception, which the program caught"
+            raise NoGraph(what, "at least one backward call has to finish")
         case = final_case(self._listener, scopes, value, error)
         case.unfinished = error is not None and not self._builder.has_failure
         if self._builder.has_failure:

@@ -69,7 +69,10 @@ class Cells:
         folded = self.scene.is_folded
         columns = [_of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         if self.scene.options.names == "torch":
-            columns[0] = replace(columns[0], narrowest=width // 3, comfort=width // 3)
+            columns[0] = replace(columns[0], narrowest=24, comfort=max(width // 3, 24))
+        else:
+            # Of a cut name of a leaf too little is left beside its branches.
+            columns[0] = replace(columns[0], narrowest=max(columns[0].narrowest, width // 4))
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
     def of(self, row: Row) -> list[Cell]:
