@@ -26,6 +26,9 @@ from gradscope.simplify import Item
 
 BAD_INK = "bold #d0327a"
 BAR_CELLS = 5
+COMMON = 80
+"""Columns that a terminal has as a rule."""
+
 NOTHING: Cell = (Part(""),)
 
 COLUMNS = (
@@ -70,9 +73,9 @@ class Cells:
         columns = [_of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         if self.scene.options.names == "torch":
             columns[0] = replace(columns[0], narrowest=24, comfort=max(width // 3, 24))
-        else:
-            # Of a cut name of a leaf too little is left beside its branches.
-            columns[0] = replace(columns[0], narrowest=max(columns[0].narrowest, width // 4))
+        elif width >= COMMON:
+            # Beside its branches too little would be left of a leaf's name.
+            columns[0] = replace(columns[0], narrowest=20)
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
     def of(self, row: Row) -> list[Cell]:
