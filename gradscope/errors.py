@@ -1,6 +1,6 @@
 """What can go wrong, and the status the process ends with.
 
-Every failure that is a user's to mend is a :class:`GradscopeError`: one line of what happened, one
+Every failure that the user can fix is a :class:`GradscopeError`: one line of what happened, one
 of what to do next, and an exit status.  This module knows nothing of torch, click, or how errors
 are shown.
 
@@ -113,7 +113,7 @@ class ToolMissing(GradscopeError):
 
 
 class Fault(GradscopeError):
-    """gradscope itself went wrong: neither the program nor its user can mend that.
+    """gradscope itself went wrong: neither the program nor its user can fix that.
 
     Keeps words only: a traceback would hold the program's tensors.
     """

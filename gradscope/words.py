@@ -31,6 +31,8 @@ SIGNS = {
     "sum": ("Σ", "sum of the edges into it"),
     "module": ("▸", "closed: a module, loop or function"),
     "silent": ("∅", "no gradient arrives"),
+    "bad": ("✖", "NaN or infinity, an error, or the call that failed"),
+    "saved": ("▫", "saved for backward (--saved)"),
 }
 """The signs of a tree, by the names that a set of signs has for them, and what they mean."""
 

@@ -31,7 +31,7 @@ with gradscope.record(doctor=True) as run:  # what is wrong with the backward ca
 print(*run.findings, sep="\\n\\n")
 ```
 
-What a look returns is a [Report](#report). Whatever is a user's to mend is raised as a
+What a look returns is a [Report](#report). What a user can fix is raised as a
 [GradscopeError](#errors): what happened, and what to do next.
 """
 PARTS: tuple[tuple[str, tuple[Any, ...]], ...] = (

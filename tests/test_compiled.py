@@ -119,7 +119,7 @@ def test_a_stance_of_the_program_has_the_last_word(session: Session) -> None:
     program = textwrap.dedent(BREAKS).replace("x = torch", default + "x = torch")
     report = session.look(program, "--eager")
     (told,) = [note for note in report.notes if "hides" in note]
-    assert "takes a stance itself" in told
+    assert "calls torch.compiler.set_stance itself" in told
 
 
 def test_without_anything_compiled_the_option_says_nothing(session: Session) -> None:
@@ -132,10 +132,10 @@ def test_of_a_saved_report_the_option_is_told_to_need_the_program(session: Sessi
     session.write(SICK)
     session.cli("doctor", "program.py", "-o", "seen.json")
     done = session.cli("doctor", "seen.json", "--eager")
-    assert "judged as it is: --eager needs the program" in done.err
+    assert "is a saved report; ignored, because they need the program: --eager" in done.err
     assert done.status == 1
     session.cli("memory", "program.py", "-o", "kept.json")
-    assert "--eager needs the program" in session.cli("memory", "kept.json", "--eager").err
+    assert "need the program: --eager" in session.cli("memory", "kept.json", "--eager").err
 
 
 def test_wrappers_of_torch_leave_names(session: Session) -> None:

@@ -65,7 +65,7 @@ TABLE = {
     "off by 2e-2": _off(2e-2, "wrong"),
     "a kink": Own("x.relu()", "grad * (x > 0)", "kink", AROUND),
     "a kink, and wrong beside it": Own("x.relu()", "grad", "wrong", AROUND),
-    "flat everywhere": Own("x.round()", "grad", "meant", AROUND, reason="flat here"),
+    "flat everywhere": Own("x.round()", "grad", "meant", AROUND, reason="constant here"),
     "flat in part, not by its name": Own("x.clamp(-1, 1)", "grad", "wrong", AROUND),
     "flat in part, by its name": Own(
         "x.clamp(-1, 1)", "grad", "meant", AROUND, "StraightThrough", "its name says"

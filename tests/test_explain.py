@@ -988,7 +988,8 @@ def test_a_saved_explanation_is_told_again(session: Session) -> None:
     assert "Step by step" in again.out
     asked = session.cli("explain", "saved.json", "--leaf", "b", "--width", "80")
     assert asked.status == 0
-    assert asked.err == "gradscope: saved.json is shown as it was made: --leaf needs the program\n"
+    told = "saved.json is a saved report; ignored, because they need the program: --leaf"
+    assert asked.err == f"gradscope: {told}\n"
     assert session.cli("show", "saved.json").status == 0
     session.cli("backward", path, "--gradient", "ones", "-o", "plain.json")
     refused = session.cli("explain", "plain.json")

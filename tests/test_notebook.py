@@ -285,7 +285,10 @@ def test_another_magic_may_follow(outputs: dict[str, list[Any]]) -> None:
         ("a file", "train.py is for another program than the cell below\nleave it out"),
         ("a module", "-m is for another program than the cell below\nleave it out"),
         ("arguments", "-- is for another program than the cell below\nleave it out"),
-        ("another command", "%%gradscope show: that command runs no cell\nuse trace, backward"),
+        (
+            "another command",
+            "%%gradscope show: this command cannot run a cell\nuse trace, backward",
+        ),
         ("open quotes", "%%gradscope --root 'a: No closing quotation\n"),
         ("limited", "--steps: a cell is watched to its end\nleave out --steps\n"),
         ("awaits", "a cell that awaits cannot run below a magic while an event loop runs"),
@@ -304,7 +307,7 @@ def test_a_notebook_is_given_no_bytes(outputs: dict[str, list[Any]]) -> None:
 
 
 def test_a_cell_that_is_recorded_already_runs_as_it_stands(outputs: dict[str, list[Any]]) -> None:
-    assert "this cell is recorded already" in printed(outputs["recorded"], "stderr")
+    assert "this cell is being recorded already" in printed(outputs["recorded"], "stderr")
     assert outputs["recorded"][-1].data["text/plain"] == "12.0"
 
 

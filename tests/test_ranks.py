@@ -279,7 +279,10 @@ def test_half_of_what_a_launcher_says_is_none(session: Session, changes: list[st
 def test_without_a_process_group_each_rank_tells_its_own(folder: Path) -> None:
     for rank, one in enumerate(watched(folder, "backward -o r.json --quiet", "alone")):
         notes = storage.load(folder / ("r.json" if not rank else "r.rank1.json")).notes
-        assert f"rank {rank} of 2: its own look, for the program made no process group" in notes
+        assert (
+            f"rank {rank} of 2: this process only, because the program made no process group"
+            in notes
+        )
         assert one.status == 0
 
 
@@ -409,7 +412,7 @@ def test_a_rank_that_fails_leaves_the_telling_to_rank_0(folder: Path) -> None:
 
 def test_a_rank_that_is_killed_is_missed_and_named(folder: Path) -> None:
     first, second = watched(folder, "doctor --wait 1", "kill 1")
-    assert "rank 1 did not tell what it saw within 1 s" in first.out
+    assert "rank 1 did not report within 1 s" in first.out
     assert "Connection" in first.err  # the program's own exception
     assert (first.status, second.status) == (1, -9)
 
@@ -495,7 +498,7 @@ def test_a_rank_that_is_not_there_is_refused_before_the_program_runs(folder: Pat
 
 def test_programs_are_not_compared_in_every_rank(folder: Path) -> None:
     for one in run(folder, ["diff", "train.py", "train.py"]):
-        assert "diff runs programs of its own" in one.err
+        assert "diff starts programs itself" in one.err
         assert one.status == 2
 
 

@@ -333,4 +333,7 @@ for make in CASES.values():
     styles = re.findall(r"\x1b\[([\d;]*)m", done.stdout)
     codes = {code for style in styles for code in style.split(";")}
     assert codes >= {"1", "2", "36"}
-    assert not codes & {"30", "37", "38", "48", "90", "97"}
+    # Nor in yellow, which is lost on white.
+    assert not codes & {"30", "33", "37", "38", "48", "90", "93", "97"}
+    # Large is another colour than wrong, which is red.
+    assert "35" in codes

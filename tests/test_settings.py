@@ -19,8 +19,8 @@ def settings(session: Session, text: str) -> None:
     [
         ("widht = 60", "widht: there is no such setting", "did you mean width?"),
         ("width = 5", "width: 5 is not in the range x>=20", ""),
-        ("width = true", "width is True", "write a text or a number"),
-        ("ignore = 'GS304'", "ignore is 'GS304'", "write a list of texts"),
+        ("width = true", "width is True", "write a string or a number"),
+        ("ignore = 'GS304'", "ignore is 'GS304'", "write a list of strings"),
         ("ignore = ['GS999']", "ignore: unknown rule GS999", "gradscope rule lists them all"),
         ("fail-on = 'bad'", "fail-on: 'bad' is not one of 'information'", ""),
         ("width =", "Invalid value", "correct it"),

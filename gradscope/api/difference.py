@@ -173,7 +173,9 @@ def in_one(
     if not found.related:
         raise CaptureError(
             "A and B are different programs: there is no picture of both",
-            either("draw each alone: gradscope backward TARGET -o FILE.svg", "save each alone"),
+            either(
+                "draw each on its own: gradscope backward TARGET -o FILE.svg", "save each alone"
+            ),
         )
     both = union(a, b, found)
     return both.report, replace(options, overlay=overlay(found, both))

@@ -89,5 +89,5 @@ def _check_file(name: str, vocabulary: Vocabulary) -> None:
         f"cannot read a gradient from {name}: there is no such file",
         f"did you mean @{path.with_name(near[0])}?"
         if near
-        else "the path is taken from the current directory",
+        else "the path is relative to the current directory",
     )

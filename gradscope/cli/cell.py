@@ -44,7 +44,7 @@ def run_cell(line: str, program: Program, display: Display | None = None) -> Non
     """
     words, arguments = _words(line)
     if _is_recorded():
-        say("this cell is recorded already: it is run as it stands, without a look of its own")
+        say("this cell is being recorded already, so it is only run, not examined again")
         program.run()
         return
     given: dict[str, Any] = {
@@ -56,7 +56,7 @@ def run_cell(line: str, program: Program, display: Display | None = None) -> Non
         words, given["or_graph"] = ["backward", *words], True
     elif not words[0].startswith("-") and words[0] in gradscope.commands.keys() - {*_COMMANDS}:
         raise TargetError(
-            f"{NAME} {words[0]}: that command runs no cell",
+            f"{NAME} {words[0]}: this command cannot run a cell",
             f"use {joined(_COMMANDS)}, or !gradscope {words[0]}",
         )
     try:
@@ -75,7 +75,7 @@ def _words(line: str) -> tuple[list[str], list[str] | None]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise TargetError(f"{NAME} {line}: {error}", "close what is in quotes") from None
+        raise TargetError(f"{NAME} {line}: {error}", "close the quotation mark") from None
     return split(words)
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUSES = """
 \b
-Exit status: 0 fine; 1 the program failed, or its own status; 2 wrong usage;
+Exit status: 0 fine; 1 the program failed, or the status it chose; 2 wrong usage;
 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
@@ -60,17 +60,17 @@ ENVIRONMENT = """
 Environment variables:
   NO_COLOR               no colours
   COLUMNS                columns of text that goes into a pipe
-  PAGER                  what shows long help and rules; cat for none
+  PAGER                  the pager for long help and rules; cat: no pager
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
   XDG_CACHE_HOME         where each folder's last program and numbers are kept
-Settings of a project stand in pyproject.toml, under [tool.gradscope]: ignore,
-fail-on, width, color and precision.
+Project settings are in pyproject.toml, under [tool.gradscope]: ignore, fail-on,
+width, color and precision.
 """
 
 FINDING_STATUSES = """
 \b
-Exit status: 0 nothing found; 1 findings, or the program failed, or its own status;
+Exit status: 0 nothing found; 1 findings, or the program failed, or the status it chose;
 2 wrong usage; 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
@@ -251,7 +251,7 @@ def memory(target: TargetOptions, request: Request, output: OutputOptions) -> Re
 
 CHECK_STATUSES = """
 \b
-Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or its own status;
+Exit status: 0 no derivative is wrong; 1 one is, or the program failed, or the status it chose;
 2 wrong usage; 3 a tool is missing; 4 a fault of gradscope itself.
 """
 
@@ -336,8 +336,8 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
     --call, --root and the like hold for both, unless one says otherwise; so do arguments for the
     programs after -- at the end.
 
-    Each program runs in a process of its own.  Nodes correspond by module, expression and
-    their place in the graph.  What the programs print goes to stderr.
+    Each program runs in a process of its own.  Nodes are matched by module, expression and
+    place in the graph.  What the programs print goes to stderr.
     """
     from gradscope.cli.diff import run_diff
 

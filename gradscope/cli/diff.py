@@ -50,7 +50,7 @@ class Named(NamedTuple):
             arguments = shlex.split(self.words)
         except ValueError as error:
             what = f"{self.name} is not a command line: {error}"
-            raise TargetError(what, "mind the quotes") from None
+            raise TargetError(what, "check the quotes") from None
         if not arguments:
             raise TargetError(f"{self.name} is empty", "name a program or a saved report")
         return arguments

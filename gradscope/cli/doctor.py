@@ -189,7 +189,8 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         unused = [option for option in given_options() if option in _OF_A_RUN]
         if unused:
             verdict.remark(
-                f"{target.text} is judged as it is: {', '.join(unused)} needs the program"
+                f"{target.text} is a saved report; ignored, because they need the program: "
+                f"{', '.join(unused)}"
             )
         return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:

@@ -42,8 +42,8 @@ seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0, max=2**63 - 1),
     metavar="N",
-    help="Seed the random numbers of Python, NumPy and torch before the program starts. This "
-    "changes the program's numbers, unless it sets seeds itself; two runs are then alike.",
+    help="Set the seed of Python's, NumPy's and torch's random numbers before the program starts, "
+    "so that every run gives the same numbers.",
 )
 
 target_options = all_of(
@@ -69,7 +69,7 @@ target_options = all_of(
         default=WAIT,
         metavar="SECONDS",
         show_default=True,
-        help="Under torchrun: how long rank 0 waits for what each other rank has to tell.",
+        help="Under torchrun: how long rank 0 waits for the report of each other rank.",
     ),
 )
 """Which program to run."""
@@ -77,8 +77,8 @@ target_options = all_of(
 eager_option = click.option(
     "--eager",
     is_flag=True,
-    help="Run what torch.compile would compile as plain Python, as under "
-    "torch.compiler.set_stance('force_eager'): the nodes inside of it get their lines.",
+    help="Run what torch.compile would compile as plain Python, so that its nodes have lines too "
+    "(torch.compiler.set_stance('force_eager')).",
 )
 
 CALL = "Look at the program's Nth backward call.  [default: the first]"
@@ -142,7 +142,7 @@ flow_options = all_of(
         "--histograms",
         is_flag=True,
         help="Count the elements of large gradients by size, for -o FILE.html and .json; tables "
-        "do.",
+        "always have these counts.",
     ),
 )
 """How closely gradients are watched, and how often."""
@@ -232,16 +232,16 @@ doctor_options = all_of(
         "--for",
         "duration",
         metavar="TIME",
-        help="Watch for so long from the first backward call on: 90, 90s, 10m, 1h; with --steps, "
-        "whichever comes first.  [default: 60s, and five calls in any case]",
+        help="Stop the program this long after its first backward call: 90, 90s, 10m, 1h; with "
+        "--steps, whichever comes first.  [default: 60s, but not before five calls]",
     ),
     _steps_option(),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(
         "--thorough",
         is_flag=True,
-        help="Look at every backward call in full. By default only the first ones are, then "
-        "ever fewer, and those where something turned up.",
+        help="Examine every backward call in full. By default the first ones are, then fewer and "
+        "fewer, and those where something is wrong.",
     ),
     click.option(
         "--check",
@@ -254,14 +254,14 @@ doctor_options = all_of(
         type=click.Choice(["information", "warning", "error"]),
         default="warning",
         show_default=True,
-        help="Exit with status 1 from this severity on.",
+        help="Exit with status 1 for findings of this severity or worse.",
     ),
     click.option(
         "--ignore",
         metavar="CODE",
         multiple=True,
         shell_complete=rules,
-        help="Leave this rule out; may be repeated.",
+        help="Do not apply this rule; may be repeated.",
     ),
     click.option(
         "--format",

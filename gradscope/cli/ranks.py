@@ -45,7 +45,7 @@ def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
     job = Job.of()
     if chosen is not None and job is None:
         raise RanksError(
-            f"--rank {chosen}: this is one process, and not several ranks",
+            f"--rank {chosen}: the program is one process without ranks",
             "leave out --rank, or start the program with torchrun",
         )
     if chosen is not None and job is not None and chosen >= job.size:
@@ -93,7 +93,7 @@ def only_alone(what: str) -> None:
     job = Job.of()
     if job is not None:
         raise RanksError(
-            f"{what} runs programs of its own, and this is {job}",
+            f"{what} starts programs itself, which {job} cannot do",
             "run it without a launcher, on reports saved with -o",
         )
 
@@ -109,7 +109,7 @@ def combined(one: Member, outcome: Outcome, target: Target | None) -> Outcome | 
     if not one.is_grouped:
         if not one.is_launched:
             return outcome
-        _noted(outcome, f"{one.job}: its own look, for the program made no process group")
+        _noted(outcome, f"{one.job}: this process only, because the program made no process group")
         is_kept = bool(one.job.rank) and one.keep_own(outcome.report)
         return None if is_kept else outcome
     one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
@@ -120,7 +120,7 @@ def combined(one: Member, outcome: Outcome, target: Target | None) -> Outcome | 
     else:
         outcome.report = one.collected(outcome.report)
     if one.is_unanswered:
-        what = f"{one.job}: the store of the process group did not answer, so this is its own look"
+        what = f"{one.job}: the process group's store did not answer, so this is this process only"
         return _noted(outcome, what)
     return outcome
 

@@ -143,7 +143,10 @@ def tell_unused(name: str, done: str, output: Output) -> None:
     """Say which options a saved report has no use for; ``done`` is what becomes of it."""
     ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
-        output.remark(f"{name} is {done} as it was made: {', '.join(ignored)} needs the program")
+        output.remark(
+            f"{name} is {done} as it was made; ignored, because they need the program: "
+            f"{', '.join(ignored)}"
+        )
 
 
 def given_options() -> list[str]:

@@ -28,6 +28,6 @@ max_size_option = click.option(
     default=DEFAULT_SIZE,
     metavar="SIZE",
     show_default=True,
-    help="Read no saved report with more JSON than this, unpacked.",
+    help="Refuse saved reports larger than this, uncompressed.",
 )
 """The most that is read of a saved report."""

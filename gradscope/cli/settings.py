@@ -53,7 +53,7 @@ def _options(group: click.Group, key: str) -> Iterator[tuple[str, click.Paramete
 
 
 def _check(option: click.Parameter, value: object, place: str) -> None:
-    wanted = "a list of texts" if option.multiple else "a text or a number"
+    wanted = "a list of strings" if option.multiple else "a string or a number"
     items = value if option.multiple and isinstance(value, list) else [value]
     # A bool is a number to python, and a list of one letter each is what a text is to click.
     is_list = isinstance(value, list)

@@ -40,8 +40,8 @@ Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 
 RANDOM = "two runs with the same random state give different results"
 LEFT = "right when run alone: in the program it used what another call had left"
-FLAT = "its forward is flat here, so that backward stands in for a derivative"
-MOVED = "its forward is flat by an input that gets the gradient which another input does not get"
+FLAT = "its forward is constant here, so that backward returns a substitute for its derivative"
+MOVED = "its forward does not depend on an input that gets the gradient of another input"
 SAMPLE = (
     "it draws a sample, and torch gives samples no gradient: rsample of torch.distributions has "
     "one, as has mean + std * torch.randn_like(mean)"
@@ -265,9 +265,13 @@ def _meant(
     if compared.is_flat:
         return "meant", inputs, FLAT
     if call.custom is not None and any(alone.is_identity(one.input) for one in wrong):
-        return "meant", inputs, "its forward is the identity, so that it is there for its backward"
+        return "meant", inputs, "its forward is the identity, so that only its backward matters"
     if MEANT.search(call.name) and all(one.numeric == 0 for one in wrong):
-        return "meant", inputs, "its forward is flat there, and its name says that this is meant"
+        return (
+            "meant",
+            inputs,
+            "its forward is constant there, and its name says that this is intended",
+        )
     # An input that is handed over for its gradient only: the estimator of a mixture of experts
     # sends to the scores of all what belongs to the probability of the chosen one.
     given = [one for one in wrong if one.analytic is not None]

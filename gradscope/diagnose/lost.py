@@ -119,8 +119,8 @@ def _replaced(facts: Facts) -> Iterable[FindingDraft]:
             location=facts.location(entry.origin),
             subject=facts.variable(entry.origin),
             evidence=(
-                f"{count(entry.times, 'step')}{where} in vain: the optimizer still holds the "
-                "parameters that it has replaced, which get no gradient any more",
+                f"{count(entry.times, 'step')}{where} without effect: the optimizer still holds "
+                "the parameters that were replaced, and these get no gradient any more",
             ),
             why="An optimizer keeps the parameters it was made with; a copy or a new model has its "
             "own.",

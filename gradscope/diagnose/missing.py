@@ -205,8 +205,8 @@ _FORGOTTEN = (
     "is wrong.",
 )
 _OF_A_COPY = (
-    "No operation takes what this optimizer holds: often it is a copy, or the model was made anew "
-    "after the optimizer.",
+    "No operation takes what this optimizer holds: often it is a copy, or the model was made "
+    "again after the optimizer.",
     "Make the optimizer from the parameters of the model that is trained, when that is complete.",
 )
 

@@ -81,10 +81,10 @@ def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
             f"{count(entry.parameters, 'parameter')} changed here, and then "
             f"{_place(facts, entry.beside, 'backward')} went through a graph made with the values "
             f"from before; {count(entry.times, 'time')}",
-            "The gradient is that of another point than the one where the parameters are by now; "
+            "The gradient belongs to the old values of the parameters, not to the present ones; "
             "the step itself used the gradient of the iteration before, or none.",
             "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute "
-            "a loss anew for every step.",
+            "a new loss for every step.",
         )
 
 
@@ -103,7 +103,7 @@ def stale_cast(facts: Facts) -> Iterable[FindingDraft]:
                 "Autocast casts each parameter once and keeps the result until its region ends. A "
                 "step in between changes the parameter, not the cast: all later losses and "
                 "gradients in the region are those of the old values.",
-                "Enter autocast anew for each forward pass, and leave it before backward and step; "
+                "Enter autocast for each forward pass, and leave it before backward and step; "
                 "or switch the cache off, `torch.autocast(..., cache_enabled=False)`.",
             )
 

@@ -28,20 +28,20 @@ _WORDS: dict[RaiserKind, _RaiserWords] = {
         "Backward of {name}",
         "Torch runs the backward of a custom Function as it stands; what it raises ends the whole "
         "call, and the leaves behind it get no gradient.",
-        "Mend it at the line that raised. Backward knows its ctx and the gradients it is given: "
+        "Fix it at the line that raised. Backward knows its ctx and the gradients it is given: "
         "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`.",
     ),
     "hook": _RaiserWords(
         "The hook{name}",
         "Hooks run in the middle of backward; what one raises ends the whole call, and the leaves "
         "behind it get no gradient.",
-        "Mend the hook at the line that raised, or take it away where it is registered.",
+        "Fix the hook at the line that raised, or take it away where it is registered.",
     ),
     "saved tensor": _RaiserWords(
         "What brings back a saved tensor of {name}",
         "Backward of this operation needs what it had saved. A hook of saved_tensors_hooks, or a "
         "checkpoint, which computes it again, has to bring it back and could not.",
-        "Mend what runs there: for a checkpoint, the function has to do the second time what it "
+        "Fix what runs there: for a checkpoint, the function has to do the second time what it "
         "did the first time.",
     ),
     "operation": _RaiserWords(

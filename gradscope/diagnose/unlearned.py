@@ -69,7 +69,7 @@ def _remade(facts: Facts, entries: list[RemadeParameters]) -> FindingDraft:
         evidence=(
             f"parameters made here got their first gradient in {entry.times:,} of "
             f"{count(entry.calls, 'backward call')}, and never a second one",
-            *([f"made anew as well: {listed(others)}"] if others else []),
+            *([f"also made again: {listed(others)}"] if others else []),
         ),
         why="Each is random again, and what the one before has learned is gone with it."
         if entry.stepped

@@ -196,7 +196,7 @@ def _flat(facts: Facts, node: int) -> Iterable[Stop]:
     elif op in SAMPLES and all_zero(facts, node):
         yield Stop(
             node,
-            "A sample is drawn anew each time; torch gives what it was drawn from a gradient of 0.",
+            "A new sample is drawn each time; torch gives what it was drawn from a gradient of 0.",
             "Move the chance out of it: `mean + std * torch.randn_like(std)`, or `rsample()` of "
             "torch.distributions; for a choice `gumbel_softmax`, or learn from its `log_prob`.",
             always=True,

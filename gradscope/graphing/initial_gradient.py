@@ -184,8 +184,8 @@ def _added_up(gradient: torch.Tensor, root: torch.Tensor) -> str:
     if root.numel() != 1 or gradient.numel() < 2:
         return ""
     return (
-        f"the root is one number and takes one, so torch refuses {gradient.numel()}; early "
-        "versions added them up, so results in old answers differ"
+        f"the root is one number, so torch takes one and refuses {gradient.numel()}; early "
+        "versions added them up, which is why old answers show other results"
     )
 
 

@@ -66,7 +66,7 @@ def to_tensor(value: Any, what: str) -> torch.Tensor:
     """A tensor from a tensor, number, or nested list of numbers.
 
     Raises:
-        RootError: naming the place where the value stops being a tensor.
+        RootError: naming the place where the value is not a tensor.
     """
     if isinstance(value, torch.Tensor):
         return _there(value, what).detach()
@@ -109,8 +109,7 @@ def _there(tensor: torch.Tensor, what: str) -> torch.Tensor:
 def _ragged(what: str, place: str, item: Any, first: str, length: int) -> tuple[str, str]:
     found = f"has {len(item)}" if isinstance(item, (list, tuple)) else "is a single value"
     return (
-        f"{what} stops being a tensor at {place or 'its start'}: "
-        f"it {found}, but {first} has {length} elements",
+        f"{what} is not a tensor: {place or 'it'} {found}, but {first} has {length} elements",
         "every row of a tensor has the same length",
     )
 
@@ -123,12 +122,12 @@ def _number(place: str, item: Any, what: str) -> Any:
     at = f" at {place}" if place else ""
     if isinstance(item, (list, tuple)):
         raise RootError(
-            *_ragged(what, place, item, "what comes before", 0)[:1],
+            f"{what} is not a tensor: {place or 'it'} is a list, what comes before is a number",
             "every row of a tensor has the same length",
         )
     if not isinstance(item, (int, float, complex)):
         raise RootError(
-            f"{what} stops being a tensor{at}: {clip(repr(item))} is not a number",
+            f"{what} is not a tensor: {clip(repr(item))}{at} is not a number",
             'write numbers, as in "[0.1, 1, 0.0001]"',
         )
     return item
@@ -139,8 +138,7 @@ def _refuse_overflow(tree: ast.Expression, text: str, what: str) -> None:
         if isinstance(node, ast.Constant) and node.value in (math.inf, complex(0, math.inf)):
             number = ast.get_source_segment(text, node)
             raise RootError(
-                f"{what} stops being a tensor at character {node.col_offset + 1}: "
-                f"{number} is too large",
+                f"{what} is not a tensor: {number} at character {node.col_offset + 1} is too large",
                 "the largest float64 is about 1.8e308; write inf if infinity is meant",
             )
 

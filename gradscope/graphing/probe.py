@@ -245,7 +245,7 @@ def hidden(graph: Graph, recorder: Recorder) -> Iterator[str]:
     for op in sorted({node.op for node in graph.nodes if node.kind == "opaque"}):
         way = f"{way_inside(op)} for their lines"
         if Eager.started and op == COMPILED:
-            way = "the program takes a stance itself (torch.compiler.set_stance), which comes first"
+            way = "the program calls torch.compiler.set_stance itself, which takes precedence"
         yield f"{op} hides the operations inside it; only its edges are shown: {way}"
     breaks = graph_breaks(recorder.known_breaks)
     if breaks:

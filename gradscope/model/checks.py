@@ -45,7 +45,7 @@ class GradientComparison(Struct, frozen=True):
 
 
 WRITES_UPSTREAM = "its backward changes the gradient it is given in place"
-IGNORES_UPSTREAM = "its backward gives the same, whatever gradient it is given"
+IGNORES_UPSTREAM = "its backward returns the same, whatever gradient it receives"
 """Reasons of a verdict, whatever the numbers are."""
 
 

@@ -238,7 +238,7 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
         yield f"{ranks.size} ranks; rank {ranks.shown} has no graph of its own"
     late, unwatched = ranks.in_state("not told"), ranks.in_state("not watched")
     if late:
-        yield f"{_ranks(late)} did not tell what it saw within {duration(wait)}"
+        yield f"{_ranks(late)} did not report within {duration(wait)}"
     if unwatched:
         yield (
             f"{_ranks(unwatched)} was started without gradscope and not watched: "

@@ -26,8 +26,8 @@ MAX_CUSTOM = 200
 """Calls of custom Functions that are checked unasked."""
 
 ONLY_ALONE = (
-    "on its own it differs, in the program it does not: there it takes no such step, or what the "
-    "call leaves open (a sign, a basis) makes no difference"
+    "it differs when run alone, but not in the whole program, which does not depend on what the "
+    "call leaves open (a sign, a basis)"
 )
 
 

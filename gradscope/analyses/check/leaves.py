@@ -32,9 +32,9 @@ from gradscope.model.checks import LeafCheck
 
 Gradients = Sequence[torch.Tensor | None]
 
-HOOKS = "hooks of the program are left out: its own graph would have run them once more"
+HOOKS = "run without the program's hooks: its own graph would have run them a second time"
 
-KEPT = "the calls are made anew: its own graph keeps on ctx what a second pass would use up"
+KEPT = "the calls were repeated: a second pass through the program's own graph would use up its ctx"
 
 Found = tuple[tuple[LeafCheck, ...], str]
 """What was compared, and why no more."""
@@ -159,7 +159,7 @@ def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[i
 def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     """What is fed in at each root."""
     if len(placed.roots) != len(placed.live.roots):
-        raise Unrepeatable("the program itself did not make its root as it is now")
+        raise Unrepeatable("the root was changed after the program had computed it")
     pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
     return {
         slot: widened(torch.ones_like(root) if given is None else given)
@@ -171,7 +171,7 @@ def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], toleran
     """Differences of something else than the program say nothing of it."""
     for slot, root in placed.roots.items():
         if slot not in values:
-            raise Unrepeatable("its root is behind a call that could not be made again")
+            raise Unrepeatable("its root depends on a call that could not be repeated")
         if not bool(root.isfinite().all()):
             raise Unrepeatable("its root is not finite")
         mine, theirs = real(values[slot].detach()), real(widened(root))

@@ -103,7 +103,7 @@ class _Values:
         found = self._values.get(slot)
         if found is None:
             if slot.given is None or slot in self._lost:
-                raise Unrepeatable("what it takes comes from a call that could not be made again")
+                raise Unrepeatable("its operands come from a call that could not be repeated")
             found = self._values[slot] = self._given(slot, slot.given)
         return found
 

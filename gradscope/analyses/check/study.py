@@ -26,7 +26,7 @@ from gradscope.model.checks import CallCheck, Checks, LeafCheck
 from gradscope.model.report import Node
 from gradscope.words import either, option
 
-FORGOTTEN = "the tape was full, and its older half was forgotten"
+FORGOTTEN = "there were too many calls to remember, so the older half was dropped"
 UNSEEN = "no call of the program was seen to make it"
 
 

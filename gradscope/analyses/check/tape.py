@@ -211,7 +211,7 @@ class Tape(Listener):
         self._drop_unmoved(call)
         # Not strict, here and below: a call that cannot be made again has no slots.
         if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
-            call.problem = "it changes an operand in place, which backward holds fixed"
+            call.problem = "it changes in place an operand that backward treats as a constant"
         memories = [
             (memory_of(tensor), slot) for tensor, slot in zip(operands, call.slots, strict=False)
         ]

@@ -403,8 +403,8 @@ class Examiner:
         self, scopes: Scopes, value: object, error: BaseException | None
     ) -> CapturedCall:
         if error is None and self._examination.as_test:
-            what = "every backward call raised, and what it raised was caught"
-            raise NoGraph(what, "call backward so that it comes to its end")
+            what = "every backward call raised an exception, which the program caught"
+            raise NoGraph(what, "at least one backward call has to finish")
         if 0 < self._log.calls < self._examination.call:
             raise no_such_call(self._examination.call, self._log.calls)
         if self._chosen is not None:

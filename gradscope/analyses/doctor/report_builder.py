@@ -95,7 +95,7 @@ class StepLog:
             were = "was" if self.batched == 1 else "were"
             yield (
                 f"{self.batched:,} backward {calls} with is_grads_batched {were} not looked at: "
-                "such gradients cannot be read on the way"
+                "the gradients inside such a call cannot be read"
             )
 
 

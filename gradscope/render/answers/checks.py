@@ -34,11 +34,11 @@ INKS: dict[Verdict, str] = {
 """The verdicts, worst first."""
 
 LEGEND: dict[Verdict, str] = {
-    "rounding": "the formulas are right, the program's own precision loses this much",
+    "rounding": "the formula is right; the rest is rounding in the program's own precision",
     "unresolved": "rounding hides the differences, two step sizes do not agree, or only the whole "
     "program can be compared",
     "kink": "not differentiable here: the slopes to the two sides differ, or are not finite",
-    "meant": "backward differs from the derivative, and seems made to",
+    "meant": "backward differs from the derivative, on purpose as it seems",
     "random": "forward gives another result each time it is run",
 }
 

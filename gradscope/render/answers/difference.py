@@ -282,7 +282,7 @@ class DifferenceWords:
             yield f"{lead}{self._name(here)}: {what.removeprefix('edge ')}"
         above = change.above
         if above[0] is not None and above[1] is not None:
-            yield f"it hangs below {self._name(above[0])}"
+            yield f"it is below {self._name(above[0])}"
             if above[0].expression != above[1].expression:
                 yield f"which in B is {self._name(above[1])}"
 

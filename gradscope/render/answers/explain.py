@@ -176,7 +176,7 @@ def _others(explained: Explained) -> str:
     ]
     listed = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
     other = option("leaf", "NAME")
-    return f"Of all leaves this one has the longest way. Any other: {other} ({listed})"
+    return f"This leaf has the longest path. For another one: {other} ({listed})"
 
 
 def _subject(explained: Explained) -> str:

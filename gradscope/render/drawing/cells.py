@@ -28,6 +28,9 @@ from gradscope.simplify.gradients import ViewGradients, middle
 BAD_INK = "bold #d0327a"
 BAR_CELLS = 5
 ROUND_CELLS = 12
+COMMON = 80
+"""Columns that a terminal has as a rule."""
+
 NOTHING: Cell = (Part(""),)
 
 COLUMNS = (
@@ -71,7 +74,10 @@ class Cells:
         folded = self.scene.is_folded
         columns = [_of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         if self.scene.options.names == "torch":
-            columns[0] = replace(columns[0], narrowest=width // 3, comfort=width // 3)
+            columns[0] = replace(columns[0], narrowest=24, comfort=max(width // 3, 24))
+        elif width >= COMMON:
+            # Beside its branches too little would be left of a leaf's name.
+            columns[0] = replace(columns[0], narrowest=20)
         return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
 
     def of(self, row: TreeRow) -> list[Cell]:

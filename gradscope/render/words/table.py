@@ -23,6 +23,11 @@ GAP = "  "
 _GROUNDS = (0, 7, 8, 15)
 """Of the 16 colours: black, white, and the bright ones of both."""
 
+_ORANGE = 100
+_INSTEAD_OF_ORANGE = Style.parse("magenta")
+"""The 16 colours have no orange: it would be the red of errors, or a yellow that is lost on white.
+What is orange has at least so much more red than blue."""
+
 LONGEST = 10_000
 """Characters of a part; no terminal is so wide."""
 
@@ -202,6 +207,9 @@ def _readable(style: Style, system: ColorSystem) -> Style:
     the terminal's own colour of text is the one that can be read."""
     if system is not ColorSystem.STANDARD or style.color is None:
         return style
+    red, green, blue = style.color.get_truecolor()
+    if red > green > blue and red - blue > _ORANGE:
+        return style + _INSTEAD_OF_ORANGE
     is_ground = style.color.downgrade(system).number in _GROUNDS
     return style.without_color + Style(dim=style.dim, bold=style.bold) if is_ground else style
 
