@@ -58,13 +58,14 @@ def look(
     # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
     asked = asked or Asked()
-    listener = asked.listener or _listener(recorder, asked.study)
     with unseen():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
         probe = Probe([root], recorder, scopes, asked.detail)
         seed = None if gradient is None else _seed(gradient[0], root, scopes)
+        # After the root and the gradient: a call can be wrong before it lacks anything.
+        listener = asked.listener or _listener(recorder, asked.study)
         live = LiveGraph(probe, [root], [seed], recorder, listener, scopes)
         answer = studied(asked.study, live)
         passes = [] if seed is None else [probe.own_pass(seed)]
