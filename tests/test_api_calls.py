@@ -438,6 +438,75 @@ def test_what_is_of_another_type_is_told_in_words_of_python(name: str) -> None:
     assert str(told.value).startswith(words)
 
 
+SMALL = [
+    *(
+        (method, name, value, least)
+        for method in ("show", "save", "to_html", "to_dot")
+        for name, value, least in (
+            *(("depth", -1, 1), ("depth", 0, 1), ("lines", 0, 1)),
+            *(("width", 0, 20), ("width", 19, 20)),
+        )
+    ),
+    ("diff", "top", 0, 1),
+    ("load", "max_size", 0, 1),
+]
+
+
+@pytest.mark.parametrize(("method", "name", "value", "least"), SMALL)
+def test_a_number_that_is_too_small_is_told_so(
+    method: str, name: str, value: int, least: int
+) -> None:
+    report = gradscope.trace(make()[1])
+    calls: dict[str, tuple[Callable[..., object], list[str]]] = {
+        "save": (report.save, ["no.txt"]),
+        "load": (gradscope.load, ["no.json"]),
+        "diff": (gradscope.diff(report, report).show, []),
+    }
+    call, given = calls.get(method, (getattr(report, method, print), []))
+    with pytest.raises(ValueError) as told:
+        call(*given, **{name: value})
+    words = f"{call.__name__}() takes a whole number from {least} up as {name}, not {value}"
+    assert str(told.value) == words
+
+
+def test_every_keyword_refuses_what_it_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
+    _, loss = make()
+    report = gradscope.backward(loss)
+    with gradscope.record(doctor=True, check=True) as run:
+        _, inside = make()
+        inside.backward()  # type: ignore[no-untyped-call]
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        *((getattr(gradscope, name), (loss,)) for name in ("trace", "backward", "explain")),
+        *((getattr(gradscope, name), (loss,)) for name in ("check", "doctor")),
+        *((getattr(run, name), (inside,)) for name in ("trace", "backward", "explain")),
+        *((getattr(run, name), (inside,)) for name in ("check", "doctor")),
+        *((getattr(report, name), ()) for name in ("show", "to_html", "to_dot", "leaf", "top")),
+        *((report.page, ()), (report.save, ("no.txt",)), (gradscope.load, ("no.json",))),
+        *((gradscope.diff, (report, report)), (gradscope.record, ())),
+    ]
+    for call, given in calls:
+        asked = list(inspect.signature(call).parameters.values())[len(given) :]
+        for one in asked:
+            if one.kind is one.VAR_KEYWORD:
+                continue
+            error = gradscope.GradscopeError if one.name == "gradient" else (TypeError, ValueError)
+            with pytest.raises(error) as told:
+                call(*given, **{one.name: object()})
+            words = str(told.value)
+            assert one.name in words or f"{call.__name__}()" in words, (call, one, words)
+            assert "--" not in words
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["trace", "backward", "explain", "check", "memory", "doctor"])
+def test_a_root_without_history_is_told_first(name: str) -> None:
+    plain = torch.ones(3)
+    with pytest.raises(RootError, match=r"^plain carries no gradient history"):
+        getattr(gradscope, name)(plain)
+    with pytest.raises(RootError, match=r"^the root is of type int, not a tensor"):
+        getattr(gradscope, name)(5)
+
+
 def test_numbers_of_numpy_are_numbers() -> None:
     report = gradscope.backward(make()[1])
     report.show(top=np.int64(2))  # type: ignore[arg-type]

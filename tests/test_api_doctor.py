@@ -319,6 +319,35 @@ def test_only_what_comes_back_into_a_graph_can_have_starved_a_parameter(
     assert [(one.rule, one.severity) for one in run.findings] == [("GS303", "warning")]
 
 
+class Bare(torch.optim.Optimizer):
+    """Does not call the constructor of torch, which is where others are heard of."""
+
+    def __init__(self, parameters: Any) -> None:
+        self.param_groups = [{"params": list(parameters)}]
+        self.defaults = {}
+
+
+class Derived(torch.optim.SGD):
+    """Made by torch's own constructor."""
+
+
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD, Derived, Bare])
+@pytest.mark.parametrize("when", ["before", "in between", "at the end", "never"])
+def test_optimizers_that_do_not_step_are_found(kind: Any, when: str) -> None:
+    net, kept = nn.Linear(4, 2), []
+    if when == "before":
+        kept.append(kind(net.parameters()))
+    with gradscope.record(doctor=True) as run:
+        if when == "in between":
+            kept.append(kind(net.parameters()))
+        step(net)
+        if when == "at the end" and kind is not Bare:  # nobody hears of that
+            kept.append(kind(net.parameters()))
+    seen = run.report().observations
+    assert seen is not None
+    assert {one.in_optimizer for one in seen.learners} == {bool(kept) or None}
+
+
 def test_blocks_leave_nothing_behind() -> None:
     def block() -> None:
         net = nn.Sequential(nn.Linear(4, 2), nn.Tanh())

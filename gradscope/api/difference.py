@@ -84,8 +84,10 @@ class Difference:
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
+            ValueError: when ``top`` is below 1, or ``width`` below 20.
         """
-        options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
+        if options.get("width") is None:
+            options["width"] = max(20, shutil.get_terminal_size((100, 40)).columns)
         chosen = drawing("show", ToCompare, options)
         render.output.write(render.output.STDOUT, self._text(chosen))
 
@@ -100,6 +102,7 @@ class Difference:
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
+            ValueError: when ``top`` is below 1, or ``width`` below 20.
             CaptureError: for a picture of two reports that have too little in common.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.

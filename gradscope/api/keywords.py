@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from gradscope.render.options import Options, options_of
+from gradscope.render.options import Options, ToCompare, options_of
 from gradscope.simplify import Folding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULTS = {one.name: one.default for one in (*fields(Folding), *fields(Options))}
 _DEFAULTS["width"] = None  # as wide as the terminal
+
+_LEAST = {"depth": 1, "width": 20, "lines": 1}
+"""The least that these numbers may be, as on the command line."""
 
 
 def spelled_out(known: type) -> Callable[[F], F]:
@@ -49,6 +53,7 @@ def drawing(method: str, known: type, given: Mapping[str, object]) -> Options:
     Raises:
         TypeError: naming the first that it does not know, and those that it does; or the first
             whose value is of another type.
+        ValueError: naming the first number that is too small.
     """
     names = known.__annotations__
     for name in given:
@@ -58,7 +63,34 @@ def drawing(method: str, known: type, given: Mapping[str, object]) -> Options:
     kinds = get_type_hints(known)
     for name, value in chosen.items():
         of_kind(method, name, value, kinds[name])
+        # The largest of a comparison are listed; those of a report from either end.
+        not_below(method, name, value, 1 if name == "top" and known is ToCompare else None)
     return options_of(**chosen)
+
+
+def not_below(method: str, name: str, value: Any, least: int | None = None) -> None:
+    """Look whether a number is large enough for a method.
+
+    Raises:
+        ValueError: it is not.
+    """
+    least = _LEAST.get(name) if least is None else least
+    if least is not None and value < least:
+        raise ValueError(f"{method}() takes a whole number from {least} up as {name}, not {value}")
+
+
+def flags_checked(function: F) -> F:
+    """Let a function refuse, by a TypeError, what is neither True nor False as one of its flags."""
+    parameters = inspect.signature(function).parameters.values()
+    flags = {one.name for one in parameters if one.annotation == "bool"}
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name in [one for one in kwargs if one in flags]:
+            of_kind(function.__name__, name, kwargs[name], bool)
+        return function(*args, **kwargs)
+
+    return cast(F, checked)
 
 
 def of_kind(method: str, name: str, value: object, kind: Any) -> None:

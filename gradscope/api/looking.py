@@ -12,7 +12,7 @@ import msgspec
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.api.keywords import of_kind
+from gradscope.api.keywords import flags_checked, not_below, of_kind
 from gradscope.api.report import Report
 from gradscope.diagnose import IgnoredByComment, diagnose, find_rule
 from gradscope.filesystem import cache_folder, here
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 @in_python()
+@flags_checked
 def trace(root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
     """The graph that ``root.backward()`` would walk.
 
@@ -44,6 +45,7 @@ def trace(root: torch.Tensor, *, values: bool = False, saved: bool = False) -> R
 
 
 @in_python()
+@flags_checked
 def backward(
     root: torch.Tensor,
     gradient: Any = None,
@@ -74,6 +76,7 @@ def backward(
 
 
 @in_python()
+@flags_checked
 def explain(
     root: torch.Tensor,
     leaf: str | None = None,
@@ -111,6 +114,7 @@ def explain(
 
 
 @in_python()
+@flags_checked
 def check(
     root: torch.Tensor, *, gradient: Any = None, node: int | None = None, every_call: bool = False
 ) -> Report:
@@ -189,9 +193,12 @@ def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
         max_size: bytes of JSON, unpacked, that are read at most; None is no limit.
 
     Raises:
+        ValueError: when ``max_size`` is below 1.
         ReportError: when the file is not a report that this version reads, or is larger.
     """
     of_kind("load", "max_size", max_size, int | None)
+    if max_size is not None:
+        not_below("load", "max_size", max_size, 1)
     return Report.of(storage.load(Path(path), max_size))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.memory.request import MemoryStudy
+from gradscope.api.keywords import flags_checked
 from gradscope.api.looking import check_of, codes, diagnosed, explanation_of, look
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
@@ -51,11 +52,13 @@ class Run:
         return f"<Run of gradscope.record(){asked}>"
 
     @in_python()
+    @flags_checked
     def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
         """As :func:`trace`, for a tensor made in the block."""
         return look(self._recorder, root, values=values, saved=saved)
 
     @in_python()
+    @flags_checked
     def backward(
         self,
         root: torch.Tensor,
@@ -76,6 +79,7 @@ class Run:
         )
 
     @in_python()
+    @flags_checked
     def explain(
         self,
         root: torch.Tensor,
@@ -91,6 +95,7 @@ class Run:
         return look(self._recorder, root, (gradient,), asked)
 
     @in_python()
+    @flags_checked
     def check(
         self,
         root: torch.Tensor,
@@ -234,6 +239,7 @@ class RecordedBlock:
 
 
 @in_python()
+@flags_checked
 def record(
     *,
     doctor: bool = False,

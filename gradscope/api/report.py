@@ -131,11 +131,13 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
-            ValueError: for another format.
+            ValueError: for another format; or ``depth`` or ``lines`` below 1, ``width``
+                below 20.
             GradscopeError: when ``path``, ``focus``, ``call`` or ``rank`` names nothing in the
                 report.
         """
-        options["width"] = options.get("width") or shutil.get_terminal_size((100, 40)).columns
+        if options.get("width") is None:
+            options["width"] = max(20, shutil.get_terminal_size((100, 40)).columns)
         chosen = drawing("show", ToPrint, options)
         if format is not None and format not in TEXTS:
             raise ValueError(
@@ -159,11 +161,13 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
+            ValueError: for a number that is too small, as in :meth:`show`.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
         chosen = drawing("save", ToSave, options)
+        of_kind("save", "format", format, str | None)
         of_text = str(file).lower().endswith(".txt")
         name = format or ("text" if of_text else render.format_for(file))
         render.save(self, str(file), render.answer_format(self, name), chosen)
@@ -175,6 +179,7 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for an unknown keyword, or a value of another type.
+            ValueError: for a number that is too small, as in :meth:`show`.
         """
         return self._text("html", drawing("to_html", ToSave, options))
 
@@ -185,6 +190,7 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for an unknown keyword, or a value of another type.
+            ValueError: for a number that is too small, as in :meth:`show`.
             GradscopeError: when it would be too large for a picture.
         """
         return self._text("dot", drawing("to_dot", ToSave, options))

@@ -58,7 +58,6 @@ def look(
     # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
     asked = asked or Asked()
-    listener = asked.listener or _listener(recorder, asked.study)
     with unseen():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
@@ -67,6 +66,8 @@ def look(
         needed = asked.study is None or asked.study.needs_gradient or root.numel() == 1
         wanted = gradient is not None and (needed or gradient[0] is not None)
         seed = _seed(gradient[0], root, scopes) if gradient and wanted else None
+        # After the root and the gradient: a call can be wrong before it lacks anything.
+        listener = asked.listener or _listener(recorder, asked.study)
         live = LiveGraph(probe, [root], [seed], recorder, listener, scopes)
         answer = studied(asked.study, live)
         passes = [] if seed is None else [probe.own_pass(seed)]

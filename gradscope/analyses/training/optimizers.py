@@ -7,7 +7,6 @@ gives to it is.
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -115,13 +114,12 @@ class Optimizers:
         self.calls.stop()
 
     def find(self) -> None:
-        """Look for optimizers among all objects; they may have been made before anyone looked."""
-        for thing in gc.get_objects():
-            # `isinstance` would ask each of all objects for `__class__`, which may be computed.
-            if issubclass(type(thing), Optimizer):
-                self._meet(thing)
+        """Meet those that have not stepped, too."""
+        for optimizer in self._numbers.every():
+            self._meet(optimizer)
 
     def _note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
+        self._numbers.of(optimizer)
         self.members.note_made(optimizer, place, caller, parameters_of(optimizer))
         self._on_made()
 
