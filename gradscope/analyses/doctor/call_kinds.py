@@ -90,9 +90,11 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
 
 
 def is_whole(out: Any) -> bool:
-    """Whether a result is one tensor of whole numbers or truth values."""
-    is_one = type(out) is torch.Tensor
-    return is_one and not (out.dtype.is_floating_point or out.dtype.is_complex)
+    """Whether a result is one tensor of whole numbers or truth values, and no scalar: backward may
+    be called on that, and how it was made tells why it cannot be."""
+    if type(out) is not torch.Tensor or out.dim() == 0:
+        return False
+    return not (out.dtype.is_floating_point or out.dtype.is_complex)
 
 
 def _sort_of(func: Any) -> Sort:

@@ -175,12 +175,15 @@ class DoctorListener(Listener):
         place = self.recorder.places.number_around(frame)
         if place not in route.places:
             return None
-        if made[0] == made[1]:
-            return place if place in route.whole and is_whole(out) else None
-        if passes(route.name, args):
+        is_plain = made[0] == made[1]
+        if passes(route.name, args) and not is_plain:
             return place
         with functions_off():
-            return place if self.values_seen.is_fine(out, made[1] - 1) else None
+            if is_plain:
+                is_known = place in route.whole and is_whole(out)
+            else:
+                is_known = self.values_seen.is_fine(out, made[1] - 1)
+        return place if is_known else None
 
     def _new_kind(self, func: Any) -> Kind:
         is_plain = func not in BACKWARD_FUNCTIONS and not self.recorder.events.changes(func, {})
