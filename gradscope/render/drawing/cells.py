@@ -195,7 +195,8 @@ class Cells:
         parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more)
         if not once:
             return (words, *parts)
-        times = Part(self.glyphs.text(f" ×{self.scene.times(item):,}"), "dim", "whole")
+        gap = " " if words.text else ""
+        times = Part(self.glyphs.text(f"{gap}×{self.scene.times(item):,}"), "dim", "whole")
         cancelled = self.scene.cancelled(item)
         last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
         return (words, *parts, times, *last)

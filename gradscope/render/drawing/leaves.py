@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gradscope.escaping import visible
@@ -13,7 +14,7 @@ from gradscope.render.drawing.scene import Scene, cancelling, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs
-from gradscope.simplify import meant
+from gradscope.simplify import View, meant
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.words import count, option
 
@@ -33,6 +34,18 @@ COLUMNS = (
 )
 
 
+def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
+    """The nodes of items; those of what is drawn once round by round."""
+    met: set[int] = set()
+    for item in (view.items[number] for number in order):
+        if item.template is None:
+            yield from item.members
+        elif item.template not in met:
+            met.add(item.template)
+            for nodes in view.templates[item.template].rounds:
+                yield from nodes
+
+
 class LeafTable:
     """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
@@ -48,7 +61,7 @@ class LeafTable:
         self.columns = [replace(one, title=glyphs.text(one.title)) for one in COLUMNS]
         graph = scene.graph
         positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
-        nodes = (node for item in order for node in scene.view.items[item].members)
+        nodes = _by_rounds(scene.view, order)
         folding = self.options.folding
         if folding.focus is not None:
             positions = {node: positions[node] for node in positions.keys() & meant(graph, folding)}

@@ -14,6 +14,9 @@ from gradscope.render.options import Options
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 
+ONE_LINE = 2.5
+"""Points by which the baselines of one line are apart at most."""
+
 
 def render(report: Report, options: Options) -> bytes:
     """The picture; see :mod:`gradscope.render.formats.dot` for what is drawn."""
@@ -27,11 +30,20 @@ def render(report: Report, options: Options) -> bytes:
             title.text = link.get(f"{{{XLINK}}}title")
         elif title is not None:
             title.text = visible(report.meta.target) if part.get("class") == "graph" else ""
-    # Browsers have other fonts: each text is fitted into the room it has.
-    for words in picture.iter(f"{{{SVG}}}text"):
-        room = width(
-            words.text or "", float(words.get("font-size", 12)), "font-weight" in words.attrib
-        )
-        words.set("textLength", f"{room:.1f}")
-        words.set("lengthAdjust", "spacingAndGlyphs")
+    _fit(picture)
     return bytes(ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True))
+
+
+def _fit(picture: ElementTree.Element) -> None:
+    """Fit each text into the room it has, for browsers have other fonts; and put what stands on one
+    line on one baseline, for Graphviz centres each text by its own height."""
+    last = 0.0, 0.0
+    for words in picture.iter(f"{{{SVG}}}text"):
+        size, bold = float(words.get("font-size", 12)), "font-weight" in words.attrib
+        words.set("textLength", f"{width(words.text or '', size, bold):.1f}")
+        words.set("lengthAdjust", "spacingAndGlyphs")
+        x, y = float(words.get("x", 0)), float(words.get("y", 0))
+        if x > last[0] and abs(y - last[1]) < ONE_LINE:
+            y = last[1]
+            words.set("y", f"{y:g}")
+        last = x, y
