@@ -998,7 +998,21 @@ def test_a_saved_explanation_is_told_again(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("leaves", [7]), ("node", 99), ("steps", [{"node": 0, "rule": 5}])]
+    ("field", "value"),
+    [
+        ("leaves", [7]),
+        ("node", 99),
+        ("steps", [{"node": 0, "rule": 5}]),
+        ("ways", [{"leaf": None, "count": "1"}]),
+        (
+            "tensor",
+            {"node": 99, "output": 0, "name": "y", "info": {"shape": [], "dtype": "float32"}},
+        ),
+        (
+            "tensor",
+            {"node": 0, "output": 9, "name": "y", "info": {"shape": [], "dtype": "float32"}},
+        ),
+    ],
 )
 def test_a_broken_explanation_is_refused(field: str, value: object, session: Session) -> None:
     session.cli("explain", str(EXAMPLES / "product_of_sum.py"), "-o", "x.json")

@@ -134,6 +134,8 @@ class _Explained:
         in_range(answer.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
         if answer.tensor is not None:
             in_range([answer.tensor.node], len(graph.nodes), f"{place}.tensor", "graph.nodes")
+            outputs = graph.nodes[answer.tensor.node].outputs
+            in_range([answer.tensor.output], len(outputs), f"{place}.tensor", "its node's outputs")
         for position, step in enumerate(answer.steps):
             here = f"{place}.steps[{position}]"
             in_range([step.node], len(graph.nodes), f"{here}.node", "graph.nodes")
