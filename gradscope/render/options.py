@@ -29,12 +29,14 @@ class Mark:
 class Overlay:
     """What to show on a graph, by the numbers of its nodes and edges, and a sentence on it.
 
-    ``bytes`` are those that each node saved, which add up over what is drawn as one."""
+    ``bytes`` are those that each node saved, which add up over what is drawn as one, ``total`` is
+    their sum."""
 
     caption: str
     nodes: Mapping[int, Mark]
     edges: Mapping[int, Mark]
     bytes: Mapping[int, int] = field(default_factory=dict)
+    total: int = 0
 
 
 @dataclass(frozen=True)

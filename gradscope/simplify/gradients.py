@@ -122,8 +122,10 @@ class ViewGradients:
             for root, entry in roots
             if (root.node, root.output) == (node, output)
         ]
+        if len(parts) < 2:
+            return None
         norms = [_size(part) for part in (*parts, self.backward.at(node, output))]
-        if len(parts) < 2 or None in norms:
+        if None in norms:
             return None
         *sizes, total = (size or 0.0 for size in norms)
         if not math.hypot(*sizes) or total >= OPPOSING * math.hypot(*sizes):

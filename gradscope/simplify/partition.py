@@ -122,6 +122,8 @@ class Partition:
 
     def _is_carried(self, index: int) -> bool:
         """Whether an edge leads from one round of a template to another."""
+        if not self.templates:
+            return False
         ends = self.graph.edges[index].source, self.graph.edges[index].target
         numbers = [self.inside.get(end) for end in ends]
         if numbers[0] is None or numbers[0] != numbers[1]:

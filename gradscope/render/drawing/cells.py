@@ -12,6 +12,8 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
+from gradscope.render.drawing.columns import COLUMNS, of_folded
+from gradscope.render.drawing.facts import cancelled as cancelled_words
 from gradscope.render.drawing.notes import Note, frame, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
 from gradscope.render.drawing.scale import INKS
@@ -33,29 +35,6 @@ COMMON = 80
 
 NOTHING: Cell = (Part(""),)
 
-COLUMNS = (
-    Column("node", narrowest=16, comfort=24),
-    Column("expression", drop=6, narrowest=8, comfort=22, essential=True),
-    Column("shape", drop=1),
-    Column("value", drop=3, right=True, essential=True),
-    Column("gradient", drop=5, right=True, essential=True),
-    Column("‖g‖", right=True),
-    Column("", drop=2),
-    Column("source", drop=4, narrowest=14, comfort=22, essential=True),
-)
-"""The line of the program stays where a shape does not: whoever looks wants to go there."""
-
-
-FOLDED_DROPS = {"shape": 1, "value": 2, "gradient": 3, "": 4, "source": 5}
-"""In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
-
-
-def _of_folded(column: Column, width: int) -> Column:
-    essential = column.essential and column.title not in ("gradient", "value")
-    drop = FOLDED_DROPS.get(column.title, column.drop)
-    comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
-    return replace(column, drop=drop, comfort=comfort, essential=essential)
-
 
 def _cut(item: Item) -> Literal["start", "end"]:
     return "start" if item.kind in ("leaf", "module") else "end"
@@ -72,7 +51,7 @@ class Cells:
         """The columns, with titles the terminal can show."""
         width = self.scene.options.width
         folded = self.scene.is_folded
-        columns = [_of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
+        columns = [of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         if self.scene.options.names == "torch":
             columns[0] = replace(columns[0], narrowest=24, comfort=max(width // 3, 24))
         elif width >= COMMON:
@@ -197,7 +176,7 @@ class Cells:
             return (words, *parts)
         gap = " " if words.text else ""
         times = Part(self.glyphs.text(f"{gap}×{self.scene.times(item):,}"), "dim", "whole")
-        cancelled = self.scene.cancelled(item)
+        cancelled = cancelled_words(self.scene, item)
         last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
         return (words, *parts, times, *last)
 

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from gradscope.escaping import visible
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.strip import exceptions, extremes
+from gradscope.render.drawing.strip import Round, exceptions, extremes
 from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.writer import Writer
+from gradscope.simplify import Item
 from gradscope.words import count, either, option
 
 MOST_FINDINGS = 5
+
+FEWEST_BLOCKS = 3
+"""Modules of one class of which the largest and smallest gradient are named."""
 
 
 class Head(Writer):
@@ -43,7 +47,7 @@ class Head(Writer):
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
-        kind, blocks = scene.blocks()
+        kind, blocks = _blocks(scene)
         if blocks:
             words = " · ".join(filter(None, (exceptions(blocks), extremes(blocks))))
             yield from self.wrapped(f"{scene.only}{len(blocks)} {kind}: ‖g‖ {words}")
@@ -68,3 +72,18 @@ class Head(Writer):
         if self.scene.graph.calls:
             ways = f"{option('depth', 'N')}, {ways}"
         return self.glyphs.text(f"… {count(nodes, 'more node')}: {ways}")
+
+
+def _blocks(scene: Scene) -> tuple[str, list[Round]]:
+    """The class of which most of the graph is made, and the gradient that enters each closed
+    module of it; ("", []) where there is none, or too few to compare."""
+    alike: dict[str, list[Item]] = {}
+    for item in scene.view.items:
+        if item.kind == "module" and item.template is None:
+            alike.setdefault(item.type, []).append(item)
+    for kind, items in alike.items():
+        most = 2 * sum(len(item.members) for item in items) > len(scene.graph.nodes)
+        if scene.gradients is not None and most and len(items) >= FEWEST_BLOCKS:
+            rounds = [Round(item.title, scene.gradients.entering(item)) for item in items]
+            return visible(kind), rounds
+    return "", []

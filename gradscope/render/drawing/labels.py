@@ -11,6 +11,7 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import Line, block, box
+from gradscope.render.drawing.facts import cancelled, saved_words
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
@@ -101,8 +102,8 @@ class Labels:
         facts.append(self.range(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
-        opposed = text(scene.cancelled(item), CANCELLED, 10)
-        kept = text(scene.saved_words(item), INK, 10)
+        opposed = text(cancelled(scene, item), CANCELLED, 10)
+        kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
         lines = [head, _faint(facts, GREY), *got, kept, opposed, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
@@ -125,7 +126,7 @@ class Labels:
         said = total if info.state in ("none", "not reached") else f"grad {total}"
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
-        opposed = text(self.scene.cancelled(item), CANCELLED, 10)
+        opposed = text(cancelled(self.scene, item), CANCELLED, 10)
         return box([head, text(said, color, 10), opposed, text(apart, GREY, 10)])
 
     def leaves(self, items: list[Item]) -> str:
@@ -147,7 +148,7 @@ class Labels:
         inside = text(short(scene.expression(item)), TEAL, 10) + self._times(item)
         facts = (scene.operations_of_rounds(item), scene.source(item), scene.parameters(item))
         inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
-        lines = [head, inside, text(scene.saved_words(item), INK, 10)]
+        lines = [head, inside, text(saved_words(scene, item), INK, 10)]
         rounds = self._infos(item)
         if rounds:
             return box([*lines, text(self.range(rounds), GREY, 10), *self._bars(rounds)])

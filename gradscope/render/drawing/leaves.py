@@ -9,8 +9,9 @@ from dataclasses import replace
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Leaf
 from gradscope.render.drawing.cells import BAD_INK, size_cell
+from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.parameters import unscaled
-from gradscope.render.drawing.scene import Scene, cancelling, state_word
+from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Table
 from gradscope.render.words.text import Glyphs

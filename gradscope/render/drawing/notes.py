@@ -8,7 +8,8 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.scene import Scene, cancelling
+from gradscope.render.drawing.facts import cancelling
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.words.table import GAP
 from gradscope.simplify import Frame, Item

@@ -78,8 +78,9 @@ def saved(memory: Memory) -> Overlay:
         if kept.holding == "activation":
             first = kept.holders[0][0]
             amounts[first] = amounts.get(first, 0) + kept.bytes
-    total = numbers.size(sum(amounts.values()))
-    return Overlay(f"{total} saved for backward, darker where there is more", {}, {}, amounts)
+    total = sum(amounts.values())
+    caption = f"{numbers.size(total)} saved for backward, darker where there is more"
+    return Overlay(caption, {}, {}, amounts, total)
 
 
 MARKS = {"wrong": Mark("#c2185b", weight=3), "kink": Mark("#b45309", weight=2)}

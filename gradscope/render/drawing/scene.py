@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import starmap
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
@@ -26,9 +25,6 @@ from gradscope.simplify import Frame, Item, Link, View, simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.words import count, either, one_line, option
-
-FEWEST_BLOCKS = 3
-"""Modules of one class of which the largest and smallest gradient are named."""
 
 
 class Scene:
@@ -135,40 +131,6 @@ class Scene:
         """For how many rounds an item of a template stands; 1 for all others."""
         return len(item.rounds) if item.template is not None else 1
 
-    def cancelled(self, item: Item) -> str:
-        """``2 gradients cancel 93 %``, where those that meet in a node oppose each other; of what a
-        template holds the most of any round, ``cancels up to 93 %``; else ""."""
-        gradients = self.gradients
-        if gradients is None or item.folded:
-            return ""
-        outputs = range(len(self.graph.nodes[item.members[0]].outputs) or 1)
-        places = [(node, output) for node in item.members for output in outputs]
-        shares = [share for share in starmap(gradients.cancelled, places) if share is not None]
-        if not shares:
-            return ""
-        if item.template is not None:
-            return f"cancels up to {cancelling(max(shares))}"
-        meeting = len(gradients.contributions(item.members[0]))
-        return f"{meeting:,} gradients cancel {cancelling(max(shares))}"
-
-    def saved(self, item: Item) -> int:
-        """How many bytes the nodes of an item saved, where that is what is shown."""
-        overlay = self.options.overlay
-        return sum(overlay.bytes.get(node, 0) for node in item.members) if overlay else 0
-
-    @cached_property
-    def most_saved(self) -> int:
-        """The most bytes that one item saved; 0 where that is not what is shown."""
-        return max(map(self.saved, self.view.items), default=0)
-
-    def saved_words(self, item: Item) -> str:
-        """``89.9 MiB saved · 41.2%``, or ""."""
-        overlay, amount = self.options.overlay, self.saved(item)
-        if overlay is None or not amount:
-            return ""
-        total = sum(overlay.bytes.values())
-        return f"{numbers.size(amount)} saved · {numbers.share(amount, total)}"
-
     def operations(self, item: Item) -> str:
         """``57 ops``: how many operations are in an item, or in each that it stands for."""
         return count(len(self._operations(item)) // self.times(item), "op")
@@ -195,20 +157,6 @@ class Scene:
             return []
         infos = self.gradients.rounds(item)
         return [Round(name, info) for name, info in zip(item.round_names, infos, strict=True)]
-
-    def blocks(self) -> tuple[str, list[Round]]:
-        """The class of which most of the graph is made, and the gradient that enters each closed
-        module of it; ("", []) where there is none, or too few to compare."""
-        alike: dict[str, list[Item]] = {}
-        for item in self.view.items:
-            if item.kind == "module" and item.template is None:
-                alike.setdefault(item.type, []).append(item)
-        for kind, items in alike.items():
-            most = 2 * sum(len(item.members) for item in items) > len(self.graph.nodes)
-            if self.gradients is not None and most and len(items) >= FEWEST_BLOCKS:
-                rounds = [Round(item.title, self.gradients.entering(item)) for item in items]
-                return visible(kind), rounds
-        return "", []
 
     def parameters(self, item: Item) -> str:
         """The gradient of the leaves inside an item in a few words, or ""; of many rounds together
@@ -358,11 +306,6 @@ class Scene:
             return ""
         which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
         return f"{which}: {either('gradscope show FILE.json --call N', 'call=N')}"
-
-
-def cancelling(share: float) -> str:
-    """``93 %``: how much of several contributions cancels."""
-    return f"{100 * share:.3g} %"
 
 
 NOT_THERE = "its memory is not there"

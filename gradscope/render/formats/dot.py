@@ -6,16 +6,17 @@ graphviz package quotes; :mod:`gradscope.render.drawing.labels` writes what stan
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import graphviz
-import msgspec
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import grid
+from gradscope.render.drawing.arrows import Arrows, heaviest
 from gradscope.render.drawing.boxes import LONGEST_TEXT, box
+from gradscope.render.drawing.facts import most_saved, saved
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
@@ -34,7 +35,6 @@ from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
 from gradscope.simplify import Frame, Item, Link
-from gradscope.simplify.gradients import middle
 from gradscope.words import either, folding
 
 MOST_ITEMS = 2_000
@@ -87,8 +87,10 @@ class _Drawing:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.labels = Labels(scene)
+        self.arrows = Arrows(scene, self.labels)
         self.copies = len(scene.view.items) > MANY_ITEMS
         self.labelled = len(scene.view.links) <= MOST_LABELS
+        self.most_saved = most_saved(scene)
         self.entrances: dict[int, str] = {}
         whole = scene.options.folding.is_chosen or scene.options.overlay is not None
         self.boxes = [] if whole else grid.together(scene.view)
@@ -198,8 +200,8 @@ class _Drawing:
         elif info is not None:
             step = self.scene.scale.step(info.norm)
             style |= {"fillcolor": "white" if step is None else tint(step)}
-        if self.scene.saved(item):
-            share = self.scene.saved(item) / self.scene.most_saved
+        if saved(self.scene, item):
+            share = saved(self.scene, item) / self.most_saved
             typical = len(STEPS) // 2
             style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
         mark = self._mark(item.members)
@@ -220,7 +222,7 @@ class _Drawing:
     def _mark(self, nodes: Iterable[int]) -> Mark | None:
         """The mark that matters most among some nodes."""
         overlay = self.scene.options.overlay
-        return _heaviest(overlay.nodes if overlay else {}, nodes)
+        return heaviest(overlay.nodes if overlay else {}, nodes)
 
     def _tooltip(self, item: Item) -> str:
         """What a pointer finds: the full name, the place, the module, the shape."""
@@ -271,60 +273,15 @@ class _Drawing:
         self._draw_arrow(name, link)
 
     def _draw_arrow(self, name: str, link: Link) -> None:
-        words, style = self._flow(link)
+        words, style = self.arrows.flow(link)
         if words and self.labelled:
             style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
         # Without any, Graphviz would show its own: the ids of both ends.
         style["tooltip"] = _plain(words) or " "
         self.graph.edge(str(link.source), name, **style)
 
-    def _flow(self, link: Link) -> tuple[str, dict[str, str]]:
-        """What stands beside an arrow, and how the arrow looks."""
-        scene = self.scene
-        source, target = (scene.view.items[end] for end in (link.source, link.target))
-        once = source.template is not None and source.template == target.template
-        # In a template one edge of a round stands for those of all.
-        tensor = scene.tensor_of(
-            link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
-        )
-        edges = len(link.edges) // (scene.times(source) if once else 1)
-        bundled = f" ·{edges:,}" if edges > 1 else ""
-        overlay = scene.options.overlay
-        mark = _heaviest(overlay.edges if overlay else {}, link.edges)
-        if mark is not None:
-            words = mark.words + bundled
-            return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
-        if scene.gradients is None:
-            return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
-        if once:
-            return self._flow_by_rounds(link)
-        info = scene.gradients.link(link)
-        words = self.labels.gradient(info, tensor) + bundled
-        if info.state == "non-finite":
-            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
-        if info.state != "finite":
-            return words, {"style": "dashed"}
-        place = scene.scale.fraction(info.norm)
-        return words, {"penwidth": f"{1 + 3 * place:.2f}"} if place is not None else {}
-
-    def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
-        """The same for an arrow that stands for one in every round."""
-        gradients = self.scene.gradients
-        infos = gradients.link_by_rounds(link) if gradients else []
-        words = self.labels.range(infos)
-        if any(info.state == "non-finite" for info in infos):
-            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
-        place = self.scene.scale.fraction(middle(infos).norm)
-        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 3 * place:.2f}"}
-
 
 def _plain(words: str) -> str:
     """Text of an attribute: Graphviz reads neither markup nor escapes in it."""
     shown: str = graphviz.escape(shorten(visible(words), LONGEST_TOOLTIP, "…"))
     return shown
-
-
-def _heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
-    """The mark that matters most among some nodes or edges."""
-    found = [marks[number] for number in numbers if number in marks] if marks else []
-    return max(found, key=lambda mark: mark.weight, default=None)
