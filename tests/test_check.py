@@ -290,6 +290,31 @@ def test_a_matrix_that_is_not_as_torch_assumes_makes_the_gradient_wrong(session:
     assert "reads one triangle of its operand" in checks.leaves[0].reason
 
 
+def test_a_function_is_granted_what_it_hands_a_symmetric_matrix_on_to(session: Session) -> None:
+    text = f"""
+class Solve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        x = torch.cholesky_solve(b, torch.linalg.cholesky(a))
+        ctx.save_for_backward(a, x)
+        return x
+    @staticmethod
+    def backward(ctx, g):
+        a, x = ctx.saved_tensors
+        gb = torch.linalg.solve(a, g)
+        ga = -gb @ x.mT
+        return (ga + ga.mT) / 2 * FACTOR, gb
+{MATRIX}
+Solve.apply(s, b).square().sum().backward()
+"""
+    for factor, verdict, status in (("1", "right", 0), ("2", "wrong", 1)):
+        path = str(session.write(HEAD + text.replace("FACTOR", factor)))
+        assert session.cli("doctor", path).status == status
+        _, checks = checked(session, HEAD + text.replace("FACTOR", factor))
+        (call,) = (one for one in checks.calls if one.function == "Solve")
+        assert call.verdict == verdict
+
+
 def test_a_function_of_the_program_is_granted_no_form(session: Session) -> None:
     text = """
     import torch

@@ -187,6 +187,11 @@ class CallExamination:
             told = _of_torch(call, gradients, compared, inputs)
             return told or self._assumed(alone, compared, inputs)
         if verdict == "wrong":
+            # A Function may hand a symmetric matrix on to a call that reads one triangle.
+            assumed = self._assumed(alone, compared, inputs, only_symmetric=True)
+            if assumed[0] != "wrong":
+                return assumed
+            self.reads_half = False
             return _meant(call, alone, compared, inputs)
         if not call.is_torchs and alone.ignores_upstream(gradients):
             return "wrong", inputs, IGNORES_UPSTREAM
@@ -196,14 +201,22 @@ class CallExamination:
         return (verdict, inputs, "") if stale is None else ("wrong", stale, LEFT)
 
     def _assumed(
-        self, alone: SingleCall, compared: Compared, inputs: tuple[GradientComparison, ...]
+        self,
+        alone: SingleCall,
+        compared: Compared,
+        inputs: tuple[GradientComparison, ...],
+        only_symmetric: bool = False,
     ) -> Told:
-        """A call of torch's own differs: perhaps for steps that it does not expect."""
+        """A call differs: perhaps for steps that it does not expect.  Torch's own are granted each
+        form; a Function of the program that of a matrix which is symmetric."""
         wrong = [one.input for one in inputs if one.verdict == "wrong"]
         half_read = self._note_half_read(alone, wrong)
         told, reasons = list(inputs), []
         for position, one in enumerate(inputs):
-            pairs = ((form, compared.within(form, one)) for form in FORMS if one.input in half_read)
+            granted = [form for form in FORMS if one.input in half_read]
+            if only_symmetric:
+                granted = [form for form in granted[:1] if form.has(alone.inputs[one.input])]
+            pairs = ((form, compared.within(form, one)) for form in granted)
             form, kept = next((pair for pair in pairs if pair[1] is not None), (None, None))
             if form is not None and kept is not None:
                 told[position] = kept

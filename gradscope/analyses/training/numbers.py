@@ -58,7 +58,7 @@ def _kinds() -> Iterator[type]:
 
 
 def _calls_torch_s(kind: Any) -> bool:
-    """Whether torch's constructor makes a class, or its own calls that, as far as it shows."""
+    """Whether a class is made by torch's constructor, or its own calls that, as far as it shows."""
     made = kind.__init__
     names = getattr(getattr(made, "__code__", None), "co_names", ())
     return "__init__" in names or str(made.__module__).startswith("torch.optim.")
