@@ -159,7 +159,9 @@ def _share(node: Any, output: int) -> float:
     """Of how much of its operand an output of a node is made."""
     described = outputs_of(node)
     name = torch_name(node)
-    if not name.startswith((*_SPLITTING, *_TAKING)) or any(map(is_nested, described)):
+    # The derivative of such a backward, as of SelectBackward, takes all that it is given.
+    takes = name.startswith((*_SPLITTING, *_TAKING)) and "BackwardBackward" not in name
+    if not takes or any(map(is_nested, described)):
         return 1.0
     sizes = [math.prod(one.shape) for one in described]
     whole = math.prod(node._saved_self_sym_sizes) if name.startswith(_TAKING) else sum(sizes)
