@@ -32,7 +32,7 @@ SIGNS = {
     "module": ("▸", "closed: a module, loop or function"),
     "silent": ("∅", "no gradient arrives"),
     "bad": ("✖", "NaN or infinity, an error, or the call that failed"),
-    "saved": ("▫", "saved for backward (--saved)"),
+    "saved": ("▫", "saved for backward"),
 }
 """The signs of a tree, by the names that a set of signs has for them, and what they mean."""
 

@@ -81,6 +81,20 @@ def train() -> list[str]:
     return [repr(found.report()), repr(found)]
 
 
+def watch(folder: Path) -> list[str]:
+    """A training, for as long as it runs."""
+    net = nn.Sequential(nn.Linear(4, 2))
+    rows: list[gradscope.Row] = []
+    with gradscope.watch(net, every=1, to=rows.append) as block:
+        net(torch.ones(6, 4)).sum().backward()
+    with gradscope.watch(net, to=folder / "run.jsonl"):
+        net(torch.ones(6, 4)).sum().backward()
+    problems: list[str] = block.problems
+    parts: dict[str, gradscope.ModuleRow] = dict(rows[0].modules)
+    norm: float | None = parts["0"].norm
+    return [*problems, f"{norm} {rows[0].step} {rows[0].nonfinite}"]
+
+
 def mistake() -> str:
     """What a mistake is told as."""
     try:

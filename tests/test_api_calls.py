@@ -228,7 +228,8 @@ def test_a_data_frame_is_made_where_pandas_is() -> None:
 
 def test_a_user_who_uses_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """That type checkers agree is a part of `make check` and `make pyright`."""
-    told = [*api_user.look(tmp_path), *api_user.ask(), *api_user.train(), api_user.mistake()]
+    told = [*api_user.look(tmp_path), *api_user.ask(), *api_user.train(), *api_user.watch(tmp_path)]
+    told.append(api_user.mistake())
     assert all(told) and max(map(len, told)) <= 200
     assert "bytes" in capsys.readouterr().out
     text = Path(api_user.__file__).read_text("utf-8")
@@ -350,9 +351,10 @@ ONLY_TYPED = (
     *("cli/", "target/", "ranks/", "testing/"),
     *(
         f"running/{name}.py"
-        for name in ("several_calls", "create_graph", "remarks", "watcher", "sent_there")
+        for name in ("several_calls", "create_graph", "remarks", "watcher", "sent_there", "awaited")
     ),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
+    "model/request.py",  # what is waited for
     "analyses/doctor/chosen_root.py",
 )
 """What only the command line reaches."""

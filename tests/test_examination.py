@@ -79,7 +79,7 @@ CUTS = [
     CutCase("c = h.sum().item()", "item", expression="h.sum().item()", feeds=False),
     CutCase("c = float(h.sum())", "float", expression="float(h.sum())", feeds=False),
     CutCase("c = h.detach().numpy().sum()", "detach", expression="h.detach()", feeds=False),
-    CutCase("c = torch.tensor(h.tolist())", "tolist", expression="h.tolist()", feeds=False),
+    CutCase("c = torch.tensor(h.tolist())", "tolist", expression="h.tolist()"),
     CutCase("c = torch.tensor([e for e in h.unbind()])", "tensor"),
     CutCase("c = h.argmax()", "argmax", expression="h.argmax()"),
     CutCase("c = (h > 1).float()", "gt", expression="h > 1"),

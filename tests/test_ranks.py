@@ -335,7 +335,7 @@ def test_a_rank_of_one_process_is_refused(session: Session) -> None:
     done = session.cli("show", _saved(session, small()), "--rank", "1")
     assert done.status == 2 and "the report is of one process" in done.err
     done = session.cli("backward", "-c", "ones(2)", "--rank", "1")
-    assert done.status == 2 and "this is one process" in done.err
+    assert done.status == 2 and "the program is one process" in done.err
 
 
 # ---------------------------------------------------------------- what the doctor compares
@@ -433,7 +433,7 @@ def test_where_rank_0_is_killed_another_tells(folder: Path, has_agent: bool) -> 
     first, second = watched(folder, "doctor --wait 1 -o r.json", "kill 0", has_agent=has_agent)
     assert first.status == -9
     assert "GS410" in second.out
-    gone = "rank 0 did not tell" if has_agent else "the store of the process group did not answer"
+    gone = "rank 0 did not report" if has_agent else "the process group's store did not answer"
     assert gone in second.out
     assert ("2 ranks" in second.out) == has_agent  # else nobody was heard
     assert storage.load(folder / "r.rank1.json").findings

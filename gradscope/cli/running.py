@@ -135,16 +135,16 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
-    tell_unused(name, "shown", output)
+    tell_unused(name, output)
     output.write(report)
 
 
-def tell_unused(name: str, done: str, output: Output) -> None:
-    """Say which options a saved report has no use for; ``done`` is what becomes of it."""
+def tell_unused(name: str, output: Output) -> None:
+    """Say which options a saved report has no use for."""
     ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
         output.remark(
-            f"{name} is {done} as it was made; ignored, because they need the program: "
+            f"{name} is a saved report; ignored, because they need the program: "
             f"{', '.join(ignored)}"
         )
 

@@ -21,7 +21,7 @@ _COMMENT = re.compile(r"#\s*gradscope:\s*ignore\s+(GS\w+(?:\s*,\s*GS\w+)*)", re.
 _CELL = re.compile(r"In\[(\d{1,9})\]", re.ASCII)
 _CODE = re.compile(r"GS\w+", re.ASCII | re.I)
 
-LARGEST = 10_000_000
+LARGEST = 10 * 2**20
 """Bytes of a file that is looked at; no person has written more."""
 
 Comments = dict[int, set[str]]

@@ -22,7 +22,7 @@ from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
-from gradscope.analyses.doctor.loops import Carries, GrowingContainers
+from gradscope.analyses.doctor.loops import MAX_WALKED, NEAREST, Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
@@ -292,9 +292,10 @@ class DoctorListener(Listener):
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.learners.note_use(call)
         self._note_values(call, is_inside=False)
-        # While light it does not hear of most results, and would take each for one of another step.
-        if call.in_graph and not self.light:
-            self.carries.note(call)
+        if call.in_graph:
+            # While light most results are not heard of, and would be taken for those of another
+            # step: the walk behind them is short.
+            self.carries.note(call, NEAREST if self.light else MAX_WALKED)
         self.broadcasts.note(call)
         if not is_function:
             self.cuts.note(call)

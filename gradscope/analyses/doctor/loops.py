@@ -24,6 +24,9 @@ from gradscope.recording.torch_call import TorchCall
 MAX_WALKED = 400
 """Nodes behind an operand that are searched for the result of the same call."""
 
+NEAREST = 8
+"""The same where it must be quick."""
+
 MAX_PLACES = 1_000
 """Places that are remembered."""
 
@@ -61,14 +64,14 @@ class Carries:
         self._step += 1
         self._before = (sequence, self._before[0])
 
-    def note(self, call: TorchCall) -> None:
-        """Look at one call that made a node."""
+    def note(self, call: TorchCall, most: int = MAX_WALKED) -> None:
+        """Look at one call that made a node, and at so many nodes behind its operands."""
         if self._step:
-            self._note_old(call)
+            self._note_old(call, most)
         if len(self._fresh) < MAX_FRESH:
             self._fresh.update(map(id, call.results))
 
-    def _note_old(self, call: TorchCall) -> None:
+    def _note_old(self, call: TorchCall, most: int) -> None:
         fresh = self._fresh
         for tensor in call.operands:
             # Ids are enough: what is older than the step and lives cannot have the id of something
@@ -84,17 +87,17 @@ class Carries:
             if known.looked_at == self._step:
                 return
             known.looked_at = self._step
-            if self._is_own_result(tensor, call):
+            if self._is_own_result(tensor, call, most):
                 known.times = known.times + 1 if known.last_step == self._step - 1 else 1
                 known.last_step = self._step
                 if not known.variable:
                     self._note_name(known, tensor, call)
                 return
 
-    def _is_own_result(self, tensor: torch.Tensor, call: TorchCall) -> bool:
+    def _is_own_result(self, tensor: torch.Tensor, call: TorchCall, most: int) -> bool:
         """Whether the same call made a part of this operand between the last two backward calls."""
         made = grad_fn_of(tensor)
-        stack: list[Any] = [made]
+        waiting: deque[Any] = deque([made])
         walked: set[Any] = set()
         old, older = self._before
         if (
@@ -102,9 +105,11 @@ class Carries:
             and call.sequence_range[0] <= made._sequence_nr() < call.sequence_range[1]
         ):
             # Changed in place: its node is this call's; what it was lies behind it.
-            stack = [target for target, _ in made.next_functions]
-        while stack and len(walked) < MAX_WALKED:
-            node = stack.pop()
+            waiting = deque(target for target, _ in made.next_functions)
+        # What a sum is added to is next to it, however deep the graph of this step goes.
+        take = waiting.popleft if most == NEAREST else waiting.pop
+        while waiting and len(walked) < most:
+            node = take()
             if node is None or node in walked:
                 continue
             sequence = node._sequence_nr()
@@ -116,7 +121,7 @@ class Carries:
                 span = self._recorder.span_of(sequence)
                 if span is not None and span.place == call.place:
                     return True
-            stack += [target for target, _ in node.next_functions]
+            waiting.extend(target for target, _ in node.next_functions)
         return False
 
     def _note_name(self, known: KnownCarry, tensor: torch.Tensor, call: TorchCall) -> None:
