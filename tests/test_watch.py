@@ -523,6 +523,36 @@ def test_an_optimizer_that_is_made_in_the_block() -> None:
     assert [row.step for row in loop.rows] == [0, 0, 1, 1]
 
 
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch is built without it")
+def test_fsdp_has_others_in_the_place_of_parameters_while_it_computes() -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    distributed: Any = torch.distributed
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        loop = Loop()
+        fully_shard(loop.model, mesh=distributed.init_device_mesh("cpu", (1,)))
+        optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+        with loop:
+            for k in range(4):
+                loop.model(batch()).backward()
+                local: list[Any] = [one.grad for one in loop.model.parameters()]
+                norms = [one.to_local().norm().item() for one in local if one is not None]
+                loop.norms.append(math.hypot(*norms))
+                if k % 2:
+                    optimizer.step()
+                    optimizer.zero_grad()
+    finally:
+        distributed.destroy_process_group()
+    assert [row.norm for row in loop.rows] == pytest.approx(loop.norms, rel=1e-6)
+    assert [row.applied is None for row in loop.rows] == [True, False, True, False]
+    assert [(row.step, row.none, row.not_reached) for row in loop.rows][1:3] == [
+        (0, 2, 0),
+        (1, 2, 0),
+    ]
+    assert loop.rows[1].update is not None
+
+
 def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
     log, model = tmp_path / "run.jsonl", Trained()
     with gradscope.watch(model, every=1, to=log) as block:
