@@ -672,6 +672,9 @@ def test_an_exception_of_the_block_is_its_own() -> None:
         loop.backward(loop.model(batch()))
         1 / 0  # noqa: B018
     assert [row.norm for row in loop.rows] == loop.norms
+    with pytest.raises(ZeroDivisionError), Loop() as early:
+        1 / 0  # noqa: B018
+    assert not early.block.problems
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])

@@ -97,7 +97,7 @@ class WatchedTraining:
             if error is not None:
                 clean(error)
             if self._watch is not None:
-                self._watch.stop()
+                self._watch.stop(is_cut_short=error is not None)
 
 
 def watch(

@@ -78,8 +78,9 @@ class Watch:
             optimizer_hooks.register_optimizer_step_post_hook(self._step_ends),
         ]
 
-    def stop(self) -> None:
-        """Leave everything as it was, and write what waits."""
+    def stop(self, is_cut_short: bool = False) -> None:
+        """Leave everything as it was, and write what waits; of a training that an exception has
+        ended it is not said what it has not done."""
         for handle in self._handles:
             handle.remove()
         for tap in reversed(self._taps):
@@ -88,7 +89,8 @@ class Watch:
         if os.getpid() == self._process:
             with Aside(self._note_fault):
                 self._close()
-            self._conclude()
+            if not is_cut_short:
+                self._conclude()
             self._deliver()
             with Aside(self._note_fault):
                 self._sink.close()
