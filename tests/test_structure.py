@@ -48,7 +48,7 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "doing handlers words errors escaping filesystem garbage model target autograd "
     "recording graphing ranks analyses/doctor",
-    "watching": "errors model autograd",
+    "watching": "handlers errors model target autograd recording",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "diagnose": "words errors escaping filesystem model",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import math
+import os
+import signal
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,8 +199,51 @@ def others_between(loop: Loop) -> None:
             loop.stepped()
 
 
+def another_call_before_the_step(loop: Loop) -> None:
+    other = Trained()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for _ in range(2):
+            optimizer.zero_grad()
+            loop.backward(loop.model(batch()))
+            torch.autograd.grad(loop.model(batch()), list(loop.model.first.parameters()))
+            other(batch()).backward()
+            optimizer.step()
+            loop.stepped()
+
+
+def scaled_together(loop: Loop) -> None:
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with loop:
+        for _ in range(2):
+            optimizer.zero_grad()
+            losses = [scaler.scale(loop.model(batch())) for _ in range(2)]
+            for loss in losses:
+                loop.backward(loss, 8.0)
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(loop.model.parameters(), 0.01)
+            scaler.step(optimizer)
+            loop.stepped()
+            scaler.update()
+
+
+def scaled_for_another(loop: Loop) -> None:
+    other = Trained()
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for _ in range(2):
+            scaler.scale(other(batch())).backward()
+            optimizer.zero_grad()
+            loop.backward(loop.model(batch()))
+            optimizer.step()
+            loop.stepped()
+
+
 TRAININGS = [plain, clipped, accumulating, by_hand, in_a_closure, two_optimizers, scaled]
-TRAININGS += [reentrant, others_between]
+TRAININGS += [reentrant, others_between, another_call_before_the_step, scaled_together]
+TRAININGS += [scaled_for_another]
 
 
 @pytest.mark.parametrize("train", TRAININGS, ids=lambda train: train.__name__)
@@ -277,6 +325,8 @@ def test_a_step_that_a_scaler_leaves_out_is_told() -> None:
         (accumulating, 2, [0, 0, 0]),
         (two_optimizers, 1, [0, 0, 1, 1]),
         (plain, 10, [0]),
+        (scaled, 1, [0, 1, 2, 3]),
+        (scaled, 2, [0, 2]),
     ],
 )
 def test_all_calls_of_a_step_are_looked_at(
@@ -382,6 +432,193 @@ def test_a_sink_that_fails_is_told_once_and_left_alone(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == f"gradscope.watch: {words}\n"
 
 
+def test_what_a_signal_handler_raises_in_a_sink_is_the_programs() -> None:
+    def interrupted(_: Row) -> None:
+        signal.raise_signal(signal.SIGUSR1)
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with pytest.raises(TimeoutError), gradscope.watch(Trained(), to=interrupted) as block:
+            for _ in range(2):
+                block._model(batch()).backward()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not block.problems
+
+
+def test_stderr_that_fails_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def write(self, _: str) -> int:
+            raise RuntimeError
+
+    monkeypatch.setattr("sys.stderr", Broken())
+    with gradscope.watch(nn.Linear(1, 1), to=refuse) as block:
+        pass
+    assert len(block.problems) == 1
+
+
+def test_blocks_end_in_any_order() -> None:
+    engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+    for order in itertools.permutations(range(3)):
+        loops = [Loop() for _ in order]
+        for loop in loops:
+            loop.__enter__()
+        for left, k in enumerate(order):
+            for loop in loops:
+                loop.model(batch()).backward()
+            loops[k].__exit__(None, None, None)
+            assert [len(loops[one].rows) for one in order[: left + 1]] == list(range(1, left + 2))
+        assert torch.autograd._engine_run_backward is engine  # type: ignore[attr-defined]
+
+
+def test_a_traceback_shows_nothing_of_it() -> None:
+    loop, alone = Loop(), Loop()
+    shown = []
+    with loop:
+        for model in (loop.model, alone.model):
+            loss = model(batch())
+            loss.backward()
+            try:
+                loss.backward()
+            except RuntimeError as error:
+                shown.append([one.name for one in traceback.extract_tb(error.__traceback__)])
+    alone.model(batch()).backward()
+    assert shown[0] == shown[1]
+    assert shown[0][-2:] == ["backward", "_engine_run_backward"]
+
+
+def test_an_optimizer_that_lives_in_backward() -> None:
+    norms: list[float] = []
+    rows: list[Row] = []
+    model = Trained()
+    optimizers = {one: torch.optim.SGD([one], lr=0.1) for one in model.parameters()}
+
+    def use(parameter: torch.Tensor) -> None:
+        assert parameter.grad is not None
+        norms.append(parameter.grad.norm().item())
+        optimizers[parameter].step()  # type: ignore[index]
+        parameter.grad = None
+
+    for one in model.parameters():
+        one.register_post_accumulate_grad_hook(use)  # type: ignore[no-untyped-call]
+    with gradscope.watch(model, every=2, to=rows.append):
+        for _ in range(3):
+            model(batch()).backward()
+    assert [row.step for row in rows] == [0, 2]
+    assert rows[1].norm == rows[1].applied == pytest.approx(math.hypot(*norms[-6:]))
+    assert (rows[1].none, rows[1].update is None) == (2, False)
+
+
+def test_an_optimizer_that_is_made_in_the_block() -> None:
+    loop = Loop()
+    with loop:
+        optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+        for k in range(4):
+            loop.backward(loop.model(batch()))
+            if k % 2:
+                optimizer.step()
+    assert [row.step for row in loop.rows] == [0, 0, 1, 1]
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch is built without it")
+def test_fsdp_has_others_in_the_place_of_parameters_while_it_computes() -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    distributed: Any = torch.distributed
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        loop = Loop()
+        fully_shard(loop.model, mesh=distributed.init_device_mesh("cpu", (1,)))
+        optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+        with loop:
+            for k in range(4):
+                loop.model(batch()).backward()
+                local: list[Any] = [one.grad for one in loop.model.parameters()]
+                norms = [one.to_local().norm().item() for one in local if one is not None]
+                loop.norms.append(math.hypot(*norms))
+                if k % 2:
+                    optimizer.step()
+                    optimizer.zero_grad()
+    finally:
+        distributed.destroy_process_group()
+    assert [row.norm for row in loop.rows] == pytest.approx(loop.norms, rel=1e-6)
+    assert [row.applied is None for row in loop.rows] == [True, False, True, False]
+    assert [(row.step, row.none, row.not_reached) for row in loop.rows][1:3] == [
+        (0, 2, 0),
+        (1, 2, 0),
+    ]
+    assert loop.rows[1].update is not None
+
+
+def test_a_forked_process_writes_nothing(tmp_path: Path) -> None:
+    log, model = tmp_path / "run.jsonl", Trained()
+    with gradscope.watch(model, every=1, to=log) as block:
+        model(batch()).backward()
+        child = os.fork()
+        if not child:
+            model(batch()).backward()
+            block.__exit__(None, None, None)
+            os._exit(0)
+        os.waitpid(child, 0)
+        model(batch()).backward()
+    assert len(log.read_bytes().splitlines()) == 3
+
+
+def test_a_log_can_be_written_again_after_a_fault(tmp_path: Path) -> None:
+    class Broken(nn.Linear):
+        def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+            if not self.training:
+                raise RuntimeError
+            return super().named_parameters(*args, **kwargs)
+
+    for _ in range(2):
+        model = Broken(3, 4)
+        with gradscope.watch(model, every=1, to=tmp_path / "run.jsonl") as block:
+            model.eval()
+            model(batch()).sum().backward()
+        assert "internal error: RuntimeError" in block.problems[0]
+
+
+def test_what_is_computed_and_put_in_the_place_of_a_parameter_is_left_out(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    loop = Loop()
+    with loop:
+        for layer in loop.model.layers:
+            layer._parameters["weight"] = layer._parameters["weight"] * 2  # type: ignore
+        for _ in range(2):
+            loop.model(batch()).backward(retain_graph=True)
+    assert [row.parameters for row in loop.rows] == [6, 6]
+    assert not recwarn
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torch_compile_traces_none_of_it() -> None:
+    losses = []
+    for watched in (True, False):
+        loop = Loop()
+        optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+        x = torch.ones(5, 3)
+
+        def train(loop: Loop = loop, optimizer: Any = optimizer, x: Any = x) -> None:
+            optimizer.zero_grad()
+            loop.model(x).backward()
+            optimizer.step()
+
+        with loop if watched else contextlib.nullcontext():
+            for _ in range(2):
+                torch.compile(train, backend="eager")()
+                if watched:
+                    loop.norms.append(norm_of(loop.model.parameters()))
+        assert [row.norm for row in loop.rows] == loop.norms
+        losses.append(loop.model(x))
+        torch._dynamo.reset()
+    assert torch.equal(*losses)
+
+
 def test_a_model_that_is_not_the_one_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     loop, other = Loop(), Trained()
     optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
@@ -435,6 +672,9 @@ def test_an_exception_of_the_block_is_its_own() -> None:
         loop.backward(loop.model(batch()))
         1 / 0  # noqa: B018
     assert [row.norm for row in loop.rows] == loop.norms
+    with pytest.raises(ZeroDivisionError), Loop() as early:
+        1 / 0  # noqa: B018
+    assert not early.block.problems
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from gradscope.api.keywords import of_kind
 from gradscope.errors import CaptureError
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from gradscope.watching.sinks import Sink
     from gradscope.watching.watch import Watch
 
-_watched: WeakSet[Any] = WeakSet()
-"""The models that a block watches now."""
+_watched: set[int] = set()
+"""The ids of the models that a block watches now; a model may be equal to another."""
 
 
 class WatchedTraining:
@@ -55,7 +54,7 @@ class WatchedTraining:
         """
         from gradscope.watching.watch import Watch
 
-        if self._model in _watched:
+        if id(self._model) in _watched:
             raise CaptureError(
                 "this model is being watched already", "leave the other block first, or use its"
             )
@@ -67,7 +66,7 @@ class WatchedTraining:
         sink = self._sink(LogHead(VERSION, self._every, parameters))
         if sink is None:
             return self
-        _watched.add(self._model)
+        _watched.add(id(self._model))
         self._watch = Watch(self._model, self._every, sink, self._tell)
         self.problems = self._watch.problems
         self._watch.start()
@@ -84,10 +83,8 @@ class WatchedTraining:
         return sinks.Told(self._to)
 
     def _tell(self, line: str) -> None:
-        try:
+        if sys.stderr is not None:
             print(f"gradscope.watch: {for_terminal(line)}", file=sys.stderr)
-        except (OSError, ValueError):  # it is closed, and nobody would read it
-            return
 
     def __exit__(
         self,
@@ -95,12 +92,12 @@ class WatchedTraining:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _watched.discard(self._model)
+        _watched.discard(id(self._model))
         with in_python():
             if error is not None:
                 clean(error)
             if self._watch is not None:
-                self._watch.stop()
+                self._watch.stop(is_cut_short=error is not None)
 
 
 def watch(
@@ -155,5 +152,6 @@ def _rank() -> int:
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
-    rank = os.environ.get("RANK", "0")
+    # Lightning tells its processes the second alone.
+    rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK", "0")
     return int(rank) if rank.isdigit() else 0

@@ -46,10 +46,10 @@ class ModuleRow(msgspec.Struct, frozen=True, omit_defaults=True):
 class Row(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
     """One backward call.
 
-    ``step`` counts the steps of the optimizers before it, and ``call`` the backward calls, itself
-    included, that brought a parameter of the model a gradient.  ``scale`` is that of the GradScaler
-    that its loss went through.  ``skipped``: a GradScaler left the step out.  ``modules`` are the
-    parts of the model in its own order.
+    ``step`` counts the steps of the optimizers before it, also those that a GradScaler left out,
+    and ``call`` the backward calls, itself included, that brought a parameter of the model a
+    gradient.  ``scale`` is that of the GradScaler that its loss went through.  ``skipped``: a
+    GradScaler left the step out.  ``modules`` are the parts of the model in its own order.
     """
 
     step: int

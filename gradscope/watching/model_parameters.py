@@ -41,8 +41,13 @@ class ModelParameters:
 
     @classmethod
     def of(cls, model: torch.nn.Module) -> ModelParameters:
-        """Those of a model as it is now; frozen ones are left out."""
-        named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+        """Those of a model as it is now; frozen ones are left out, and so is what was computed and
+        put in the place of one, which gets no ``.grad``."""
+        named = [
+            (name, one)
+            for name, one in model.named_parameters()
+            if one.requires_grad and one.is_leaf
+        ]
         members = cls([one for _, one in named])
         for position, (name, parameter) in enumerate(named):
             part = part_of(name)

@@ -28,7 +28,9 @@ class Pending:
     applied: dict[int, int] = field(default_factory=dict)
     changes: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Parameter to the norms of its change and of what it was before."""
-    skipped: int | None = None
+    found_inf: int | None = None
+    """What the optimizer was told by the scaler."""
+    is_left_out: bool = False
 
     def row(self) -> Row:
         """What is known now; waits for the devices."""
@@ -36,13 +38,12 @@ class Pending:
         scale = None if self.scale is None else known[self.scale]
         everything = range(len(self.members.parameters))
         whole = self._part(everything, known, scale)
-        left_out = self.skipped is not None and bool(known[self.skipped])
+        found_inf = self.found_inf is not None and bool(known[self.found_inf])
         return Row(
             step=self.step,
             call=self.call,
             scale=scale,
-            # A scaler makes no step where a gradient is not finite.
-            skipped=left_out or (scale is not None and not self.applied and whole.nonfinite > 0),
+            skipped=self.is_left_out or found_inf,
             modules={
                 name: self._part(positions, known, scale)
                 for name, positions in self.members.parts.items()

@@ -17,19 +17,19 @@ FORGOTTEN_AFTER = 100
 class Turns:
     """Counts the steps of a training.
 
+    As long as no optimizer holds the parameters, each backward call is a step.
+
     Args:
         every: of so many steps one is looked at.
-        has_optimizer: whether an optimizer holds the parameters; without one, each backward call
-            is a step.
     """
 
-    def __init__(self, every: int, has_optimizer: bool) -> None:
+    def __init__(self, every: int) -> None:
+        self.has_optimizer = False
         self.step = 0
         self.calls = 0
         self._every = every
         self._optimizers: WeakSet[Any] = WeakSet()
         self._made: Counter[int] = Counter()
-        self._has_optimizer = has_optimizer
 
     @property
     def is_due(self) -> bool:
@@ -42,16 +42,21 @@ class Turns:
 
     def call_begins(self) -> None:
         """A backward call begins."""
-        if not self._has_optimizer:
+        if not self.has_optimizer:
             self.step = self.calls
 
     def step_made(self, optimizer: Any) -> None:
-        """An optimizer of the model has made a step."""
-        self._has_optimizer = True
+        """An optimizer of the model has made a step, or a scaler has left it out."""
+        self.has_optimizer = True
         self._optimizers.add(optimizer)
         self._made[id(optimizer)] += 1
         if self._made[id(optimizer)] > FORGOTTEN_AFTER:
             self._optimizers = WeakSet(one for one in self._optimizers if id(one) in self._made)
         if all(id(one) in self._made for one in self._optimizers):
-            self.step += 1
-            self._made.clear()
+            self.all_made()
+
+    def all_made(self) -> None:
+        """The step is over."""
+        self.has_optimizer = True
+        self.step += 1
+        self._made.clear()

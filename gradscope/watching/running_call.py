@@ -1,0 +1,61 @@
+"""A backward call that runs: what was in ``.grad`` before, and what is used before it ends.
+
+Knows nothing of steps or rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from gradscope.autograd.tensors import dense_parts
+from gradscope.watching.model_parameters import ModelParameters
+from gradscope.watching.norms import Norms
+
+
+@dataclass
+class RunningCall:
+    """A backward call that runs.
+
+    ``applied`` and ``changes`` are of optimizers that make their steps meanwhile, in hooks of
+    their parameters; they are those of a :class:`~gradscope.watching.pending.Pending`.
+    """
+
+    before: dict[int, tuple[torch.Tensor | None, object]]
+    """The ``.grad`` of each parameter, by its id, and its version."""
+    scale: torch.Tensor | None
+    norms: Norms = field(default_factory=Norms)
+    has_steps: bool = False
+    applied: dict[int, int] = field(default_factory=dict)
+    changes: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, members: ModelParameters, scale: torch.Tensor | None) -> RunningCall:
+        """One that begins now."""
+        gradients = [one.grad for one in members.parameters]
+        found = [(gradient, _version(gradient)) for gradient in gradients]
+        return cls(dict(zip(members.positions, found, strict=True)), scale)
+
+    def reached(self, members: ModelParameters) -> dict[int, torch.Tensor]:
+        """The gradients that it has brought or added to, by position."""
+        found = {}
+        for position, parameter in enumerate(members.parameters):
+            gradient = parameter.grad
+            # FSDP puts others in the place of parameters while it computes.
+            old, version = self.before.get(id(parameter), (None, None))
+            if gradient is not None and (gradient is not old or _version(gradient) != version):
+                found[position] = gradient
+        return found
+
+
+def _version(gradient: torch.Tensor | None) -> object:
+    if gradient is None:
+        return None
+    # Of what is made in inference mode torch counts none, so that it counts as changed.
+    if gradient.is_inference():
+        return object()
+    if type(gradient) is torch.Tensor or not hasattr(gradient, "to_local"):
+        return gradient._version
+    # FSDP adds to the local part of a distributed one.
+    return [one._version for one in dense_parts(gradient)[0]]
