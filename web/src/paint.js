@@ -177,7 +177,7 @@ export class Painter {
   _rounds(box) {
     const { context, scene, model } = this;
     const { theme, scale } = scene;
-    const rounds = model.rounds(box.group).map((round) => model.arriving(round));
+    const rounds = model.arrivals(box.group);
     strip(context, rounds, { x: box.x + 10, y: box.y + 25, width: box.width - 20, height: 20 }, { scale, theme, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
     const words = `${told(rounds[0])} → ${told(rounds.at(-1))}`;
     const color = rounds.some((info) => info.state === "non-finite") ? theme.bad : theme.ink;
