@@ -471,6 +471,19 @@ test("it is dark where the reader's system is, and white on paper", async () => 
   await page.closed();
 });
 
+test("where somebody has chosen the colours the river has no others", async () => {
+  const page = await opened("broken", { forcedColors: "active" });
+  const shown = await page.evaluate(() => {
+    const colors = (element) => [getComputedStyle(element).fill, getComputedStyle(element).stroke].filter((one) => one.startsWith("rgb"));
+    const probe = document.body.appendChild(document.createElement("i"));
+    const chosen = ["Canvas", "CanvasText", "Highlight", "LinkText"].map((name) => ((probe.style.color = name), getComputedStyle(probe).color));
+    return [...document.querySelectorAll(".river path.bad, .river path.median, .river path.strong, .river rect:not(pattern *)")].map((one) => [one.getAttribute("class"), colors(one).filter((color) => !chosen.includes(color))]);
+  });
+  assert.ok(shown.length > 3);
+  for (const [name, others] of shown) assert.deepEqual(others, [], name);
+  await page.closed();
+});
+
 test("a graph without gradients is drawn without numbers", async () => {
   const page = await opened("traced");
   assert.match(await page.locator("footer").innerText(), /no gradients in this report/);
