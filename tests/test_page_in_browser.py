@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
-from tests.reports import broken, chain, small, states, transformer
+from tests.reports import broken, chain, decaying, small, states, transformer
 
 WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
@@ -111,6 +112,27 @@ def large() -> Report:
     return chain(100_000, distinct=True)
 
 
+def layers(rounds: int) -> Report:
+    """Equal modules one after the other, with numbers for names, as in ``nn.Sequential``."""
+    program = Program("layers.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for layer in range(rounds):
+        program.enter(str(layer), "Linear")
+        weight = program.leaf(f"{layer}.weight", data=(1.0,), shape=(4,))
+        x = program.op("MulBackward0", [(x, 0.9), (weight, 0.5)], (1,), "x * self.weight", "x")
+        x = program.op("TanhBackward0", [(x, 1)], (1,), "torch.tanh(x)", "x")
+        program.exit()
+    return program.report((x, (1.0,)), labels=["loss"])
+
+
+# At and past the numbers of rounds where a repeat is divided into parts.
+LENGTHS = (64, 65, 120, 121, 128, 129, 192, 193, 500, 1_000)
+
+REPEATS: dict[str, Callable[[], Report]] = {
+    **{f"loop-{rounds}": partial(decaying, rounds) for rounds in LENGTHS},
+    **{f"layers-{rounds}": partial(layers, rounds) for rounds in (17, 121, 1_000)},
+}
+
 REPORTS: dict[str, Callable[[], Report]] = {
     "small": small,
     "traced": traced,
@@ -133,10 +155,10 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         pytest.fail(missing)
     if missing:
         pytest.skip(missing)
-    for name, make in REPORTS.items():
+    for name, make in {**REPORTS, **REPEATS}.items():
         report = make()
         save(report, str(tmp_path / f"{name}.html"), "html")
-        if name != "large":
+        if name in REPORTS and name != "large":
             (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
     _write_broken(tmp_path)
     environment = {**os.environ, "PAGES": str(tmp_path), "CHROMIUM": _browser() or ""}

@@ -19,6 +19,17 @@ export function combine(parts) {
   };
 }
 
+/** The nodes, with the numbers of their outputs, at which edges or seeds lead into a group: each once. */
+export function placesEntered(model, group) {
+  const places = new Map();
+  const note = (node, output) => places.set(output ? `${node}.${output}` : node, [node, output]);
+  for (const node of model.inside(group)) {
+    for (const edge of model.incoming(node)) if (!model.isInside(model.source[edge], group)) note(node, model.output[edge]);
+  }
+  for (const root of model.data.roots) if (model.isInside(root.node, group)) note(root.node, root.output);
+  return [...places.values()];
+}
+
 // Math.hypot(...many) would put every number on the stack.
 function hypot(norms) {
   const largest = norms.reduce((most, x) => (Number.isNaN(x) || x > most ? x : most), 0);

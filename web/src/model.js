@@ -2,7 +2,7 @@
 // Knows nothing of layout or of the screen.  The other side of this form is render/drawing/pack.py.
 
 import { bucket } from "./bucket.js";
-import { combine } from "./gradients.js";
+import { combine, placesEntered } from "./gradients.js";
 import { Ranks, SPREAD, apart } from "./ranks.js";
 import { Troubles } from "./trouble.js";
 
@@ -87,6 +87,7 @@ export class Model {
     this.pass = (one ?? this.data).passes[number] ?? null;
     this.histogramAt = rank === SPREAD ? null : (one?.start ?? 0) + number;
     this._entering = new Map();
+    this._arrivals = new Map();
     this._flowing = new WeakMap();
     this.troubles = new Troubles(this);
   }
@@ -270,6 +271,12 @@ export class Model {
     return node === undefined ? this.entering(group) : this.upstream(node);
   }
 
+  /** What enters each of a group's rounds. */
+  arrivals(group) {
+    if (!this._arrivals.has(group)) this._arrivals.set(group, this.rounds(group).map((round) => this.arriving(round)));
+    return this._arrivals.get(group);
+  }
+
   /** What enters a group: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
   entering(group) {
     if (!this.pass) return null;
@@ -278,13 +285,7 @@ export class Model {
   }
 
   enteringIn(pass, group) {
-    const places = new Map();
-    const note = (node, output) => places.set(`${node}.${output}`, this.upstreamIn(pass, node, output));
-    for (const node of this.inside(group)) {
-      for (const edge of this.incoming(node)) if (!this.isInside(this.source[edge], group)) note(node, this.output[edge]);
-    }
-    for (const root of this.data.roots) if (this.isInside(root.node, group)) note(root.node, root.output);
-    return combine([...places.values()]);
+    return combine(placesEntered(this, group).map(([node, output]) => this.upstreamIn(pass, node, output)));
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */

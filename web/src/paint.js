@@ -17,7 +17,7 @@ export class Painter {
     this.model = model;
   }
 
-  /** @param {object} scene {drawing, scale, view: {x, y, zoom}, size, selected, hovered, path, theme, ratio} */
+  /** @param {object} scene {drawing, scale, view: {x, y, zoom}, size, selected, hovered, path, theme, ratio, detail?: instead of ratio for strips} */
   paint(scene) {
     const { canvas } = this;
     canvas.width = Math.round(scene.size.width * scene.ratio);
@@ -177,8 +177,8 @@ export class Painter {
   _rounds(box) {
     const { context, scene, model } = this;
     const { theme, scale } = scene;
-    const rounds = model.rounds(box.group).map((round) => model.arriving(round));
-    strip(context, rounds, { x: box.x + 10, y: box.y + 25, width: box.width - 20, height: 20 }, scale, theme);
+    const rounds = model.arrivals(box.group);
+    strip(context, rounds, { x: box.x + 10, y: box.y + 25, width: box.width - 20, height: 20 }, { scale, theme, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
     const words = `${told(rounds[0])} → ${told(rounds.at(-1))}`;
     const color = rounds.some((info) => info.state === "non-finite") ? theme.bad : theme.ink;
     this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + 56, { color, face: SMALL });

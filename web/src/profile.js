@@ -88,16 +88,29 @@ function flowOn(streams, row, leaf, leaves) {
 export function brackets(model, least) {
   const behind = lastOf(model);
   const span = (g) => behind[g] - model.first[g];
-  let cut = model.children[0];
+  const inside = insides(model);
+  let cut = inside[0];
   for (;;) {
-    const first = cut.filter((g) => model.children[g].length).reduce((best, g) => (best === null || model.ops[g] > model.ops[best] ? g : best), null);
+    const first = cut.filter((g) => inside[g].length).reduce((best, g) => (best === null || model.ops[g] > model.ops[best] ? g : best), null);
     if (first === null) break;
-    const alike = new Set(cut.filter((g) => model.parent[g] === model.parent[first] && model.children[g].length && model.group(g).type === model.group(first).type));
-    const parts = [...alike].flatMap((g) => model.children[g]);
+    const alike = new Set(cut.filter((g) => model.parent[g] === model.parent[first] && inside[g].length && model.group(g).type === model.group(first).type));
+    const parts = [...alike].flatMap((g) => inside[g]);
     if ([...alike].reduce((sum, g) => sum + span(g), 0) < least * parts.length) break;
     cut = [...cut.filter((g) => !alike.has(g)), ...parts];
   }
   return cut.map((group) => ({ group, from: model.first[group], to: behind[group] })).filter(({ group }) => model.ops[group]).sort((a, b) => a.from - b.from);
+}
+
+/** For every group what it holds.  Parts are ours: what the program calls things is around and inside them. */
+function insides(model) {
+  const found = model.children.map(() => []);
+  // Those inside come later than those around them, so a part is complete before what it is in.
+  for (let g = found.length - 1; g > 0; g--) {
+    const here = found[model.parent[g]];
+    if (model.group(g).kind === "part") for (const inner of found[g]) here.push(inner);
+    else here.push(g);
+  }
+  return found;
 }
 
 /** A column without the jitter of single rows: for each the middle of five.  Gaps stay gaps. */

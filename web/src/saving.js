@@ -7,12 +7,14 @@ import { PAPER } from "./theme.js";
 
 /** Pixels of a PNG for each of the screen: sharp in print and on fine screens. */
 const FINE = 2;
+/** And an SVG may be seen so many times as large. */
+const LARGER = 8;
 
 /** What is in sight, on white, without marks of the pointer. */
 const sceneOf = (viewer, ratio) => ({ ...viewer.scene(), hovered: null, theme: PAPER, ratio });
 
 export function saveSvg(viewer) {
-  const scene = sceneOf(viewer, 1);
+  const scene = { ...sceneOf(viewer, 1), detail: LARGER };
   const context = new SvgContext(scene.size.width, scene.size.height, widthOf);
   new Painter(null, viewer.model).paintOn(context, scene);
   download(viewer, new Blob([context.text(document.title)], { type: "image/svg+xml" }), "svg");

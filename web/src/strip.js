@@ -1,10 +1,13 @@
 // The norms of a repeat's rounds side by side, backward's first round on the left: where they shrink or grow shows at once.
 
-/** One column a round, or for every pixel the largest of the rounds that share it. */
-export function strip(context, rounds, { x, y, width, height }, scale, theme) {
+/**
+ * One column a round, or for every pixel the largest of the rounds that share it.
+ * @param fine pixels of the screen for one of the drawing's: who zooms in sees every round of a long repeat
+ */
+export function strip(context, rounds, { x, y, width, height }, { scale, theme, fine }) {
   context.fillStyle = theme.track;
   context.fillRect(x, y, width, height);
-  const columns = Math.min(rounds.length, Math.floor(width));
+  const columns = columnsOf(rounds.length, width, fine);
   const step = width / columns;
   const gap = step >= 4 ? 1 : 0;
   for (let i = 0; i < columns; i++) {
@@ -12,6 +15,8 @@ export function strip(context, rounds, { x, y, width, height }, scale, theme) {
     column(context, largest(shared), { x: x + i * step, width: step - gap, y, height }, scale, theme);
   }
 }
+
+export const columnsOf = (rounds, width, fine) => Math.max(Math.min(rounds, Math.floor(width * fine)), 1);
 
 function column(context, info, { x, y, width, height }, scale, theme) {
   if (info.state === "non-finite") {

@@ -46,11 +46,20 @@ export function groupWords(model, group) {
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? within(model, group, title).replace(/^\*$/, title) : label.split(" → ")[0] || title;
+    const name = type ? repeated(model, group, title, type) : label.split(" → ")[0] || title;
     return { name: inside(visible(name)), times: ` ×${count}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
 }
+
+/** What a repeat of modules is called; those that have nothing but numbers for names, as in a Sequential, by their types. */
+function repeated(model, group, title, type) {
+  const name = title.split(" → ").map((one) => within(model, group, one)).join(" → ");
+  if (!isNumbers(name)) return name;
+  return isNumbers(title) ? type.replaceAll(" ", " → ") : title;
+}
+
+const isNumbers = (name) => /^[*→ ]+$/.test(name);
 
 /** `mlp` rather than `h.11.mlp`, inside `h.11`. */
 function within(model, group, title) {

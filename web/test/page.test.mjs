@@ -1,7 +1,7 @@
 // The page in a real Chromium, loaded from a file.  tests/test_page_in_browser.py writes the pages that are looked at
 // here, each beside the JSON of the same report, and names their folder in PAGES and the browser in CHROMIUM.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -471,6 +471,19 @@ test("it is dark where the reader's system is, and white on paper", async () => 
   await page.closed();
 });
 
+test("where somebody has chosen the colours the river has no others", async () => {
+  const page = await opened("broken", { forcedColors: "active" });
+  const shown = await page.evaluate(() => {
+    const colors = (element) => [getComputedStyle(element).fill, getComputedStyle(element).stroke].filter((one) => one.startsWith("rgb"));
+    const probe = document.body.appendChild(document.createElement("i"));
+    const chosen = ["Canvas", "CanvasText", "Highlight", "LinkText"].map((name) => ((probe.style.color = name), getComputedStyle(probe).color));
+    return [...document.querySelectorAll(".river path.bad, .river path.median, .river path.strong, .river rect:not(pattern *)")].map((one) => [one.getAttribute("class"), colors(one).filter((color) => !chosen.includes(color))]);
+  });
+  assert.ok(shown.length > 3);
+  for (const [name, others] of shown) assert.deepEqual(others, [], name);
+  await page.closed();
+});
+
 test("a graph without gradients is drawn without numbers", async () => {
   const page = await opened("traced");
   assert.match(await page.locator("footer").innerText(), /no gradients in this report/);
@@ -503,6 +516,54 @@ test("a hundred thousand nodes can be used", async () => {
   await page.waitForFunction(() => window.gradscope.boxes.size < 200);
   await page.closed();
 });
+
+// ---------------------------------------------------------------- long repeats
+
+/** The closed repeats and parts that are drawn: their words, their rounds and, as in a saved picture, their bars. */
+const strips = (page) =>
+  page.evaluate(async () => {
+    const { drawing, model } = window.gradscope;
+    const saved = new Promise((done) => (URL.createObjectURL = (blob) => (done(blob), "#")));
+    [...document.querySelectorAll("button")].find((one) => one.textContent === "Save this view as SVG").click();
+    const caps = [...(await (await saved).text()).matchAll(/<rect x="([^"]*)" y="([^"]*)" width="[^"]*" height="1"/g)].map(([, x, y]) => [Number(x), Number(y)]);
+    const isIn = ({ x, y, width }) => ([left, top]) => left > x + 9 && left < x + width - 9 && top > y + 24 && top < y + 46;
+    const closed = drawing.boxes.filter((box) => !box.open && box.group !== undefined && ["repeat", "part"].includes(model.group(box.group).kind));
+    const words = [...document.querySelectorAll(".list [role=treeitem]")].map((item) => item.textContent);
+    return { boxes: drawing.boxes.length, words, closed: closed.map((box) => ({ key: box.key, title: model.group(box.group).title, rounds: model.rounds(box.group).length, bars: caps.filter(isIn(box)).length })) };
+  });
+
+test("a repeat of many rounds is one box with a bar for each, and its parts are told by theirs", async () => {
+  const names = readdirSync(PAGES).map((file) => /^(?:loop|layers)-\d+(?=\.html)/.exec(file)?.[0]).filter(Boolean);
+  assert.ok(names.length > 10);
+  for (const name of names) {
+    const count = Number(name.split("-")[1]);
+    const page = await opened(name);
+    const first = await strips(page);
+    assert.ok(first.boxes <= 8, `${name}: ${first.boxes} boxes`);
+    assert.deepEqual(first.closed.map(({ rounds, bars }) => [rounds, bars]), [[count, count]], name);
+    assert.match(first.words.join("\n"), new RegExp(`▸ (torch.tanh|Linear).* ×${count},`));
+    await page.evaluate((key) => (window.gradscope.toggle(key), window.gradscope.fit()), first.closed[0].key);
+    const { boxes, closed } = await strips(page);
+    assert.ok(boxes <= 130, `${name}: ${boxes} boxes`);
+    if (count > 120) assertDivided(closed, count);
+    else assert.deepEqual(closed, [], name);
+    assert.deepEqual((await page.locator(".river text").allTextContents()).filter((words) => / of /.test(words)), [], name);
+    await page.closed();
+  }
+});
+
+/** Parts follow one another from the first round to the last, and each has a bar for each of its own. */
+function assertDivided(parts, count) {
+  const ranges = parts.map(({ title, ...rest }) => ({ ...rest, title, numbers: title.replaceAll(",", "").match(/\d+/g).map(Number) }));
+  ranges.sort((a, b) => a.numbers[0] - b.numbers[0]);
+  let behind = 0;
+  for (const { title, rounds, bars, numbers: [from, to, of] } of ranges) {
+    assert.deepEqual([from, of, rounds, bars], [behind + 1, count, to - behind, to - behind], title);
+    assert.ok(rounds >= 30, title);
+    behind = to;
+  }
+  assert.equal(behind, count);
+}
 
 // ---------------------------------------------------------------- the river
 
