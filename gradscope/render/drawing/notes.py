@@ -44,7 +44,7 @@ def frame(scene: Scene, template: Frame) -> Note:
     rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(template))
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
-    words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
+    words = _marked(scene, " · ".join(filter(None, (exceptions(rounds), extremes(rounds)))))
     return Note(f"{title} ×{template.count:,}", None, remark=words, rounds=rounds, across=True)
 
 
