@@ -25,6 +25,7 @@ ROOMS = {
     "formats": "",
     "filesystem": "",
     "garbage": "",
+    "handlers": "",
     "version": "",
     "doing": "",
     # The wall: plain data.
@@ -32,20 +33,21 @@ ROOMS = {
     "notation": "",
     # Left of it: the program runs, torch is alive.
     "target": "words errors filesystem garbage",
-    "autograd": "errors filesystem garbage model",
+    "autograd": "handlers errors filesystem garbage model",
     "recording": "words errors filesystem model target autograd",
-    "graphing": "doing words errors escaping garbage version model autograd recording",
-    "derivatives": "words errors model autograd",
+    "graphing": "doing handlers words errors escaping garbage version model autograd recording",
+    "derivatives": "handlers words errors model autograd",
     "ranks": "words errors model target",
     "analyses": "",
     "analyses/training": "model autograd recording",
-    "analyses/doctor": "words errors escaping garbage model target autograd recording graphing "
-    "derivatives ranks analyses/training",
-    "analyses/check": "doing words errors model notation autograd recording graphing derivatives",
-    "analyses/explain": "words errors escaping model autograd recording graphing",
+    "analyses/doctor": "handlers words errors escaping garbage model target autograd recording "
+    "graphing derivatives ranks analyses/training",
+    "analyses/check": "doing handlers words errors model notation autograd recording graphing "
+    "derivatives",
+    "analyses/explain": "handlers words errors escaping model autograd recording graphing",
     "analyses/memory": "words errors model autograd recording graphing",
-    "running": "doing words errors escaping filesystem garbage model target autograd recording "
-    "graphing ranks analyses/doctor",
+    "running": "doing handlers words errors escaping filesystem garbage model target autograd "
+    "recording graphing ranks analyses/doctor",
     "watching": "errors model autograd",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
@@ -81,6 +83,7 @@ import: none that comes after it.  Modules directly in ``render`` are rooms of t
 UNMENTIONED = {
     "doing",
     "garbage",
+    "handlers",
     "version",
     "__init__",
     "__main__",

@@ -171,7 +171,7 @@ def test_what_is_drawn_once_has_the_median_of_its_rounds_at_each_call(session: S
     assert report.notes == ("the program ended after 2 of the 3 backward calls of --steps 3",)
     shown = session.cli("show", "report.json", "--width", "120", "--precision", "6").out
     assert "a column each; of what is drawn once the median ·" in shown
-    assert "×9  " in shown and "  call 1: largest " in shown
+    assert "call 1: 9 Block: ‖g‖ largest " in shown
     for op in ("Add", "Tanh", "Addmm"):
         nodes = [i for i, node in enumerate(report.graph.nodes) if node.short_op == op]
         row = next(line for line in shown.splitlines() if f"○ {op} " in line)

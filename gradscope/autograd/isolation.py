@@ -5,15 +5,13 @@ Knows nothing of graphs or of the Report.
 
 from __future__ import annotations
 
-import functools
 import gc
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -26,6 +24,7 @@ from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 from gradscope.filesystem import is_installed, is_standard
+from gradscope.handlers import let_pass
 
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
 
@@ -98,24 +97,6 @@ def own_pass() -> Iterator[None]:
         autograd._engine_run_backward = original
 
 
-def let_pass(error: Exception) -> None:
-    """Give the program what its signal handlers raise while our code runs.
-
-    Python runs handlers wherever it happens to be, and the program waits for what they raise, as
-    for a timeout.
-
-    Raises:
-        Exception: that very exception, where a signal handler of the program has raised it.
-    """
-    # A frame tells the code that it runs and not the function, so handlers are known by code.
-    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
-    step = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code in handlers:
-            raise error
-        step = step.tb_next
-
-
 def fault_of(error: Exception) -> Fault:
     """The fault behind an exception that came while our code ran in the middle of the program.
 
@@ -124,14 +105,6 @@ def fault_of(error: Exception) -> Fault:
     """
     let_pass(error)
     return Fault.of(error)
-
-
-def _code_of(handler: Any) -> CodeType | None:
-    # Python takes anything that can be called: a partial, a method, an object with `__call__`.
-    while isinstance(handler, functools.partial):
-        handler = handler.func
-    code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
-    return code if isinstance(code, CodeType) else None
 
 
 class Aside:

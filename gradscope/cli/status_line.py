@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from mmap import mmap
 from pathlib import Path
@@ -17,12 +17,14 @@ from typing import Any, TextIO
 from rich.cells import cell_len, set_cell_size
 
 from gradscope.escaping import visible
+from gradscope.handlers import let_pass
 
 try:
     import termios
 except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
+_TASKS = Path("/proc/self/task")
 _WIPE = b"\x1b[2K\r"
 _SHOWN, _BEGUN, _WRITES = range(3)
 _PATIENCE = 0.5
@@ -45,6 +47,8 @@ class StatusLine:
         self._lock = RLock()
         self._state = mmap(-1, 3)
         self._text = ""
+        # Those of a notebook's kernel, say, are none of the program's.
+        self._had_children = set(_children())
 
     @property
     def writes(self) -> int:
@@ -158,7 +162,7 @@ class StatusLine:
                 return False
             if not modes & termios.ICANON or not modes & termios.ECHO:
                 return False
-        return not _has_strange_children()
+        return not _has_strange_children(self._had_children)
 
 
 class _Cover:
@@ -170,8 +174,9 @@ class _Cover:
 
         def covered(*given: Any) -> Any:
             try:
-                with suppress(Exception):  # ours; and what is wrong with it, the stream says
-                    before(stream, *given)
+                before(stream, *given)
+            except Exception as error:  # ours; and what is wrong with it, the stream says
+                let_pass(error)
             finally:  # also after Ctrl-C, for what was printed before may wait in the stream
                 result = method(*given)
             return result
@@ -186,27 +191,31 @@ class _Cover:
             delattr(self._stream, self._name)
 
 
-def _has_strange_children() -> bool:
-    """Whether a child of this process is running another program, or may be."""
+def _has_strange_children(known: Collection[str]) -> bool:
+    """Whether a child of this process that is not known is running another program, or may be."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
     except (AttributeError, OSError):
         return True  # not to be known here
-    try:
-        return any(line not in (b"", _command_line("self")) for line in _lines_of_children())
-    except OSError:
+    if not _TASKS.exists():
         return True
+    own = _command_line("self")
+    return any(
+        _command_line(child) not in (b"", own) for child in _children() if child not in known
+    )
 
 
-def _lines_of_children() -> Iterator[bytes]:
-    for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-                yield _command_line(child)
+def _children() -> Iterator[str]:
+    """The numbers of the processes that this one has started; none where that is not told."""
+    with suppress(OSError):
+        for task in _TASKS.iterdir():
+            yield from (task / "children").read_text().split()
 
 
 def _command_line(process: str) -> bytes:
     """The command line of a process; b"" of one that has ended."""
-    return Path("/proc", process, "cmdline").read_bytes()
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path("/proc", process, "cmdline").read_bytes()
+    return b""

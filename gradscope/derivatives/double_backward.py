@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import torch
 
-from gradscope.autograd.isolation import functions_on, let_pass
+from gradscope.autograd.isolation import functions_on
 from gradscope.autograd.nodes import is_barred
 from gradscope.autograd.walk import nearest
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
 from gradscope.derivatives.single_call import SingleCall, cotangent, dense_of
 from gradscope.errors import described
+from gradscope.handlers import let_pass
 
 UPSTREAM = "the upstream gradient"
 

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.autograd.isolation import functions_on, let_pass
+from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.slots import OutsideValue, TapeSlot
 from gradscope.errors import GradscopeError, described
+from gradscope.handlers import let_pass
 
 Tensors = list[torch.Tensor]
 

@@ -20,7 +20,7 @@ from gradscope import doing
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.isolation import let_pass, unseen
+from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.errors import CaptureError, Fault, ReportError, described
@@ -32,6 +32,7 @@ from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.own_call import own_call
 from gradscope.graphing.raised import with_raised
 from gradscope.graphing.watched_call import MeasuredCall, seeded
+from gradscope.handlers import let_pass
 from gradscope.model.invariants import check
 from gradscope.model.opaque import COMPILED, way_inside
 from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report

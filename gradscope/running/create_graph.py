@@ -13,12 +13,13 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from gradscope.autograd.calls import own_grad
-from gradscope.autograd.isolation import grads_preserved, let_pass
+from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.made import made_tensor
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.watched_call import initial
+from gradscope.handlers import let_pass
 from gradscope.model.report import Graph
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder

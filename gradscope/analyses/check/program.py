@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from gradscope.analyses.check.replay import Replay
-from gradscope.autograd.isolation import functions_on, let_pass
+from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.double_precision import Unrepeatable, value_of
 from gradscope.derivatives.finite_differences import STEP, along
 from gradscope.derivatives.forms import FORMS, Form, is_square, part_of
@@ -22,6 +22,7 @@ from gradscope.derivatives.judging import Agreement, Judgement, judge
 from gradscope.derivatives.single_call import ROUNDING, real
 from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described
+from gradscope.handlers import let_pass
 from gradscope.model.checks import LeafCheck
 from gradscope.model.plain import number
 

@@ -17,7 +17,6 @@ import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.autograd.isolation import let_pass
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import Walked
 from gradscope.derivatives.call import HIDDEN, Call, is_tensor, problem_of
@@ -33,6 +32,7 @@ from gradscope.derivatives.slots import (
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
+from gradscope.handlers import let_pass
 from gradscope.model.checks import CallCheck
 from gradscope.recording.torch_call import TorchCall
 from gradscope.words import duration, either

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.autograd.isolation import let_pass
+from gradscope.handlers import let_pass
 from gradscope.model.explanation import DerivativeRule, Formula
 from gradscope.model.plain import Struct
 

@@ -20,11 +20,12 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, is_released, readable
-from gradscope.autograd.isolation import let_pass, own_pass
+from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
+from gradscope.handlers import let_pass
 from gradscope.model.opaque import is_opaque
 from gradscope.words import first_line
 

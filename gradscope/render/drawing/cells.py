@@ -93,9 +93,7 @@ class Cells:
         scene = self.scene
         if row.kind == "frame":
             note = frame(scene, scene.view.templates[item.template or 0])
-            title = Part(self.glyphs.text(f"{note.title}  "), "bold", "never")
-            lead, *rest = self.across(f"{row.lead}{self.glyphs.opened} ", note)
-            return [(lead, title, *rest)]
+            return [self.across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
         expression = NOTHING if self._is_told(row, item) else self._expression(item)
         return [
             self._name(row, item),
@@ -157,17 +155,18 @@ class Cells:
             NOTHING,
         ]
 
-    def across(self, lead: str, note: Note) -> Cell:
-        """One line across all columns: a strip of the norms of what repeats, and words about
-        them."""
+    def across(self, lead: str, note: Note, title: str = "") -> Cell:
+        """One line across all columns: a title, a strip of the norms of what repeats, and words
+        about them."""
+        name = Part(self.glyphs.text(title), "bold", "never")
         words = Part(self.glyphs.text(note.remark), "cyan")
         start = Part(lead, "dim", "never")
         if not note.rounds:
-            return (start, words)
-        room = self.scene.options.width - cells(lead) - cells(words.text) - len(GAP)
-        most = min(max(room, FEWEST_CELLS), MOST_CELLS)
+            return (start, name, words)
+        taken = sum(map(cells, (lead, name.text, words.text))) + len(GAP)
+        most = min(max(self.scene.options.width - taken, FEWEST_CELLS), MOST_CELLS)
         drawn = strip([one.info for one in note.rounds], most, self.glyphs)
-        return (start, Part(drawn + GAP * bool(note.remark), "", "never"), words)
+        return (start, name, Part(drawn + GAP * bool(note.remark), "", "never"), words)
 
     def _is_told(self, row: TreeRow, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)

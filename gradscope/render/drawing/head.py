@@ -47,10 +47,9 @@ class Head(Writer):
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
-        kind, blocks = _blocks(scene)
-        if blocks:
+        for kind, blocks in _blocks(scene):
             words = " · ".join(filter(None, (exceptions(blocks), extremes(blocks))))
-            yield from self.wrapped(f"{scene.only}{len(blocks)} {kind}: ‖g‖ {words}")
+            yield from self.wrapped(f"{scene.only}{len(blocks):,} {kind}: ‖g‖ {words}")
         if scene.folded():
             yield from self.wrapped(scene.folded(), "dim")
 
@@ -74,16 +73,24 @@ class Head(Writer):
         return self.glyphs.text(f"… {count(nodes, 'more node')}: {ways}")
 
 
-def _blocks(scene: Scene) -> tuple[str, list[Round]]:
-    """The class of which most of the graph is made, and the gradient that enters each closed
-    module of it; ("", []) where there is none, or too few to compare."""
+def _blocks(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
+    """The repeats that are drawn once, or else the class of which most of the graph is made, with
+    the gradient that enters each of their modules; those that are too few to compare are left
+    out."""
+    for frame in scene.view.templates:
+        rounds = scene.rounds(frame)
+        if len(rounds) >= FEWEST_BLOCKS:
+            yield visible(frame.type or frame.title), rounds
+    if scene.view.templates or scene.gradients is None:
+        return
     alike: dict[str, list[Item]] = {}
     for item in scene.view.items:
-        if item.kind == "module" and item.template is None:
+        if item.kind == "module":
             alike.setdefault(item.type, []).append(item)
     for kind, items in alike.items():
         most = 2 * sum(len(item.members) for item in items) > len(scene.graph.nodes)
-        if scene.gradients is not None and most and len(items) >= FEWEST_BLOCKS:
-            rounds = [Round(item.title, scene.gradients.entering(item)) for item in items]
-            return visible(kind), rounds
-    return "", []
+        if most and len(items) >= FEWEST_BLOCKS:
+            yield (
+                visible(kind),
+                [Round(item.title, scene.gradients.entering(item)) for item in items],
+            )

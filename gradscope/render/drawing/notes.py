@@ -44,8 +44,7 @@ def frame(scene: Scene, template: Frame) -> Note:
     rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(template))
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
-    words = _marked(scene, " · ".join(filter(None, (exceptions(rounds), extremes(rounds)))))
-    return Note(f"{title} ×{template.count:,}", None, remark=words, rounds=rounds, across=True)
+    return Note(f"{title} ×{template.count:,}", None, rounds=rounds, across=True)
 
 
 def _raised(scene: Scene, item: Item) -> list[Note]:
