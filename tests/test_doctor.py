@@ -154,19 +154,19 @@ RUNS = {
         HEALTHY + "later = 1\n",
         ("--root", "w.sqrt().sum()"),
         1,
-        "this is the graph of --root w.sqrt().sum() at backward call 1",
+        "the doctor examined --root w.sqrt().sum() at backward call 1",
     ),
     "a root at a later call": Run(
         TRAINING.format(steps=4),
         ("--root", "loss * 2", "--call", "3"),
         0,
-        "this is the graph of --root loss * 2 at backward call 3\nno findings",
+        "the doctor examined --root loss * 2 at backward call 3\nno findings",
     ),
     "a root at the end": Run(
         LEAF + "loss = w.sqrt().sum()\nother = w.exp().sum()\n",
         ("--root", "other"),
         0,
-        "this is the graph of --root other at the end of the program\nno findings",
+        "the doctor examined --root other at the end of the program\nno findings",
     ),
     "a root of several elements": Run(
         HEALTHY, ("--root", "w"), 2, "", "--root w has 3 elements, and the doctor starts from one"
@@ -495,7 +495,7 @@ ANSWERS = {
     "never calls backward": Answer(
         LEAF + "loss = w.exp().sum()\n",
         0,
-        "the program never called backward; this is the graph of the result that it left\n",
+        "the program never called backward; the doctor examined the result that it left\n",
     ),
     "never calls backward, and is sick": Answer(LEAF + "loss = w.log().sum()\n", 1, "GS101"),
     "no leaf": Answer(
@@ -518,7 +518,7 @@ ANSWERS = {
         "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 3), nn.Linear(3, 1))\n"
         "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nnet(torch.ones(1, 2))\n",
         1,
-        "this is the graph of the last result it had made by then",
+        "the doctor examined the last result it had made by then",
     ),
     "is interrupted before its first backward": Answer(
         "import torch\nnet = torch.nn.Linear(2, 2)\n"

@@ -124,6 +124,7 @@ def test_remembered_data_that_is_no_target_is_refused(data: object, what: str) -
     [
         ("trian.py", "can't open file '{here}/trian.py': [Errno 2] No such file", "train.py?"),
         ("os.path", "can't open file", "write -m os.path"),
+        ("notes.md", "can't open file", "check the path"),
         ("no/where.py", "can't open file", "current directory"),
         ("binary.py", "binary.py is not a Python script: it holds null bytes", "source"),
         ("folder::main", "can't open file '{here}/folder': [Errno 21]", "script itself"),

@@ -122,8 +122,10 @@ def test_the_head_says_which_of_several_passes_is_drawn(session: Session) -> Non
     session.look(TRAINING, "--steps", "3")
     first = session.cli("show", file, "--call", "1")
     second = session.cli("show", file, "--call", "2")
-    assert "backward call 1 of 1 to 3" in first.out
+    assert "backward call 1 of 1 to 3 · another one: --call N" in first.out
     assert "backward call 2 of 1 to 3" in second.out
+    for kind in ("lanes", "table"):
+        assert "backward call 1 of 1 to 3" in session.cli("show", file, "--format", kind).out
     assert first.out.splitlines()[3:] != second.out.splitlines()[3:]
     missing = session.cli("show", file, "--call", "9")
     assert missing.status == 2 and "calls it holds: 1, 2, 3" in missing.err
@@ -146,6 +148,37 @@ def test_a_tree_has_a_column_for_each_call(session: Session) -> None:
     norms = [float(gradient_of(report, "w", step).norm or 0) for step in range(4)]
     assert [float(one) for one in leaf.split()[3:7]] == pytest.approx(norms, rel=1e-3)
     assert re.search("[▁▂▃▄▅▆▇█]{4}$", leaf)
+
+
+REPEATED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+    def forward(self, x):
+        return x + torch.tanh(self.norm(self.lin(x)))
+blocks = nn.Sequential(*[Block() for _ in range(9)])
+for _ in range(2):
+    blocks(torch.randn(3, 4)).pow(2).mean().backward()
+"""
+
+
+def test_what_is_drawn_once_has_the_median_of_its_rounds_at_each_call(session: Session) -> None:
+    report = session.look(REPEATED, "--steps", "3")
+    assert report.notes == ("the program ended after 2 of the 3 backward calls of --steps 3",)
+    shown = session.cli("show", "report.json", "--width", "120", "--precision", "6").out
+    assert "a column each; of what is drawn once the median ·" in shown
+    assert "call 1: 9 Block: ‖g‖ largest " in shown
+    for op in ("Add", "Tanh", "Addmm"):
+        nodes = [i for i, node in enumerate(report.graph.nodes) if node.short_op == op]
+        row = next(line for line in shown.splitlines() if f"○ {op} " in line)
+        told = [float(size) for size in re.findall(r"(?<= )\d[\d.]*(?= )", row.partition("]")[2])]
+        for one, size in zip(report.passes, told[:2], strict=True):
+            sizes = sorted(float(one.at(node, 0).norm or 0) for node in nodes)
+            assert size == pytest.approx(sizes[4], rel=1e-4), op
 
 
 LOADED = """

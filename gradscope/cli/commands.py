@@ -89,8 +89,8 @@ TARGET is one of
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
   -                      a program on stdin
-and without it the program run last in this directory.  What follows TARGET and
-is no option of gradscope goes to the program, and all that follows -- does.
+and without it the program run last in this directory.  What follows TARGET
+and is no option of gradscope goes to the program, as does all after --.
 """
 
 
@@ -345,17 +345,17 @@ def diff(options: DiffOptions, output: OutputOptions) -> Result:
 
 
 @gradscope.command(epilog="Without WORD: all rules, one sentence each.")
-@click.argument("word", metavar="[WORD]", required=False, shell_complete=completion.rules)
-def rule(word: str | None) -> Result:
+@click.argument("words", metavar="[WORD]...", nargs=-1, shell_complete=completion.rules)
+def rule(words: tuple[str, ...]) -> Result:
     """Explain a rule of the doctor: what it means, how it is recognised, what to do.
 
-    WORD is a rule's code or name, such as GS303 or history-cut.  Any other word lists the
-    rules that have it: gradscope rule nan.
+    WORD is a rule's code or name, such as GS303 or history-cut.  Any other words list the
+    rules that have them all: gradscope rule nan, gradscope rule loss nan.
     """
     from gradscope.cli import documents
     from gradscope.cli.rules import explain
 
-    documents.show(explain(word))
+    documents.show(explain(words))
     return Result()
 
 

@@ -81,7 +81,7 @@ eager_option = click.option(
     "(torch.compiler.set_stance('force_eager')).",
 )
 
-CALL = "Look at the program's Nth backward call.  [default: the first]"
+CALL = "Look at the program's Nth backward call; doctor: from there on.  [default: the first]"
 
 start_options = all_of(
     click.option(

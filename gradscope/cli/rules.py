@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gradscope.cli import documents, terminal
 from gradscope.diagnose import RULES, Rule, find_rule
@@ -23,30 +23,34 @@ def find(word: str) -> Rule:
     return find_rule(word, LIST)
 
 
-def explain(word: str | None) -> str:
-    """The page of a rule; of a word that is in several, or without one, a line for each.
+def explain(words: Sequence[str]) -> str:
+    """The page of a rule; of words that are in several, or without any, a line for each.
 
     Raises:
-        TargetError: no rule has it.
+        TargetError: no rule has them all.
     """
-    if word is None:
+    if not words:
         return _listed(RULES.values())
-    found = _matching(word)
+    found = _matching(words)
     if len(found) > 1:
         return _listed(found)
-    rule = found[0] if found else find(word)
+    rule = found[0] if found else find(" ".join(words))
     return documents.drawn(page(rule.code))
 
 
-def _matching(word: str) -> list[Rule]:
-    """The rule of this code or name; else those with a word that begins so, in code, name or
-    sentence, else anywhere on their pages."""
+def _matching(words: Sequence[str]) -> list[Rule]:
+    """The rule of this code or name; else those in which each of the words begins one, in code,
+    name or sentence, else anywhere on their pages."""
     for rule in RULES.values():
-        if word.lower() in (rule.code.lower(), rule.name.lower()):
+        if " ".join(words).lower() in (rule.code.lower(), rule.name.lower()):
             return [rule]
-    begins = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
-    known = [rule for rule in RULES.values() if begins.search(_line(rule))]
-    return known or [rule for rule in RULES.values() if begins.search(page(rule.code))]
+    begins = [re.compile(rf"\b{re.escape(word)}", re.IGNORECASE) for word in words]
+
+    def has_all(text: str) -> bool:
+        return all(one.search(text) for one in begins)
+
+    known = [rule for rule in RULES.values() if has_all(_line(rule))]
+    return known or [rule for rule in RULES.values() if has_all(page(rule.code))]
 
 
 def _line(rule: Rule) -> str:

@@ -145,7 +145,7 @@ def result_root(value: Any, what: str) -> tuple[torch.Tensor | None, list[str]]:
 
 
 def _other_root() -> str:
-    return either("gradscope trace --root NAME shows another", "backward of another shows that")
+    return either("--root NAME shows another", "backward of another shows that")
 
 
 def _spoken_for(found: Sequence[tuple[Sequence[str], torch.Tensor]]) -> tuple[int, str]:

@@ -96,6 +96,13 @@ def joined(report: Report, later: Report) -> Report:
     )
 
 
+def cut_short(report: Report, seen: int, asked: int) -> Report:
+    """The report with a note that the program made fewer backward calls than ``--steps`` asks
+    for."""
+    note = f"the program ended after {seen} of the {asked:,} backward calls of --steps {asked}"
+    return msgspec.structs.replace(report, notes=(*report.notes, note))
+
+
 def _is_same(one: Graph, other: Graph) -> bool:
     return (
         len(one.nodes) == len(other.nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -41,7 +42,7 @@ from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import batched, futile_reads, misfit, single
 from gradscope.running.sent_there import implicit_start
-from gradscope.running.several_calls import Answer, InnerCalls, is_inner, joined
+from gradscope.running.several_calls import Answer, InnerCalls, cut_short, is_inner, joined
 from gradscope.running.stopped import StoppedAt
 from gradscope.target import Stopper
 
@@ -230,6 +231,9 @@ class Watcher:
         if not self.answered:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error
+        asked, left = self._request.steps, self._steps_left
+        if self.report is not None and 0 < left < asked < sys.maxsize:
+            self.report = cut_short(self.report, asked - left, asked)
 
     def _show_last(self, scopes: Scopes, error: BaseException) -> None:
         request = self._request

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -37,11 +39,17 @@ def missing_file_hint(text: str, error: OSError) -> str:
     nearest = difflib.get_close_matches(path.name, beside, n=1)
     if nearest:
         return f"did you mean {path.with_name(nearest[0])}?"
-    if path.suffix not in (".py", NOTEBOOK) and all(
-        part.isidentifier() for part in text.split(".")
-    ):
+    if _is_module(text):
         return f"to run a module, write -m {text}"
     return "check the path; it is taken from the current directory"
+
+
+def _is_module(name: str) -> bool:
+    """Whether there is a package or module that a dotted name begins with."""
+    first = name.partition(".")[0]
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    return PathFinder.find_spec(first, ["", *sys.path]) is not None
 
 
 def check_defines(code: CodeType, name: str, text: str) -> None:

@@ -412,7 +412,7 @@ def _root(
         last = last_made(listener.recorder)
         note = f"the program ended with {type(error).__name__} before any backward call"
         if last is not None:
-            return last, f"{note}; this is the graph of the last result it had made by then"
+            return last, f"{note}; the doctor examined the last result it had made by then"
         return None, note
     chosen: list[str] = []
     if isinstance(value, torch.Tensor):
@@ -430,7 +430,7 @@ def _root(
     if root is None:
         raise _nothing(listener)
     who = "the main thread" if listener.recorder.elsewhere else "the program"
-    said = "; ".join(chosen) or "this is the graph of the result that it left"
+    said = "; ".join(chosen) or "the doctor examined the result that it left"
     return root, f"{who} never called backward; {said}"
 
 

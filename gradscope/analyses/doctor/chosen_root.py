@@ -46,7 +46,7 @@ class ChosenRoot:
                 "one number",
                 f"name one, such as --root '{inner}.sum()'",
             )
-        note = f"this is the graph of --root {self._text} at {when}"
+        note = f"the doctor examined --root {self._text} at {when}"
         self.case = result_case(self._listener, scopes, root, note)
 
     def at_end(self, scopes: Scopes, error: BaseException | None) -> CapturedCall:

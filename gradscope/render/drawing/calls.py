@@ -19,7 +19,7 @@ from gradscope.render.drawing.strip import strip
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify import Item
-from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.words import option
 
 STRIP_CELLS = 10
@@ -52,6 +52,8 @@ class Calls:
         which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"
         if len(self.chosen) < len(numbers):
             which = f"{which} of {len(self.chosen)} of them, and a strip of all"
+        if self.scene.view.templates:
+            which = f"{which}; of what is drawn once the median"
         return f"{which} · one of them with its values: {option('call', 'N')}"
 
     def columns(self) -> list[Column]:
@@ -104,6 +106,9 @@ class CallCells(cells.Cells):
         if row.kind == "note":
             item = self.scene.view.items[row.item]
             totals = [notes_of(self.scene, item, one)[row.note].total for one in self.calls.each]
+        elif self.scene.view.items[row.item].template is not None:
+            item = self.scene.view.items[row.item]
+            totals = [middle(self.of_rounds(row, item, one)) for one in self.calls.each]
         else:
             totals = [self.flow(row, one) for one in self.calls.each]
         name, expression, shape, *_, source = found

@@ -95,11 +95,16 @@ class Cells:
             note = frame(scene, scene.view.templates[item.template or 0])
             return [self.across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
         expression = NOTHING if self._is_told(row, item) else self._expression(item)
-        return [self._name(row, item), expression, *self._rounds(item, self._infos(row, item))]
+        return [
+            self._name(row, item),
+            expression,
+            *self._rounds(item, self.of_rounds(row, item, scene.gradients)),
+        ]
 
-    def _infos(self, row: TreeRow, item: Item) -> list[GradientInfo]:
+    def of_rounds(
+        self, row: TreeRow, item: Item, gradients: ViewGradients | None
+    ) -> list[GradientInfo]:
         """The gradient that enters an item in each round, or flows along one link to it."""
-        gradients = self.scene.gradients
         if gradients is None:
             return []
         if row.kind == "definition" or row.link == ROOT:

@@ -24,7 +24,7 @@ from gradscope.render.words.places import short_files, source_url
 from gradscope.simplify import Frame, Item, Link, View, simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
-from gradscope.words import count, either, one_line, option
+from gradscope.words import count, one_line, option
 
 
 class Scene:
@@ -305,7 +305,7 @@ class Scene:
         if self.backward is None or len(held) < 2:
             return ""
         which = f"backward call {self.backward.number} of {held[0]} to {held[-1]}"
-        return f"{which}: {either('gradscope show FILE.json --call N', 'call=N')}"
+        return f"{which} · another one: {option('call', 'N')}"
 
 
 NOT_THERE = "its memory is not there"

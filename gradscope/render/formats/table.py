@@ -39,6 +39,8 @@ def _lines(scene: Scene) -> Iterator[str]:
     head = Head(scene)
     rows = parameters(scene)
     yield head.title(_order(scene, len(rows)))
+    if which := scene.passes():
+        yield from head.wrapped(which)
     yield from head.table(COLUMNS, (_cells(row, head.glyphs) for row in rows))
 
 
