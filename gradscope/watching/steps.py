@@ -10,7 +10,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from gradscope.autograd.elements import readable
-from gradscope.autograd.isolation import let_pass
+from gradscope.handlers import let_pass
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import Norms
 

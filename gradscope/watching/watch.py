@@ -11,8 +11,9 @@ import torch
 from torch.amp import grad_scaler
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.autograd.isolation import Aside, fault_of, let_pass
+from gradscope.autograd.isolation import Aside, fault_of
 from gradscope.errors import described
+from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
 from gradscope.watching.model_parameters import ModelParameters
