@@ -370,3 +370,13 @@ def test_identical_says_of_which_call_and_where_steps_would_differ(session: Sess
     assert [sides[side]["call"] for side in "ab"] == [1, 2]
     given = session.cli("diff", "a.py --gradient 2", "b.py --gradient 2")
     assert "identical" in given.out and "compared is" not in given.out
+
+
+@pytest.mark.parametrize(("seed", "is_told"), [((), True), (("--seed", "0"), False)])
+def test_a_program_that_draws_other_numbers_each_time_is_told(
+    process: Session, seed: tuple[str, ...], is_told: bool
+) -> None:
+    process.write("import torch\nx = torch.rand(3, requires_grad=True)\n(x * x).sum().backward()\n")
+    done = process.cli("diff", "program.py", "program.py", *seed)
+    words = "A and B are one program, which gave other numbers: --seed 0 makes them equal"
+    assert (words in done.err, done.status) == (is_told, int(is_told))

@@ -133,7 +133,11 @@ def test_remembered_data_that_is_no_target_is_refused(data: object, what: str) -
         ("report.json.gz", "report.json.gz is a saved report", "gradscope show report.json.gz"),
         ("config.json", "config.json is not a Python program", "script.py -- config.json"),
         ("config.yaml", "config.yaml is not a Python program", "script.py -- config.yaml"),
-        ("a.whl", "can't find '__main__' module in '{here}/a.whl'", "__main__.py"),
+        (
+            "a.whl",
+            "can't find '__main__' module in '{here}/a.whl'",
+            "install it, and name a module of it with -m",
+        ),
     ],
 )
 def test_a_script_that_cannot_run_is_named(text: str, what: str, hint: str, here: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_tree_has_a_column_for_each_call(session: Session) -> None:
     narrow = session.cli("show", "report.json", "--width", "80").out
     wide = session.cli("show", "report.json", "--width", "120").out
     assert "‖g‖ of backward calls 1 to 4, a column each · one of them with its values" in wide
-    assert "a column each of 2 of them, and a strip of all" in narrow
+    assert "2 of them have a column, the strip shows all" in narrow
     titles = " +".join(f"‖g‖ {number}" for number in range(1, 5))
     assert len(re.findall(titles, wide)) == 2  # of the tree, and of the leaves
     sizes = [[float(one.at(n, 0).norm or 0) for one in report.passes] for n in range(4)]

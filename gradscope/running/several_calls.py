@@ -71,8 +71,7 @@ class InnerCalls:
         are = f"call {first} is" if first == last else f"calls {first} to {last} are"
         at = f" at {', '.join(self._places)}" if self._places else ""
         return (
-            f"{are} torch.autograd.grad{at}, and this call builds on what came of it; "
-            f"--call {first} shows it"
+            f"{are} torch.autograd.grad{at}, whose result this call uses; --call {first} shows it"
         )
 
 

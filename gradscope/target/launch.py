@@ -130,6 +130,8 @@ def _notebook(target: Target) -> Launch:
 def _folder(target: Target, path: str, importer: Any) -> Launch:
     """A directory or an archive runs as its ``__main__.py``, which python leaves to runpy."""
     hint = "put a __main__.py there, or give the script itself"
+    if path.endswith(".whl"):
+        hint = "a wheel is a package and no program: install it, and name a module of it with -m"
     if importer.find_spec("__main__") is None:
         raise TargetError(f"can't find '__main__' module in {path!r}", hint)
     main = _main_module(BuiltinImporter)

@@ -51,7 +51,8 @@ class Calls:
         numbers = [one.backward.number for one in self.each]
         which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"
         if len(self.chosen) < len(numbers):
-            which = f"{which} of {len(self.chosen)} of them, and a strip of all"
+            few = f"{len(self.chosen)} of them have a column, the strip shows all"
+            which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}: {few}"
         if self.scene.view.templates:
             which = f"{which}; of what is drawn once the median"
         return f"{which} · one of them with its values: {option('call', 'N')}"
