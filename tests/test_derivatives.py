@@ -668,6 +668,47 @@ def test_a_loss_whose_backward_does_not_use_the_gradient_that_it_is_given(
     assert is_told == (bool(severity) and backward == IGNORING)
 
 
+SUBSTITUTE = """
+import torch
+class Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.round()
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return {backward}
+x = torch.linspace(-1.8, 1.6, 5).requires_grad_()
+(Rounded.apply(x) * torch.linspace(1, 2, 5)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("backward", "is_used"),
+    [
+        ("(x.abs() < 1).float()", False),
+        ("(x.abs() < 1) * grad", True),
+        # What follows from the gradient otherwise than by a factor is meant.
+        ("grad.clamp(-0.01, 0.01)", True),
+        ("grad.sign()", True),
+        ("grad / grad.norm()", True),
+        ("(grad != 0).to(x)", True),
+        ("torch.zeros_like(x)", True),
+    ],
+)
+def test_a_substitute_for_a_derivative_uses_the_gradient_that_it_is_given(
+    backward: str, is_used: bool, session: Session
+) -> None:
+    report = session.look(SUBSTITUTE.format(backward=backward), "-q", command="doctor")
+    found = [one for one in report.findings if one.rule == "GS601"]
+    assert [one.severity for one in found] == ([] if is_used else ["warning"])
+    assert all("does not use the gradient" in one.message for one in found)
+    assert report.observations is not None
+    (compared,) = report.observations.functions
+    assert (compared.verdict == "wrong") != is_used
+
+
 def test_functions_of_one_name_at_one_place_are_told_apart(session: Session) -> None:
     done = session.cli(
         "doctor",

@@ -58,6 +58,7 @@ from gradscope.model.observations import (
     Step,
     TrackedParameter,
     UncalledBackward,
+    WrongScale,
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import BufferAcrossRanks, OneRank
@@ -1278,6 +1279,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "as long in two ways": (
         {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
         [],
+    ),
+    "probabilities for logarithms": (
+        {"scales": (WrongScale(1, "input", is_log=False, dim=1),)},
+        [("GS512", "warning", 3)],
+    ),
+    "logarithms for probabilities": (
+        {"scales": (WrongScale(1, "target", is_log=True, dim=1),)},
+        [("GS512", "warning", 3)],
     ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (

@@ -480,6 +480,42 @@ loss.backward()
     }
 
 
+SCALES = {
+    "kl_div(log_p, q)": [],
+    "kl_div(log_p, log_q, log_target=True)": [],
+    "kl_div(p, q)": [("input", False, 1)],
+    "nn.KLDivLoss()(input=p, target=q)": [("input", False, 1)],
+    "kl_div(p.T, q.T)": [("input", False, 0)],
+    "torch.kl_div(log_p, log_q, 1, log_target=True)": [],
+    "torch.kl_div(log_p, log_q, 1)": [("target", True, 1)],
+    "kl_div(log_p, log_q)": [("target", True, 1)],
+    "kl_div(log_p, q, log_target=True)": [("target", False, 1)],
+    # Neither what adds up to something else nor a single class tells anything.
+    "kl_div(p * 2, q)": [],
+    "kl_div(log_p, log_q - 1)": [],
+    "kl_div(p.sum(1, keepdim=True), q.sum(1, keepdim=True))": [],
+    "F.mse_loss(p, q)": [],
+}
+
+
+@pytest.mark.parametrize("loss", SCALES)
+@pytest.mark.filterwarnings("ignore:reduction")
+def test_probabilities_for_their_logarithms(loss: str, session: Session) -> None:
+    report = examined(
+        session,
+        f"""
+kl_div = F.kl_div
+torch.manual_seed(0)
+scores, others = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
+log_p, log_q = scores.log_softmax(1), others.log_softmax(1)
+p, q = log_p.exp(), log_q.exp()
+{loss}.mean().backward()
+""",
+    )
+    found = [(one.operand, one.is_log, one.dim) for one in seen(report).scales]
+    assert found == SCALES[loss]
+
+
 def test_hooks_and_clipping(session: Session) -> None:
     report = examined(
         session,

@@ -199,16 +199,27 @@ class SingleCall:
             for at in (self.along(number, move) for move in moves)
         )
 
+    @property
+    def gives_single_numbers(self) -> bool:
+        """Whether its results are single numbers, as losses are: 1 is sent into its backward."""
+        return all(one.numel() == 1 and not one.is_complex() for one in self.first)
+
     def ignores_upstream(self, gradients: InputGradients) -> bool:
-        """Whether backward gave these gradients for an upstream gradient of 1, and gives the same
-        for another: the results are single numbers, as losses are."""
-        if not all(one.numel() == 1 and not one.is_complex() for one in self.first):
-            return False  # factors that differ have told already
+        """Whether backward, which gave these gradients, gives the same whatever it is given; 0 and
+        a gradient that points elsewhere are tried, so that one which limits or normalises what it
+        is given does not count."""
         given = gradients.of_inputs
-        others = self.gradients(OTHER).of_inputs
-        pairs = [(a, b) for a, b in zip(given, others, strict=True) if a is not None]
-        is_same = all(b is not None and _same(a, b) for a, b in pairs)
-        return is_same and any(bool(a.any()) for a, _ in pairs)
+        if not any(one is not None and bool(one.any()) for one in given):
+            return False
+        for factor in (OTHER, 0.0):
+            try:
+                others = self.gradients(factor).of_inputs
+            except Unrepeatable:
+                return False
+            pairs = [(a, b) for a, b in zip(given, others, strict=True) if a is not None]
+            if not all(b is not None and _same(a, b) for a, b in pairs):
+                return False
+        return True
 
     def gradients(self, factor: float = 1.0) -> InputGradients:
         """The gradient of that number by every input, as backward gives it; ``factor`` times as

@@ -192,8 +192,13 @@ class CallExamination:
             if assumed[0] != "wrong":
                 return assumed
             self.reads_half = False
+            # Even a substitute for a derivative is a factor of the upstream gradient.
+            if compared.is_flat and alone.ignores_upstream(gradients):
+                return "wrong", inputs, IGNORES_UPSTREAM
             return _meant(call, alone, compared, inputs)
-        if not call.is_torchs and alone.ignores_upstream(gradients):
+        # Of several results factors that differ have told already.
+        is_loss = not call.is_torchs and alone.gives_single_numbers
+        if is_loss and alone.ignores_upstream(gradients):
             return "wrong", inputs, IGNORES_UPSTREAM
         # In double precision torch draws other numbers from the same random state.
         own = None if alone.draws else self._own

@@ -55,7 +55,7 @@ _IGNORES = _DerivativeWords(
     "A factor in front of it, a sign or a mean over its results, changes nothing: each of them "
     "counts as if it were added to the loss as it is.",
     "Multiply by it: `grad_output * ...`, with `grad_output[:, None]` where the result has fewer "
-    "dimensions; and keep `torch.autograd.gradcheck` in your tests.",
+    "dimensions.",
 )
 _OF_UPSTREAM = {WRITES_UPSTREAM: _WRITES, IGNORES_UPSTREAM: _IGNORES}
 
@@ -84,7 +84,9 @@ def _of_older_report(mismatch: Mismatch) -> CallCheck:
 
 
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
-    wrong = [one for one in check.inputs if one.verdict == "wrong"]
+    # Of a backward that is not used as one its numbers tell nothing more.
+    is_ignoring = check.reason == IGNORES_UPSTREAM
+    wrong = [one for one in check.inputs if one.verdict == "wrong" and not is_ignoring]
     words = _TWICE if check.order == 2 else _ONCE
     if not wrong:
         words = _OF_UPSTREAM.get(check.reason, words)

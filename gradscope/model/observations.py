@@ -269,6 +269,19 @@ class Broadcast(Struct, frozen=True):
     reduced: bool = False
 
 
+class WrongScale(Struct, frozen=True):
+    """A call of `kl_div`, one of whose operands (``input`` or ``target``) holds probabilities where
+    it takes their logarithms, or (``is_log``) the other way about.
+
+    Along the dimension ``dim`` of the operand the probabilities add up to 1.
+    """
+
+    origin: int | None
+    operand: str
+    is_log: bool
+    dim: int
+
+
 class Activity(Struct, frozen=True):
     """How much of an activation's output can still pass a gradient.
 
@@ -517,6 +530,7 @@ class Observations(Struct, frozen=True):
     uncalled_backwards: tuple[UncalledBackward, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
+    scales: tuple[WrongScale, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
     births: tuple[Birth, ...] = ()

@@ -2431,6 +2431,20 @@ CASES: tuple[Case, ...] = (
         "https://github.com/sl-93/SUPERVISED-CONTRASTIVE-LEARNING-FOR-PRE-TRAINED-LANGUAGE-"
         "MODEL-FINE-TUNING/issues/2",
     ),
+    Case(
+        "quant_mcu",
+        "GS601",
+        "FakeQuant",
+        "a straight-through estimator returns its mask instead of the masked gradient",
+        "https://github.com/microsoft/nni/pull/3160",
+    ),
+    Case(
+        "kd_intent",
+        "GS512",
+        "kl_div",
+        "kl_div is given the softmax of the student, not its log_softmax",
+        "https://github.com/microsoft/ProDA/issues/43",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (

@@ -22,6 +22,7 @@ from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
+from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import MAX_WALKED, NEAREST, Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
@@ -88,6 +89,7 @@ class DoctorListener(Listener):
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
+        self.logarithms = Logarithms()
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
@@ -297,6 +299,7 @@ class DoctorListener(Listener):
             # step: the walk behind them is short.
             self.carries.note(call, NEAREST if self.light else MAX_WALKED)
         self.broadcasts.note(call)
+        self.logarithms.note(call)
         if not is_function:
             self.cuts.note(call)
             self.constant_losses.note(call)

@@ -39,6 +39,7 @@ from gradscope.model.observations import (
     Raiser,
     Rounding,
     Step,
+    WrongScale,
 )
 from gradscope.model.plain import number
 from gradscope.model.report import BackwardPass, Graph
@@ -71,6 +72,7 @@ def observations(
         uncalled_backwards=tuple(uncalled_backwards(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
+        scales=tuple(_scales(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
         births=case.births,
@@ -111,6 +113,11 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
     for place, one in listener.broadcasts.known.items():
         origin = origins.of_place(place)
         yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
+
+
+def _scales(listener: DoctorListener, origins: Origins) -> Iterator[WrongScale]:
+    for place, one in listener.logarithms.known.items():
+        yield WrongScale(origins.of_place(place), one.operand, one.is_log, one.dim)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
