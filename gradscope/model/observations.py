@@ -120,6 +120,8 @@ class TrackedParameter(Struct, frozen=True):
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
     holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
     where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
+    ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
+    is a part of is in the graph.
     """
 
     name: str
@@ -146,6 +148,7 @@ class TrackedParameter(Struct, frozen=True):
     evaluated: bool = False
     size: Number | None = None
     lazy: bool = False
+    asked: int | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
@@ -267,6 +270,16 @@ class Broadcast(Struct, frozen=True):
     shapes: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
     reduced: bool = False
+
+
+class RepeatedIndex(Struct, frozen=True):
+    """An assignment of a sum by an index that names elements more than once: so many were
+    ``written``, and so many of those ``lost``, because another value was written to the same
+    element."""
+
+    origin: int | None
+    written: int
+    lost: int
 
 
 class Activity(Struct, frozen=True):
@@ -517,6 +530,7 @@ class Observations(Struct, frozen=True):
     uncalled_backwards: tuple[UncalledBackward, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
+    repeated: tuple[RepeatedIndex, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
     births: tuple[Birth, ...] = ()

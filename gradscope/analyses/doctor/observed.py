@@ -37,6 +37,7 @@ from gradscope.model.observations import (
     Intake,
     Observations,
     Raiser,
+    RepeatedIndex,
     Rounding,
     Step,
 )
@@ -71,6 +72,7 @@ def observations(
         uncalled_backwards=tuple(uncalled_backwards(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
+        repeated=tuple(_repeated(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
         births=case.births,
@@ -111,6 +113,11 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
     for place, one in listener.broadcasts.known.items():
         origin = origins.of_place(place)
         yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
+
+
+def _repeated(listener: DoctorListener, origins: Origins) -> Iterator[RepeatedIndex]:
+    for place, one in listener.repeated.known():
+        yield RepeatedIndex(origins.of_place(place), one.written, one.lost)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
