@@ -53,6 +53,7 @@ from gradscope.model.observations import (
     Mismatch,
     Observations,
     Raiser,
+    RepeatedIndex,
     Rounding,
     Saved,
     Step,
@@ -1287,6 +1288,19 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "logarithms for probabilities": (
         {"scales": (WrongScale(1, "target", is_log=True, dim=1),)},
         [("GS512", "warning", 3)],
+    ),
+    "sums that meet": (
+        {"repeated": (RepeatedIndex(A, 12, 4), RepeatedIndex(A, 8, 2), RepeatedIndex(B, 8, 2))},
+        [("GS517", "warning", 7), ("GS517", "warning", 8)],
+    ),
+    "parts made beside the result": (
+        {
+            "learners": (
+                learner("x[0]", history="select", made=A, asked=C),
+                learner("x[1]", history="select", made=A, asked=C),
+            )
+        },
+        [("GS306", "warning", 7)],
     ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (

@@ -39,8 +39,7 @@ def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
     for learner in facts.seen.learners:
         if not learner.history:
             continue
-        if learner.wanted:
-            yield _not_in_graph(facts, learner)
+        if learner.wanted or learner.asked is not None:
             continue
         yield facts.finding(
             "warning",
@@ -54,21 +53,37 @@ def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
             remedy="Do the operation first and then ask for gradients: "
             "`w = (torch.randn(n) * 0.1).requires_grad_()`, `x = x.to(device).requires_grad_()`.",
         )
+    # Those made at one line, as `x, t = xt[:, 0:1], xt[:, 1:2]`, have one cause.
+    lines: dict[tuple[str, int] | None, list[TrackedParameter]] = {}
+    for learner in facts.seen.learners:
+        if learner.history and (learner.wanted or learner.asked is not None):
+            at = facts.location(learner.made)
+            lines.setdefault((at.file, at.line) if at else None, []).append(learner)
+    for learners in lines.values():
+        yield _not_in_graph(facts, learners)
 
 
-def _not_in_graph(facts: Facts, learner: TrackedParameter) -> FindingDraft:
-    place = facts.expression(learner.made) or learner.name or "a tensor"
+def _not_in_graph(facts: Facts, learners: list[TrackedParameter]) -> FindingDraft:
+    # What made the call fail comes first.
+    learner = min(learners, key=lambda one: not one.wanted)
+    places = dict.fromkeys(facts.expression(one.made) or one.name for one in learners)
+    asked = dict.fromkeys(facts.location(one.asked) for one in learners if not one.wanted)
+    calls = listed(f"{at.file}:{at.line}" for at in asked if at is not None)
     return facts.finding(
-        "error",
-        f"The gradient of {place} is asked for, but the result was not computed from it.",
+        "error" if learner.wanted else "warning",
+        f"The gradient of {listed(filter(None, places)) or 'a tensor'} is asked for, but the "
+        "result was not computed from it.",
         location=facts.location(learner.made),
-        subject=learner.name,
-        evidence=(f"{learner.history} made it, and nothing in the graph took it",),
+        subject=listed(dict.fromkeys(one.name for one in learners if one.name)),
+        evidence=(
+            f"{learner.history} made it, and nothing in the graph took it",
+            *([f"torch.autograd.grad gave no gradient of it at {calls}"] if calls else []),
+        ),
         why="An index or a view gives a new tensor each time; only the tensors that went into the "
         "result are in its graph.",
         remedy="Ask for the gradient of the tensor that was used, and take the part of that; or "
         "make the part first and compute the result from it.",
-        fails=True,
+        fails=learner.wanted,
     )
 
 

@@ -165,6 +165,7 @@ _ALL = (
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
     Rule("GS515", "result-dropped", lost.result_dropped),
     Rule("GS516", "stale-cast", order.stale_cast),
+    Rule("GS517", "index-repeated", meant.index_repeated),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

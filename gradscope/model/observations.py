@@ -120,6 +120,8 @@ class TrackedParameter(Struct, frozen=True):
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
     holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
     where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
+    ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
+    is a part of is in the graph.
     """
 
     name: str
@@ -146,6 +148,7 @@ class TrackedParameter(Struct, frozen=True):
     evaluated: bool = False
     size: Number | None = None
     lazy: bool = False
+    asked: int | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
@@ -280,6 +283,16 @@ class WrongScale(Struct, frozen=True):
     operand: str
     is_log: bool
     dim: int
+
+
+class RepeatedIndex(Struct, frozen=True):
+    """An assignment of a sum by an index that names elements more than once: so many were
+    ``written``, and so many of those ``lost``, because another value was written to the same
+    element."""
+
+    origin: int | None
+    written: int
+    lost: int
 
 
 class Activity(Struct, frozen=True):
@@ -531,6 +544,7 @@ class Observations(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     scales: tuple[WrongScale, ...] = ()
+    repeated: tuple[RepeatedIndex, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
     births: tuple[Birth, ...] = ()

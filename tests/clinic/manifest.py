@@ -2445,6 +2445,22 @@ CASES: tuple[Case, ...] = (
         "kl_div is given the softmax of the student, not its log_softmax",
         "https://github.com/microsoft/ProDA/issues/43",
     ),
+    Case(
+        "citation_gcn",
+        "GS517",
+        "out[dst]",
+        "`out[dst] += messages` with repeated indices keeps one message a node",
+        "https://github.com/pytorch/pytorch/issues/60846",
+    ),
+    Case(
+        "heat_residual",
+        "GS306",
+        "Slice",
+        "x and t are sliced after the network ran; allow_unused and zeros for None hide that the "
+        "residual is a constant 0",
+        "https://discuss.pytorch.org/t/efficient-calculation-of-derivatives-for-pinn-solvers-in-"
+        "pytorch/177249",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (

@@ -173,7 +173,7 @@ MAX_LEAVES = 200_000
 @dataclass
 class NonLeafGradRead:
     """A tensor that is no leaf, and whose ``.grad`` the program has read, or which it wanted the
-    gradient of (``wanted``) in a graph that it is not in."""
+    gradient of (``wanted``) in a graph that it is not in; ``asked`` is the place that got None."""
 
     name: str
     tensor: TensorRef
@@ -181,6 +181,7 @@ class NonLeafGradRead:
     made: int
     shape: tuple[int, ...]
     wanted: bool = False
+    asked: int = -1
 
 
 class Reads:
@@ -215,6 +216,11 @@ class Reads:
             self._wanted[tensor] = True
             self._add(tensor, "", wanted=True)
 
+    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int) -> None:
+        """A call at this place gave None for these, made of tensors that its graph leads to."""
+        for tensor in tensors:
+            self._add(tensor, "", asked=place)
+
     def is_read(self, leaf: torch.Tensor) -> bool:
         """Whether the program has read the gradient of this leaf."""
         return leaf in self._leaves
@@ -228,17 +234,19 @@ class Reads:
         paths = self._recorder.sources.operands(site) if site is not None else []
         # Also the local variables, in case the expression's own names were bound since.
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
-        self._add(tensor, name_in_frame(tensor, [*paths, *names], frame), wanted=False)
+        self._add(tensor, name_in_frame(tensor, [*paths, *names], frame))
 
-    def _add(self, tensor: torch.Tensor, name: str, wanted: bool) -> None:
+    def _add(self, tensor: torch.Tensor, name: str, wanted: bool = False, asked: int = -1) -> None:
         node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
         shape = shape_of(tensor)
-        read = NonLeafGradRead(name, TensorRef(tensor), torch_name(node), made, shape, wanted)
-        self.vain.setdefault((made, name), read)
+        op = torch_name(node)
+        read = NonLeafGradRead(name, TensorRef(tensor), op, made, shape, wanted, asked)
+        # One that gave None before may be what makes a later call fail.
+        self.vain.setdefault((made, name), read).wanted |= wanted
 
 
 def _first_outside_ours(frame: FrameType | None) -> FrameType | None:

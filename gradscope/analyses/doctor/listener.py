@@ -27,6 +27,7 @@ from gradscope.analyses.doctor.loops import MAX_WALKED, NEAREST, Carries, Growin
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
+from gradscope.analyses.doctor.repeated_indices import RepeatedIndices
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
@@ -82,6 +83,7 @@ class DoctorListener(Listener):
         self.values_seen = NonFiniteValues()
         self.births = Births()
         self.rounded = RoundedNumbers()
+        self.repeated = RepeatedIndices()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
         self.constant_losses = ConstantLosses(self.cuts)
@@ -298,6 +300,8 @@ class DoctorListener(Listener):
             # While light most results are not heard of, and would be taken for those of another
             # step: the walk behind them is short.
             self.carries.note(call, NEAREST if self.light else MAX_WALKED)
+        if not self.light:
+            self.repeated.note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
         if not is_function:

@@ -37,6 +37,7 @@ from gradscope.model.observations import (
     Intake,
     Observations,
     Raiser,
+    RepeatedIndex,
     Rounding,
     Step,
     WrongScale,
@@ -73,6 +74,7 @@ def observations(
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         scales=tuple(_scales(listener, case.origins)),
+        repeated=tuple(_repeated(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
         births=case.births,
@@ -118,6 +120,11 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
 def _scales(listener: DoctorListener, origins: Origins) -> Iterator[WrongScale]:
     for place, one in listener.logarithms.known.items():
         yield WrongScale(origins.of_place(place), one.operand, one.is_log, one.dim)
+
+
+def _repeated(listener: DoctorListener, origins: Origins) -> Iterator[RepeatedIndex]:
+    for place, one in listener.repeated.known():
+        yield RepeatedIndex(origins.of_place(place), one.written, one.lost)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

@@ -78,6 +78,7 @@ def _seen_parameters(
             made=case.origins.of_place(read.made),
             history=read.op,
             wanted=read.wanted,
+            asked=case.origins.of_place(read.asked),
         )
         yield read_in_vain, None
 

@@ -14,6 +14,7 @@ import torch
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.stale_casts import kept_casts, region
@@ -169,6 +170,8 @@ class StepTracker:
             listener.dropped.note_gradients(made.result)
             listener.cuts.note_gradients(place, made.leaves, made.result)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
+            if isinstance(made, FullCapture):
+                listener.reads.note_unreached(parts_of_used(made.walked, made.outside()), place)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
