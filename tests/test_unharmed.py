@@ -656,8 +656,8 @@ for step in range(2):
 """
 
 PASSED_OVER = (
-    "calls 1 to 2 are torch.autograd.grad at program.py:6, program.py:7, and this call builds on "
-    "what came of it; --call 1 shows it"
+    "calls 1 to 2 are torch.autograd.grad at program.py:6, program.py:7, whose result "
+    "this call uses; --call 1 shows it"
 )
 
 

@@ -65,6 +65,7 @@ def make_runner(folder: Path) -> Callable[..., str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
         "IPYTHONDIR": str(folder / "ipython"),
         "COLUMNS": "100",
+        "LINES": "40",
         "NO_COLOR": "1",
         "OMP_NUM_THREADS": "1",
     }
