@@ -50,6 +50,7 @@ ANSWERS = {
     "explain": {"text": "explain", "html": "explain_page"},
     "memory": {"text": "memory", "html": "memory_page"},
     "check": {"text": "checks", "html": "checks_page"},
+    "watch": {"text": "training", "html": "training_page"},
     "diff": {"text": "difference", "html": "difference_page", "json": "difference_json"},
 }
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its

@@ -30,6 +30,7 @@ def test_every_option_stands_in_one_group(session: Session, name: str) -> None:
 OTHERWISE = {
     ("doctor", "--format"): "what it finds is told on stdout, also where -o writes a file besides",
     ("doctor", "-o"): "likewise",
+    ("watch", "-o"): "there is one format, and what is seen is shown besides",
 }
 """Options whose help says something else than in other commands, and why."""
 
@@ -52,6 +53,9 @@ SHOWS = {"--width", "--color", "--open", "-o", "--format", "-q"}
 @pytest.mark.parametrize("name", sorted(gradscope.commands.keys() - {"rule", "help"}))
 def test_what_one_command_takes_others_take(name: str) -> None:
     known = {option.opts[0] for option in gradscope.commands[name].params}
+    if name == "watch":  # which sees a whole run, and no graph
+        assert known >= {"--width", "--color", "-o", "-q", "--seed"}
+        return
     assert known >= (SHOWS if name == "show" else SHOWS | LOOKS)
     assert ("--all" in known) == (name != "doctor")
 

@@ -17,6 +17,7 @@ from gradscope.cli.options import (
     DiffOptions,
     DoctorOptions,
     TargetOptions,
+    WatchOptions,
     check_options,
     derivative_option,
     diff_options,
@@ -26,8 +27,10 @@ from gradscope.cli.options import (
     gradient_option,
     look_options,
     memory_options,
+    program_options,
     start_options,
     target_options,
+    watch_options,
 )
 from gradscope.cli.output_options import (
     OutputOptions,
@@ -120,6 +123,10 @@ EXAMPLES = {
     "check": (
         "gradscope check train.py",
         "gradscope check train.py --every-call --format json",
+    ),
+    "watch": (
+        "gradscope watch train.py",
+        "gradscope watch train.py --every 100 -o run.jsonl",
     ),
     "show": (
         "gradscope show saved.json --depth 2",
@@ -281,7 +288,21 @@ def _is_wrong(report: Report) -> bool:
     return report.checks is not None and report.checks.is_wrong
 
 
-for _command in (trace, backward, explain, doctor, memory, check):
+@gradscope.command(epilog=EXIT_STATUSES)
+@program_options
+@watch_options
+def watch(target: TargetOptions, options: WatchOptions) -> Result:
+    """Watch the gradients of a training for as long as it runs.
+
+    Runs the program to its end and shows the norms of each part of its models, step by step: on a
+    terminal below what the program writes, elsewhere a line for each row.
+    """
+    from gradscope.cli.watch import run_watch
+
+    return run_watch(target, options)
+
+
+for _command in (trace, backward, explain, doctor, memory, check, watch):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 for _command in (trace, backward, explain):
     _command.help = f"{_command.help}\n{LEGEND}\n"
@@ -296,15 +317,19 @@ for _command in (trace, backward, explain):
 @max_size_option
 @output_options
 def show(file: str, max_size: int, output: OutputOptions) -> Result:
-    """Draw a saved report again.
+    """Draw a saved report again, or a training that was watched.
 
-    FILE is what -o FILE.json or -o FILE.json.gz wrote.  Does not import torch.
+    FILE is what -o FILE.json, -o FILE.json.gz or watch -o FILE.jsonl wrote.  Does not import torch.
     """
     from gradscope import doing
     from gradscope.cli import progress
     from gradscope.cli.output import Output
-    from gradscope.model import storage
+    from gradscope.model import history, storage
 
+    if history.is_log(file):
+        from gradscope.cli.watch import show_log
+
+        return show_log(file, max_size, output)
     place = Output.of(output)
     with progress.shown(place.quiet), doing.during("reading the file"):
         place.write(storage.load(file, max_size))

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 Items = list[CompletionItem[str]]
 
-_SAVED = (".json", ".json.gz")
+_SAVED = (".json", ".json.gz", ".jsonl")
 
 
 def rules(_context: click.Context, _parameter: click.Parameter, begun: str) -> Items:

@@ -46,7 +46,7 @@ seed_option = click.option(
     "so that every run gives the same numbers.",
 )
 
-target_options = all_of(
+program_options = all_of(
     click.argument("target", required=False, shell_complete=files),
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
     click.option(
@@ -63,6 +63,11 @@ target_options = all_of(
         help="With -c: make a float leaf, as in --let 'a=[1,2,3]'. VALUE is run as Python code.",
     ),
     seed_option,
+)
+"""Which program to run."""
+
+target_options = all_of(
+    program_options,
     click.option(
         "--wait",
         type=click.FloatRange(min=0),
@@ -72,7 +77,7 @@ target_options = all_of(
         help="Under torchrun: how long rank 0 waits for the report of each other rank.",
     ),
 )
-"""Which program to run."""
+"""The same, of which each rank of a job tells."""
 
 eager_option = click.option(
     "--eager",
@@ -282,6 +287,38 @@ doctor_options = all_of(
     terminal_options,
 )
 """What a doctor is asked to do, and how the findings are told."""
+
+
+watch_options = all_of(
+    click.option(
+        "--every",
+        type=click.IntRange(min=1),
+        default=10,
+        metavar="N",
+        show_default=True,
+        help="Look at one step of the optimizer in N.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        metavar="FILE.jsonl",
+        shell_complete=files,
+        help="Write each row to FILE as soon as it is known, for gradscope show.",
+    ),
+    terminal_options,
+)
+"""How often to look at a training, and where the rows go."""
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """How often a training is looked at, where its rows go, and how it is shown."""
+
+    every: int
+    output: str | None
+    width: int | None
+    color: Literal["auto", "always", "never"]
+    quiet: bool
 
 
 @dataclass(frozen=True)

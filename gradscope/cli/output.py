@@ -22,6 +22,7 @@ from gradscope.render.words.text import ASCII, UNICODE, legend
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
     from gradscope.cli.output_options import Display
+    from gradscope.model.history import History
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Output:
         """Whether a tree goes to a terminal, with room for a word about its signs."""
         return self.format == "tree" and terminal.is_terminal() and not self.quiet
 
-    def write(self, report: Report | Comparison) -> None:
+    def write(self, report: Report | Comparison | History) -> None:
         """Draw the report and write it.
 
         Raises:

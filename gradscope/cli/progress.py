@@ -13,7 +13,7 @@ from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from gradscope import doing
 from gradscope.cli.status_line import StatusLine
@@ -22,6 +22,8 @@ from gradscope.ranks.job import Job
 
 if TYPE_CHECKING:
     from _thread import LockType
+
+Drawn = TypeVar("Drawn", bound="Progress")
 
 PAUSE = 0.1
 """Seconds between two drawings of steps; who reads faster?"""
@@ -156,9 +158,22 @@ def _listen() -> None:
             os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
 
 
+def _status(stream: TextIO, is_dim: bool) -> Progress:
+    return Progress(StatusLine(stream, is_dim))
+
+
 @contextmanager
 def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None] | None]:
-    """Show what is done while the block runs; what shows a step, or None where nobody looks.
+    """Show what is done while the block runs; what shows a step, or None where nobody looks."""
+    with drawn(quiet, in_shell, _status) as progress:
+        yield None if progress is None else progress.tell
+
+
+@contextmanager
+def drawn(
+    quiet: bool, in_shell: bool, make: Callable[[TextIO, bool], Drawn]
+) -> Iterator[Drawn | None]:
+    """Let what ``make`` makes draw on the terminal while the block runs; None where nobody looks.
 
     Nobody does where that is not wanted, stderr is no terminal, or one that cannot take a line
     back.  Where several ranks write on it, nobody knows when another one does.
@@ -167,6 +182,7 @@ def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None
         quiet: it is not wanted.
         in_shell: the block runs a cell in the user's own shell, which outlives it: steps are shown
             as they are told, and the shell gets no thread.
+        make: called with stderr, and whether it may be styled.
     """
     global _active
     stream = sys.stderr
@@ -174,7 +190,7 @@ def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None
     if not is_wanted or os.environ.get("TERM") in ("dumb", "unknown") or Job.of() is not None:
         yield None
         return
-    progress = Progress(StatusLine(stream, is_dim="NO_COLOR" not in os.environ))
+    progress = make(stream, "NO_COLOR" not in os.environ)
     with ExitStack() as streams:
         for one in {sys.stdout, stream} - {None}:
             streams.enter_context(progress.line.giving_way_on(one))
@@ -184,7 +200,7 @@ def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None
             _active = progress
             progress.start()
         try:
-            yield progress.tell
+            yield progress
         finally:
             _active = None
 

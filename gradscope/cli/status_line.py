@@ -25,8 +25,11 @@ except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
 _TASKS = Path("/proc/self/task")
-_WIPE = b"\x1b[2K\r"
 _SHOWN, _BEGUN, _WRITES = range(3)
+_TRACKER = b"multiprocessing.resource_tracker"
+"""In the command line of a child that python starts for locks between processes, such as that of
+tqdm; it writes nothing."""
+
 _PATIENCE = 0.5
 """Seconds to wait for a drawing: a terminal that is held (Ctrl-S) takes none."""
 
@@ -37,6 +40,9 @@ class StatusLine:
     Takes no lock of the program's: it is written past python's streams.  The program's forked
     children share what is known of the terminal, for they write there as well.
     """
+
+    wiping = b"\x1b[2K\r"
+    """What takes it away."""
 
     def __init__(self, stream: TextIO, is_dim: bool) -> None:
         self._descriptor = stream.fileno()
@@ -91,7 +97,7 @@ class StatusLine:
             data = text.encode(self._encoding)
         except UnicodeEncodeError:
             data = text.replace("·", "-").encode(self._encoding, "replace")
-        return _WIPE + begin + data + end + b"\r"
+        return self.wiping + begin + data + end + b"\r"
 
     def _write(self, data: bytes) -> None:
         """Write to the terminal, as long as it is one and we are in its foreground."""
@@ -113,7 +119,7 @@ class StatusLine:
         try:
             if self._state[_SHOWN]:
                 self._state[_SHOWN] = 0
-                self._write(_WIPE)
+                self._write(self.wiping)
         finally:
             if is_locked:
                 self._lock.release()
@@ -136,7 +142,10 @@ class StatusLine:
             cover
             for one in (stream, getattr(stream, "buffer", None))
             if isinstance(one, io.IOBase)
-            for cover in (_Cover(one, "write", self._before_write), _Cover(one, "flush", self._now))
+            for cover in (
+                _Cover(one, "write", self._before_write, self._after_write),
+                _Cover(one, "flush", self._now, self._after_write),
+            )
         ]
         try:
             yield
@@ -147,6 +156,9 @@ class StatusLine:
     def _before_write(self, stream: io.IOBase, text: str | bytes = "") -> None:
         if text and stream.isatty():
             self.give_way(begins_line=text[-1:] not in ("\n", b"\n"))
+
+    def _after_write(self, stream: io.IOBase, *_: object) -> None:
+        """Nothing: the line comes back when it is drawn again."""
 
     def _now(self, stream: io.IOBase) -> None:
         if stream.isatty():
@@ -166,9 +178,15 @@ class StatusLine:
 
 
 class _Cover:
-    """A method of one stream, before which something else is done while it is covered."""
+    """A method of one stream, before and after which something else is done while it is covered."""
 
-    def __init__(self, stream: io.IOBase, name: str, before: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        stream: io.IOBase,
+        name: str,
+        before: Callable[..., None],
+        after: Callable[..., None],
+    ) -> None:
         self._stream, self._name = stream, name
         method = getattr(stream, name)
 
@@ -179,6 +197,10 @@ class _Cover:
                 let_pass(error)
             finally:  # also after Ctrl-C, for what was printed before may wait in the stream
                 result = method(*given)
+            try:
+                after(stream)
+            except Exception as error:
+                let_pass(error)
             return result
 
         self._covered = covered
@@ -202,9 +224,8 @@ def _has_strange_children(known: Collection[str]) -> bool:
     if not _TASKS.exists():
         return True
     own = _command_line("self")
-    return any(
-        _command_line(child) not in (b"", own) for child in _children() if child not in known
-    )
+    lines = (_command_line(child) for child in _children() if child not in known)
+    return any(_TRACKER not in line for line in lines if line not in (b"", own))
 
 
 def _children() -> Iterator[str]:

@@ -12,6 +12,9 @@ import msgspec
 
 from gradscope.model.plain import to_json
 
+HEAD = b'{"gradscope":'
+"""With what a log begins."""
+
 LAYOUT = 1
 """The layout of a log; one of another is refused."""
 
@@ -46,17 +49,26 @@ class ModuleRow(msgspec.Struct, frozen=True, omit_defaults=True):
 class Row(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
     """One backward call.
 
+    ``loss`` is the number that it began at, divided by the scale; None where that was no single
+    number.
     ``step`` counts the steps of the optimizers before it, also those that a GradScaler left out,
     and ``call`` the backward calls, itself included, that brought a parameter of the model a
     gradient.  ``scale`` is that of the GradScaler that its loss went through.  ``skipped``: a
     GradScaler left the step out.  ``modules`` are the parts of the model in its own order.
+    ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
+    become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
+    and ``report`` the name of the file beside the log that has all of it.
     """
 
     step: int
     call: int
+    loss: float | None = None
     scale: float | None = None
     skipped: bool = False
     modules: Mapping[str, ModuleRow] = {}
+    trouble: str = ""
+    finding: str = ""
+    report: str = ""
 
 
 class LogHead(msgspec.Struct, frozen=True):
@@ -64,7 +76,7 @@ class LogHead(msgspec.Struct, frozen=True):
 
     gradscope: str
     every: int
-    parameters: int
+    parameters: int | None
     layout: int = LAYOUT
 
 

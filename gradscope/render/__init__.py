@@ -21,6 +21,7 @@ from gradscope.words import option
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
+    from gradscope.model.history import History
 
 __all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]
 
@@ -32,7 +33,9 @@ class Renderer(Protocol):
         """The report in this format; text that is not binary may still be bytes in UTF-8."""
 
 
-def render(report: Report | Comparison, format: str, options: Options | None = None) -> str | bytes:
+def render(
+    report: Report | Comparison | History, format: str, options: Options | None = None
+) -> str | bytes:
     """The report in a format of :data:`FORMATS`, or a command's own answer in one of its own.
 
     Raises:
@@ -56,7 +59,9 @@ def _overlay(report: Report) -> Overlay | None:
     return None if report.memory is None else overlay.saved(report.memory)
 
 
-def as_text(report: Report | Comparison, format: str, options: Options | None = None) -> str:
+def as_text(
+    report: Report | Comparison | History, format: str, options: Options | None = None
+) -> str:
     """What :func:`render` gives in a format that is text.
 
     Raises:
@@ -100,7 +105,7 @@ def answer_format(report: Report, name: str) -> str:
 
 
 def save(
-    report: Report | Comparison, path: str, format: str, options: Options | None = None
+    report: Report | Comparison | History, path: str, format: str, options: Options | None = None
 ) -> bool:
     """Render and write to a file, or to stdout for ``-``; see
     :func:`gradscope.render.output.write`.

@@ -120,7 +120,7 @@ def _watched(
 
     try:
         with doing.during(asked.waits_for(0)):
-            ending = program.run(before=_code_namespace(target), on_torch=on_torch)
+            ending = program.run(before=code_namespace(target), on_torch=on_torch)
     finally:
         for seer in seers:
             seer.recorder.stop()
@@ -228,7 +228,7 @@ def _made_elsewhere() -> NoGraph:
     )
 
 
-def _code_namespace(target: Target) -> Any:
+def code_namespace(target: Target) -> Any:
     """What fills the namespace of ``-c`` code: torch and its functions, and the ``--let``
     leaves."""
     if target.kind != "code":

@@ -5,8 +5,9 @@ Reads names only, never elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 
@@ -14,6 +15,13 @@ MOST_MODULES = 200
 """Parts that are told apart; the parameters of all further ones are told together."""
 
 OTHERS = "…"
+
+
+class HasParameters(Protocol):
+    """Whatever names its parameters."""
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Each with its path."""
 
 
 def part_of(name: str) -> str:
@@ -40,7 +48,7 @@ class ModelParameters:
     positions: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: torch.nn.Module) -> ModelParameters:
+    def of(cls, model: HasParameters) -> ModelParameters:
         """Those of a model as it is now; frozen ones are left out, and so is what was computed and
         put in the place of one, which gets no ``.grad``."""
         named = [

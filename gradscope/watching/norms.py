@@ -53,7 +53,9 @@ class Norms:
         """The position at which the one element of a tensor will be."""
         self._known.append(None)
         waiting = self._waiting.setdefault(number.device, [])
-        waiting.append((len(self._known) - 1, number.detach().double().reshape(())))
+        # A copy: the program may change it before it is read.
+        still = number.detach().to(torch.float64, copy=True).reshape(())
+        waiting.append((len(self._known) - 1, still))
         return len(self._known) - 1
 
     def read(self) -> list[float | None]:

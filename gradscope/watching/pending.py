@@ -25,6 +25,7 @@ class Pending:
     """Parameter to the norm of its gradient."""
     none: set[int]
     scale: int | None = None
+    loss: int | None = None
     applied: dict[int, int] = field(default_factory=dict)
     changes: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Parameter to the norms of its change and of what it was before."""
@@ -36,12 +37,14 @@ class Pending:
         """What is known now; waits for the devices."""
         known = self.norms.read()
         scale = None if self.scale is None else known[self.scale]
+        loss = None if self.loss is None else known[self.loss]
         everything = range(len(self.members.parameters))
         whole = self._part(everything, known, scale)
         found_inf = self.found_inf is not None and bool(known[self.found_inf])
         return Row(
             step=self.step,
             call=self.call,
+            loss=loss / scale if loss is not None and scale else loss,
             scale=scale,
             skipped=self.is_left_out or found_inf,
             modules={

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gradscope.errors import OutputError
-from gradscope.model.rows import LogHead, ModuleRow, Row, line_of
+from gradscope.model.rows import HEAD, LogHead, ModuleRow, Row, line_of
 
-_HEAD = b'{"gradscope":'
 _open: set[Path] = set()
 """The logs that are being written in this process."""
 
@@ -44,7 +43,7 @@ class Log:
         try:
             if self._path.exists() and self._path.stat().st_size:
                 with self._path.open("rb") as old:
-                    if old.read(len(_HEAD)) != _HEAD:
+                    if old.read(len(HEAD)) != HEAD:
                         raise OutputError(
                             f"{path} exists, and is no log of gradscope.watch()",
                             "choose another name, such as run.jsonl",
@@ -106,6 +105,8 @@ class Told:
 
 def _scalars(row: Row) -> Iterator[tuple[str, float]]:
     yield from _numbers(row, "")
+    if row.loss is not None:
+        yield "loss", row.loss
     if row.scale is not None:
         yield "scale", row.scale
         yield "skipped", float(row.skipped)

@@ -31,16 +31,20 @@ class Noted(Protocol):
     """Parameter to the norms of its change and of what it was before."""
 
 
+def living(kind: type) -> list[Any]:
+    """All objects of a class."""
+    # `isinstance` would ask each of all objects for `__class__`, which may be computed.
+    return [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
+
+
 def is_held_by_any(held: Callable[[Any], list[int]]) -> bool:
     """Whether there is an optimizer that holds a parameter, as ``held`` tells."""
-    for thing in gc.get_objects():
-        # `isinstance` would ask each of all objects for `__class__`, which may be computed.
-        if issubclass(type(thing), Optimizer):
-            try:
-                if held(thing):
-                    return True
-            except Exception as error:  # one that was never finished
-                let_pass(error)
+    for thing in living(Optimizer):
+        try:
+            if held(thing):
+                return True
+        except Exception as error:  # one that was never finished
+            let_pass(error)
     return False
 
 

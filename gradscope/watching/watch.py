@@ -11,12 +11,14 @@ import torch
 from torch.amp import grad_scaler
 from torch.optim import optimizer as optimizer_hooks
 
+from gradscope.autograd.elements import has_data
 from gradscope.autograd.isolation import Aside, fault_of
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
-from gradscope.watching.model_parameters import ModelParameters
+from gradscope.watching.model_parameters import HasParameters, ModelParameters
+from gradscope.watching.norms import Norms
 from gradscope.watching.pending import Pending
 from gradscope.watching.running_call import RunningCall
 from gradscope.watching.scalers import Scalers, kinds_of
@@ -42,7 +44,7 @@ class Watch:
     """
 
     def __init__(
-        self, model: torch.nn.Module, every: int, sink: Sink, tell: Callable[[str], None]
+        self, model: HasParameters, every: int, sink: Sink, tell: Callable[[str], None]
     ) -> None:
         self.problems: list[str] = []
         self._model = model
@@ -135,7 +137,7 @@ class Watch:
                 self._call_begins(args[0])
             result = original(*args, **kwargs)
             with Unseen(self._note_fault):
-                self._call_ends()
+                self._call_ends(args[0])
             self._deliver()
         finally:
             self._call = None
@@ -149,7 +151,7 @@ class Watch:
         self._turns.call_begins()
         self._call = RunningCall.begun(self._members, self._scalers.scale_of(roots))
 
-    def _call_ends(self) -> None:
+    def _call_ends(self, roots: Any) -> None:
         call, due = self._call, self._turns.is_due
         if call is None:
             return
@@ -167,6 +169,7 @@ class Watch:
         self._turns.call_made()
         if due:
             self._pending = self._seen(call, reached)
+            self._pending.loss = _loss(roots, call.norms)
         if call.has_steps:
             self._close()
             self._turns.all_made()
@@ -274,3 +277,11 @@ class Watch:
             # Never again: a disk stays full.
             self._is_over = True
             self._problem(f"no more rows are written: {described(error)}")
+
+
+def _loss(roots: Any, norms: Norms) -> int | None:
+    """Where the value of the one number will be that a backward call began at."""
+    root = roots[0] if len(roots) == 1 else None
+    if type(root) is not torch.Tensor or root.numel() != 1 or root.is_complex():
+        return None
+    return norms.add_number(root) if has_data(root) else None

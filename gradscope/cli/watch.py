@@ -1,0 +1,183 @@
+"""A program whose training is watched, and the log of one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from gradscope import doing, render
+from gradscope.cli import last_target as memory
+from gradscope.cli import progress, terminal
+from gradscope.cli.live_view import LiveTraining
+from gradscope.cli.messages import say, tell_error
+from gradscope.cli.options import TargetOptions, WatchOptions
+from gradscope.cli.output import Output
+from gradscope.cli.output_options import OutputOptions
+from gradscope.cli.result import Result
+from gradscope.cli.running import given_options, prepared, remembered_target
+from gradscope.errors import CaptureError, GradscopeError, NoGraph, OutputError
+from gradscope.formats import ANSWERS
+from gradscope.garbage import collector_paused
+from gradscope.model.history import History, load
+from gradscope.model.rows import LogHead, Row
+from gradscope.ranks.job import Job
+from gradscope.render.answers import training
+from gradscope.render.output import STDOUT
+from gradscope.running.session import code_namespace
+from gradscope.target import Ending, OtherProcesses, Program
+from gradscope.version import VERSION
+from gradscope.watching.sinks import Log
+
+_SUFFIXES = (".jsonl", ".ndjson")
+_BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
+_OF_A_LOG = {"--output", "--open", "--format", "--width", "--color", "--quiet", "--max-size"}
+"""Options of ``show`` that a log has a use for."""
+
+
+class _Receiver:
+    """Takes the rows of a run, and hands each on."""
+
+    def __init__(self, log: Log | None, show: Callable[[Row], None] | None, title: str) -> None:
+        self.history = History(title=title)
+        self._log = log
+        self._show = show
+
+    def put(self, row: Row) -> None:
+        """Keep one, write it, show it."""
+        self.history.put(row)
+        if self._log is not None:
+            self._log.put(row)
+        if self._show is not None:
+            self._show(row)
+
+    def close(self) -> None:
+        """There are no more."""
+        if self._log is not None:
+            self._log.close()
+
+
+def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
+    """The whole of ``watch``.
+
+    Raises:
+        GradscopeError: before the program ran.
+    """
+    job = Job.of()
+    # One view and one file, whatever the number of processes.
+    is_first = job is None or not job.rank
+    is_quiet = options.quiet or not is_first
+    path = options.output if is_first else None
+    if path is not None and not path.endswith(_SUFFIXES):
+        raise OutputError(
+            f"-o {path}: the rows of a training are lines of JSON",
+            "name it run.jsonl; gradscope show run.jsonl -o run.html makes a page of it",
+        )
+    render.output.check_writable(path or STDOUT)
+    target = named.program() or remembered_target(named.arguments)
+    notes = [*named.notes]
+    notes += [] if named.program() is not None else [f"running {target.describe()} again"]
+    program = prepared(target, named)
+    for note in notes if not is_quiet else ():
+        say(note)
+    if not is_first:
+        with memory.remembered(target, False):
+            ending = program.run(before=code_namespace(target))
+        ending.show()
+        return Result(ending=ending)
+    log = None if path is None else Log(Path(path), LogHead(VERSION, options.every, None))
+    with ExitStack() as stack:
+        stack.enter_context(memory.remembered(target))
+        live = stack.enter_context(progress.drawn(is_quiet, False, LiveTraining))
+        show = _told if live is None else live.put
+        rows = _Receiver(log, None if is_quiet else show, path or target.describe())
+        others = OtherProcesses()
+        ending, has_calls = _watched(program, options.every, rows)
+    ending.show()
+    if others.is_this_one:
+        return Result(ending=ending)  # a forked child: what is to be said, its parent says
+    return _conclude(ending, rows.history, options, _reason(has_calls, others))
+
+
+def _told(row: Row) -> None:
+    say(training.sentence(row))
+
+
+def _watched(program: Program, every: int, rows: _Receiver) -> tuple[Ending, bool | None]:
+    """Run the program; whether it made backward calls, or None where it did without torch."""
+    watches: list[Any] = []
+
+    @collector_paused()
+    def on_torch() -> None:
+        # Not imported above: this room imports torch, and is needed once the program has.
+        room = importlib.import_module("gradscope.watching.program")
+        watches.append(room.ProgramWatch(every, rows, say))
+        watches[0].start()
+
+    try:
+        with doing.during("running the program"):
+            ending = program.run(before=code_namespace(program.target), on_torch=on_torch)
+    finally:
+        for watch in watches:
+            watch.stop()
+        if not watches:
+            rows.close()
+    return ending, watches[0].has_calls if watches else None
+
+
+def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
+    """Why there is no row."""
+    if has_calls is None:
+        what = "nothing was watched: the program did not import torch"
+        return NoGraph(what, "point gradscope at a PyTorch program")
+    if others.have_run:
+        what = "nothing was watched: what the program did in its child processes is not seen"
+        return CaptureError(what, _BY_HAND)
+    what = "nothing was watched: no backward call brought a gradient to what an optimizer holds"
+    return CaptureError(what, f"where the program has no torch.optim.Optimizer, {_BY_HAND}")
+
+
+def _conclude(
+    ending: Ending, history: History, options: WatchOptions, reason: GradscopeError
+) -> Result:
+    if not history.rows:
+        if ending.exception is not None:
+            return Result(ending=ending)  # it has said what is wrong
+        tell_error(reason)
+        return Result(reason.status, ending)
+    drawing = render.Options(
+        width=terminal.chosen_width(options.width),
+        color=terminal.color(options.color),
+        unicode=terminal.has_unicode(),
+    )
+    try:
+        render.output.write(STDOUT, training.render(history, drawing))
+    except GradscopeError as error:
+        tell_error(error)
+        return Result(0 if ending.status else error.status, ending)
+    if options.output is not None and not options.quiet:
+        say(f"wrote {options.output}; gradscope show {options.output} -o run.html draws it")
+    return Result(ending=ending)
+
+
+def show_log(path: str, max_size: int, shown: OutputOptions) -> Result:
+    """Draw the log of a training.
+
+    Raises:
+        GradscopeError: it cannot be read, or not drawn in the format that was asked for.
+    """
+    place = Output.of(shown, "watch")
+    if place.format not in ANSWERS["watch"].values():
+        raise OutputError(
+            f"{path} is the log of a training, which is shown as text or html, not {place.format}",
+            "leave out --format and -o, or name a page: -o run.html",
+        )
+    with progress.shown(place.quiet), doing.during("reading the file"):
+        history = load(path, max_size)
+        place.write(history)
+    unused = [one for one in given_options() if one[:1] == "-" and one not in _OF_A_LOG]
+    if unused:
+        place.remark(f"{path} is the log of a training; ignored: {', '.join(unused)}")
+    return Result()

@@ -1,0 +1,236 @@
+"""A training that was watched, as text: its loss, each part's norms as a strip, and what moved.
+
+The same while it runs, in as many lines as there are.  Must not know who watches."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradscope.escaping import visible
+from gradscope.model.gradients import GradientInfo
+from gradscope.model.history import History, Span
+from gradscope.model.rows import Row
+from gradscope.render.drawing.strip import strip
+from gradscope.render.options import Options
+from gradscope.render.words.numbers import number
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import cells, shorten
+from gradscope.render.words.writer import Writer
+from gradscope.words import count, listed
+
+FAR = 3.0
+"""So many times more or less than usual is marked."""
+
+_NUMBERS = 36
+"""Columns of a line that are no strip and no name."""
+
+_LONGEST_NAME = 24
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How a part has moved against the median of its own norms; 1 is not at all.
+
+    ``now``: its last norm, as many times that; ``far``: the one furthest from it, and ``where`` it
+    was.
+    """
+
+    now: float | None
+    far: float
+    where: Span
+
+    @property
+    def size(self) -> float:
+        """The same for ten times as much and for a tenth."""
+        return abs(math.log(self.now)) if self.now else 0.0
+
+
+def movement(history: History, infos: list[GradientInfo], last: GradientInfo) -> Movement | None:
+    """How the norms of a part have moved; None where none is finite and above 0."""
+    known = [
+        (float(info.norm), span)
+        for info, span in zip(infos, history.spans, strict=True)
+        if info.state == "finite" and info.norm is not None
+    ]
+    if not known:
+        return None
+    usual = statistics.median_low([norm for norm, _ in known])
+    norm, where = max(known, key=lambda one: abs(math.log(one[0] / usual)))
+    is_finite = last.state == "finite" and last.norm is not None
+    return Movement(float(last.norm or 0) / usual if is_finite else None, norm / usual, where)
+
+
+def render(history: History, options: Options) -> str:
+    """The text, ending with a newline."""
+    return "\n".join(_TrainingWriter(history, options).lines()) + "\n"
+
+
+def live(history: History, options: Options, lines: int) -> list[str]:
+    """What fits in so many lines, of a training that runs."""
+    return list(_TrainingWriter(history, options).live(lines))
+
+
+def sentence(row: Row) -> str:
+    """``step 40, loss 0.31, norm 3152 (applied 10), largest h.2 2480``: one row in a line."""
+    words = [f"step {row.step:,}"]
+    words += [f"loss {number(row.loss)}"] if row.loss is not None else []
+    if row.norm is not None:
+        applied = f" (applied {number(row.applied)})" if row.applied is not None else ""
+        words.append(f"norm {number(row.norm)}{applied}")
+    bad = [name for name, part in row.modules.items() if part.nonfinite]
+    norms = {name: part.norm for name, part in row.modules.items() if part.norm is not None}
+    if bad:
+        words.append(f"not finite in {listed(bad)}")
+    elif len(norms) > 1:
+        largest = max(norms, key=lambda name: norms[name])
+        words.append(f"largest {largest} {number(norms[largest])}")
+    words += ["step left out"] if row.skipped else []
+    return visible(", ".join(words))
+
+
+class _TrainingWriter(Writer):
+    def __init__(self, history: History, options: Options) -> None:
+        super().__init__(options)
+        self.history = history
+        last = history.spans[-1].parts if history.spans else {}
+        infos = {name: history.of(name) for name in history.names}
+        self.infos = infos
+        self.moved = {
+            name: movement(history, own, last.get(name, own[-1])) for name, own in infos.items()
+        }
+
+    def lines(self) -> Iterator[str]:
+        """All that is known."""
+        history = self.history
+        if history.last is None:
+            yield from self.wrapped(f"{history.title}: no rows")
+        else:
+            first = history.spans[0].first
+            steps = f"steps {first:,} to {history.last.step:,}"
+            parts = count(len(history.names), "part")
+            words = [history.title, count(history.rows, "row"), steps, parts]
+            yield from self.wrapped(" · ".join(word for word in words if word), "bold")
+            yield from self._losses()
+            yield ""
+            yield from self._table(list(history.names))
+            yield ""
+            yield from self._remarks()
+        for note in history.notes:
+            yield from self.wrapped(note)
+
+    def live(self, most: int) -> Iterator[str]:
+        """Two lines on the whole, and as many parts as there is room for: those that moved most."""
+        history = self.history
+        if history.last is None or most < 1:
+            return
+        yield self.fitted(sentence(history.last), "bold")
+        names = list(history.names)
+        told = list(self._alarms())[: max(most - 4, 0)]
+        room = most - 2 - len(told)
+        if len(names) > room:
+            names = sorted(names, key=self._rank)[: max(room - 1, 0)]
+            names = [name for name in history.names if name in names]
+        if names:
+            yield from self._table(names)
+        left = len(history.names) - len(names)
+        if left and most > 2:
+            yield self.fitted(f"… {count(left, 'more part')}, which moved less", "dim")
+        for line in told:
+            yield self.fitted(line, "red")
+
+    def _rank(self, name: str) -> tuple[bool, float]:
+        moved, info = self.moved[name], self.infos[name][-1]
+        return info.state == "finite", -moved.size if moved else 0.0
+
+    # ------------------------------------------------------------------ pieces
+
+    def _strip_width(self, names: list[str]) -> int:
+        longest = max((cells(self.glyphs.text(name)) for name in names), default=0)
+        last = self.history.last
+        zeros = last is not None and any(part.zero for part in last.modules.values())
+        room = self.options.width - min(longest, _LONGEST_NAME) - _NUMBERS - 14 * zeros
+        return max(room, 12)
+
+    def _table(self, names: list[str]) -> Iterator[str]:
+        width = self._strip_width(names)
+        columns = [
+            Column("part", narrowest=6, comfort=12, essential=True),
+            Column("norm by step, log"),
+            Column("last", right=True),
+            Column("× median", drop=3, right=True),
+            Column("update", drop=2, right=True),
+            Column("zero", drop=1, right=True),
+        ]
+        yield from self.table(columns, [self._row(name, width) for name in names])
+
+    def _row(self, name: str, width: int) -> list[Cell]:
+        last, infos, moved = self.history.last, self.infos[name], self.moved[name]
+        part = last.modules.get(name) if last is not None else None
+        style = "red" if infos[-1].state == "non-finite" else ""
+        times = moved.now if moved is not None else None
+        is_far = times is not None and not 1 / FAR < times < FAR
+        update = part.update if part is not None else None
+        norm = part.norm if part is not None else None
+        zero = f"{part.zero} of {part.parameters}" if part is not None and part.zero else ""
+        return [
+            (Part(shorten(visible(name), _LONGEST_NAME, "…", keep_end=True), style),),
+            (Part(strip(infos, width, self.glyphs), style),),
+            (Part(_value(norm, infos[-1]), style),),
+            (Part("" if times is None else f"{times:.3g}", "bold" if is_far else ""),),
+            (Part("" if update is None else number(float(f"{update:.2g}"))),),
+            (Part(zero),),
+        ]
+
+    def _losses(self) -> Iterator[str]:
+        spans, last = self.history.spans, self.history.last
+        known = [one for one in spans if one.highest is not None or one.is_lost]
+        if not known or last is None:
+            return
+        infos = [_height(one.highest, one.is_lost) for one in known]
+        words = " to ".join(number(end) for end in (known[0].highest, last.loss) if end is not None)
+        room = max(self.options.width - len(words) - 7, 12)
+        # Of losses of both signs there is no logarithm.
+        is_above = all(one.lowest is None or one.lowest > 0 for one in known)
+        drawn = strip(infos, room, self.glyphs) if is_above else ""
+        yield self.fitted(f"loss {words}  {drawn}".rstrip())
+
+    def _alarms(self) -> Iterator[str]:
+        history = self.history
+        if history.bad is not None:
+            step, names = history.bad
+            where = f", in {listed(names)}" if names else ""
+            yield f"{self.glyphs.bad} first not finite at step {step:,}{where}"
+        for row, text in history.told_events():
+            kept = f" ({row.report})" if row.report else ""
+            yield f"▲ {text}{kept}"
+
+    def _remarks(self) -> Iterator[str]:
+        for line in self._alarms():
+            yield from self.wrapped(line, "red")
+        moved = {name: one for name, one in self.moved.items() if one is not None}
+        order = sorted(moved, key=lambda name: -abs(math.log(moved[name].far)))
+        far = [name for name in order if not 1 / FAR < moved[name].far < FAR][:3]
+        if far:
+            told = (f"{name} ×{moved[name].far:.3g} at {_steps(moved[name].where)}" for name in far)
+            yield from self.wrapped(f"furthest from the median of its norms: {', '.join(told)}")
+        if self.history.skipped:
+            yield from self.wrapped(f"steps that a scaler left out: {self.history.skipped:,}")
+
+
+def _steps(span: Span) -> str:
+    if span.first == span.last:
+        return f"step {span.first:,}"
+    return f"steps {span.first:,}\u2013{span.last:,}"
+
+
+def _value(norm: float | None, info: GradientInfo) -> str:
+    return info.state if norm is None else number(norm)
+
+
+def _height(loss: float | None, is_lost: bool) -> GradientInfo:
+    if is_lost or loss is None:
+        return GradientInfo("non-finite")
+    return GradientInfo("finite" if loss else "zero", abs(loss))

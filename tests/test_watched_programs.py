@@ -1,0 +1,404 @@
+"""``gradscope watch``, and the logs that ``gradscope show`` draws."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradscope.cli import live_view
+from gradscope.model import history
+from gradscope.model.history import History
+from gradscope.model.rows import LogHead, ModuleRow, Row, line_of, row_of
+from gradscope.render.answers import training_page
+from gradscope.render.options import Options
+from tests.conftest import ROOT
+from tests.hostile import acting
+from tests.looking import Session, hear_ctrl_c
+from tests.terminals import screen
+from tests.test_progress import WIDTH, Command
+from tests.test_progress import on_terminal as on_terminal
+
+HEAD = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+def steps(many, optimizer, loss):
+    for k in range(many):
+        optimizer.zero_grad()
+        value = loss(k)
+        value.backward()
+        optimizer.step()
+        print("loss", value.item())
+"""
+
+LAYERS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(2, 3)
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+    def forward(self, x):
+        x = self.embed(x)
+        for layer in self.layers:
+            x = layer(x)
+        return x.pow(2).sum()
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+"""
+
+GAN = """
+generator, critic = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 1))
+ours, theirs = (torch.optim.SGD(one.parameters(), lr=1e-2) for one in (generator, critic))
+for _ in range(2):
+    critic(generator(torch.ones(3, 2)).detach()).sum().backward()
+    theirs.step()
+    critic(generator(torch.ones(3, 2))).sum().backward()
+    ours.step()
+"""
+
+LATE = """
+steps(2, optimizer, lambda _: net(torch.ones(1, 2)))
+other = nn.Linear(2, 1)
+late = torch.optim.SGD(other.parameters(), lr=1e-2)
+steps(3, late, lambda _: other(torch.ones(1, 2)).sum())
+"""
+
+
+def rows_in(path: Path) -> list[Row]:
+    """The rows of a log."""
+    _, *lines = path.read_bytes().splitlines()
+    return [row_of(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            LAYERS + "steps(3, optimizer, lambda _: net(torch.ones(1, 2)))",
+            ["embed", "layers.0", "layers.1"],
+        ),
+        # A wrapper, and one who holds the model, are no part of it.
+        (
+            LAYERS + "class Trainer:\n    def __init__(self): self.model = torch.compile(net, "
+            "backend='eager')\nheld = Trainer()\n"
+            "steps(3, optimizer, lambda _: net(torch.ones(1, 2)))",
+            ["embed", "layers.0", "layers.1"],
+        ),
+        (GAN, ["critic/0", "generator/0"]),
+        # Tensors that are in no module, and a model that is trained after another.
+        (
+            "w = torch.ones(3, requires_grad=True)\n"
+            "steps(2, torch.optim.SGD([w]), lambda _: w.prod())",
+            ["w"],
+        ),
+        (LAYERS + LATE, ["embed", "layers.0", "layers.1", "other/bias", "other/weight"]),
+    ],
+)
+def test_models_are_found_by_their_optimizers(
+    text: str, parts: list[str], session: Session
+) -> None:
+    session.write(HEAD + text)
+    done = session.cli("watch", "program.py", "--every", "1", "-o", "run.jsonl")
+    assert not done.status, done.err
+    rows = rows_in(session.folder / "run.jsonl")
+    assert sorted({name for row in rows for name in row.modules}) == parts
+    assert all(
+        any(row.modules[name].applied for row in rows if name in row.modules) for name in parts
+    )
+
+
+def test_the_loss_is_the_number_that_a_call_begins_at(session: Session) -> None:
+    session.write(
+        HEAD + LAYERS + "steps(4, optimizer, lambda k: net(torch.ones(1, 2)) * (1 - k))\n"
+        "scaler = torch.amp.GradScaler('cpu', init_scale=2.0**9)\n"
+        "loss = net(torch.ones(1, 2))\nscaler.scale(loss).backward()\nscaler.step(optimizer)\n"
+        "print('loss', loss.item())\n"
+        # One that is changed afterwards, and one that is several numbers.
+        "loss = net(torch.ones(1, 2))\nprint('loss', loss.item())\nloss.backward()\n"
+        "loss.detach().zero_()\noptimizer.step()\n"
+        "net.embed(torch.ones(3, 2)).backward(torch.ones(3, 3))\noptimizer.step()\n"
+    )
+    done = session.cli("watch", "program.py", "--every", "1", "-o", "run.jsonl")
+    printed = [float(line.split()[1]) for line in done.out.splitlines() if line[:5] == "loss "]
+    losses = [row.loss for row in rows_in(session.folder / "run.jsonl")]
+    assert losses == [*printed[:6], None]
+
+
+def test_one_line_a_row_where_nobody_sees_a_terminal(session: Session) -> None:
+    session.write(HEAD + LAYERS + "steps(5, optimizer, lambda _: net(torch.ones(1, 2)))")
+    done = session.cli("watch", "program.py", "--every", "2")
+    told = [line for line in done.err.splitlines() if line.startswith("gradscope: step ")]
+    assert [line.split()[2] for line in told] == ["0,", "2,", "4,"]
+    assert re.search(r"loss \S+, norm \S+ \(applied \S+\), largest \S+ \S+$", told[0])
+    assert done.out.count("\nlayers.1 ") == 1
+    quiet = session.cli("watch", "program.py", "-q")
+    assert not quiet.err
+    assert "program.py · 1 row" in quiet.out
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "status", "told"),
+    [
+        ("raise SystemExit(7)", ("--every", "0"), 2, "0 is not in the range x>=1"),
+        ("raise SystemExit(7)", ("-o", "run.csv"), 2, "name it run.jsonl"),
+        ("raise SystemExit(7)", ("-o", "there/run.jsonl"), 2, "there is no folder"),
+        ("raise SystemExit(7)", ("-o", "text.jsonl"), 2, "text.jsonl exists, and is no log"),
+        ("raise SystemExit(7)", (), 7, ""),
+        ("print(1)", (), 2, "nothing was watched"),
+        (
+            "import torch\ntorch.ones(1, requires_grad=True).sum().backward()",
+            (),
+            2,
+            "watch a model",
+        ),
+        (HEAD + LAYERS + "optimizer.step()", (), 2, "no backward call brought a gradient"),
+        (HEAD + LAYERS + "steps(1, optimizer, lambda _: net(torch.ones(1, 2))); 1 / 0", (), 1, ""),
+    ],
+)
+def test_what_cannot_be_watched_is_said(
+    text: str, arguments: tuple[str, ...], status: int, told: str, session: Session
+) -> None:
+    session.write("a text\n", "text.jsonl")
+    session.write(text)
+    done = session.cli("watch", "program.py", *arguments)
+    assert (done.status, told in done.err) == (status, True), done.err
+    assert (session.folder / "text.jsonl").read_text() == "a text\n"
+
+
+def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
+    wait = "import os, time\nos.kill(os.getpid(), 2)\ntime.sleep(60)\n"
+    text = HEAD + LAYERS + "steps(2, optimizer, lambda _: net(torch.ones(1, 2)))\n" + wait
+    (tmp_path / "program.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "gradscope", "watch", "program.py", "-o", "run.jsonl"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        preexec_fn=hear_ctrl_c,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGINT
+    assert "KeyboardInterrupt" in done.stderr
+    assert "gradscope/" not in done.stderr
+    assert "run.jsonl · 1 row" in done.stdout
+
+
+# ---------------------------------------------------------------------- on a terminal
+
+LOOP = (
+    LAYERS
+    + """
+import time
+loss = lambda: net(torch.ones(1, 2))
+def step():
+    optimizer.zero_grad(); value = loss(); value.backward(); optimizer.step()
+"""
+)
+
+FORMER = "norm by step"
+
+VIEWED = {
+    "lines": (
+        "for k in range(60):\n    step(); print('line', k)",
+        [f"line {k}" for k in range(60)],
+    ),
+    "a bar": (
+        "for k in range(5):\n    step(); print(end=f'\\r{k} ' + '=' * k, flush=True)\nprint()",
+        ["4 ===="],
+    ),
+    "a bar in all columns": (
+        f"for k in range(5):\n    step(); print(end='\\r' + str(k) * {WIDTH}, flush=True)\nprint()",
+        ["4" * WIDTH],
+    ),
+    "a line that grows beyond the screen": (
+        f"for k in range({WIDTH} + 9):\n    step(); print(end=str(k % 10), flush=True)\nprint()",
+        [("0123456789" * 20)[:WIDTH], ("0123456789" * 20)[:9]],
+    ),
+    "both streams": (
+        "for k in range(4):\n    step(); print('out', k); print('err', k, file=sys.stderr)",
+        [f"{one} {k}" for k in range(4) for one in ("out", "err")],
+    ),
+    "what moves the cursor": (
+        "for k in range(4):\n    step(); text = f'one {k}\\ntwo {k}\\x1b[1A'\n"
+        "    print(text, end='\\r', flush=True)\nprint('\\n')",
+        ["one 3", "two 3"],
+    ),
+    "tqdm": (
+        "import tqdm as bars\nbars.tqdm.monitor_interval = 0\n"
+        "for _ in bars.tqdm(range(5), bar_format='{n_fmt}/{total_fmt} {bar}', ascii=' #', "
+        "mininterval=0, position=0):\n    step()\nprint('done')",
+        ["5/5 " + "#" * (WIDTH - 5), "done"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWED)
+def test_a_view_leaves_what_the_program_writes_as_it_is(
+    name: str, on_terminal: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "tqdm":
+        pytest.importorskip("tqdm")
+    for number in ("PAUSE", "SHARE"):
+        monkeypatch.setattr(live_view, number, 0.0)
+    text, left = VIEWED[name]
+    program = (
+        "from torch import nn\n" + LOOP + "step()\nprint('begun')\n" + text + "\nprint('ended')\n"
+    )
+    raw = on_terminal(program, "--every", "1", command="watch")
+    during, _, after = raw.partition("program.py · ")
+    assert FORMER in during
+    assert FORMER in after
+    assert screen(during, WIDTH)[: len(left) + 2] == ["begun", *left, "ended"]
+    wiping = live_view.LiveView.wiping.decode()
+    ends = [match.end() for match in re.finditer(re.escape(wiping), during)]
+    for end in ends[:: max(len(ends) // 20, 1)]:
+        # Each time that the program goes on, nothing of ours is there.
+        assert not any(FORMER in line or "step" in line for line in screen(during[:end], WIDTH))
+    if "moves" in name:
+        assert FORMER not in during.partition("one 0")[2]
+
+
+# ---------------------------------------------------------------------- what a log holds
+
+
+def row(step: int, loss: float | None = None, **norms: float | None) -> Row:
+    """One row whose parts have these norms."""
+    parts = {
+        name: ModuleRow(
+            norm, parameters=2, nonfinite=int(norm is not None and not math.isfinite(norm))
+        )
+        for name, norm in norms.items()
+    }
+    return Row(step=step, call=step + 1, loss=loss, norm=1.0, modules=parts)
+
+
+def test_nothing_large_is_lost_in_few_columns() -> None:
+    norms = torch.rand(1_000, generator=torch.Generator().manual_seed(0)).tolist()
+    norms[501], norms[777], norms[778] = 1e6, math.nan, 1e9
+    kept = History(most=10)
+    for step, norm in enumerate(norms):
+        kept.put(row(step, float(step), a=norm))
+    assert len(kept.spans) <= 10
+    assert (kept.rows, kept.spans[0].first, kept.spans[-1].last) == (1_000, 0, 999)
+    for span in kept.spans:
+        own = norms[span.first : span.last + 1]
+        info = span.parts["a"]
+        is_bad = any(math.isnan(one) for one in own)
+        assert info.state == ("non-finite" if is_bad else "finite")
+        assert is_bad or info.norm == max(own)
+        assert (span.lowest, span.highest) == (span.first, span.last)
+    assert kept.bad == (777, ("a",))
+
+
+def written(folder: Path, *rows: Row, name: str = "run.jsonl") -> str:
+    """A log of these rows."""
+    lines = [line_of(LogHead("0", 1, None)), *map(line_of, rows)]
+    (folder / name).write_bytes(b"".join(lines))
+    return name
+
+
+def test_four_things_are_four_signs(session: Session) -> None:
+    rows = [row(k, 2.0 - k / 10, a=[1, 0, None, math.inf, 5][k], b=1.0) for k in range(5)]
+    path = written(session.folder, *rows)
+    done = session.cli("show", path, "--width", "90")
+    assert "run.jsonl · 5 rows · steps 0 to 4 · 2 parts" in done.out
+    assert re.search(r"^a +▂0∅✖▇ +5 ", done.out, re.MULTILINE), done.out
+    assert "✖ first not finite at step 3, in a" in done.out
+    done = session.cli("show", path, "-o", "run.html")
+    data = data_of((session.folder / "run.html").read_text())
+    assert [data["cells"][0][at : at + 2] for at in range(0, 10, 2)] == [
+        "AA",
+        "~~",
+        "  ",
+        "!!",
+        "__",
+    ]
+
+
+def data_of(page: str) -> Any:
+    """What the script of a page is given."""
+    return json.loads(page.split('id="data">')[1].split("</script>")[0])
+
+
+def test_a_log_that_was_cut_off_is_read_up_to_there(session: Session) -> None:
+    path = session.folder / written(session.folder, *(row(k, a=1.0) for k in range(3)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    done = session.cli("show", "run.jsonl")
+    assert "2 rows" in done.out
+    assert "line 4, the last one, was not written to its end" in done.out
+    head, *lines = whole.splitlines(keepends=True)
+    for broken, told in (
+        (head + lines[0][:-9] + b"\n" + lines[1], "line 2 is no row of a log"),
+        (head.replace(b'"layout":1', b'"layout":2'), "layout 2"),
+        (head[:20], "its first line is broken"),
+    ):
+        path.write_bytes(broken)
+        done = session.cli("show", "run.jsonl")
+        assert (done.status, told in done.err) == (2, True), done.err
+    path.write_bytes(head)
+    assert session.cli("show", "run.jsonl").out == "run.jsonl: no rows\n"
+    path.write_bytes(whole)
+    assert "--max-size" in session.cli("show", "run.jsonl", "--max-size", "100").err
+    assert "not svg" in session.cli("show", "run.jsonl", "-o", "run.svg").err
+    assert "ignored: --depth" in session.cli("show", "run.jsonl", "--depth", "2").err
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m[/red]\u202e\n\"'é😀"
+
+
+def test_hostile_names_are_only_text(session: Session) -> None:
+    hostile = Row(
+        step=1, call=2, norm=1.0, loss=1.0, modules={HOSTILE: ModuleRow(1.0, parameters=1)},
+        finding=HOSTILE, report="javascript:alert(1)",
+    )  # fmt: skip
+    path = written(session.folder, hostile, name="run.jsonl")
+    done = session.cli("show", path, "-o", "run.html")
+    page = (session.folder / "run.html").read_text()
+    assert not acting(page)
+    assert "<img" not in page
+    assert 'href="' not in page
+    assert page.count("</script>") == 2
+    assert not acting(session.cli("show", path).out + done.err)
+
+
+@pytest.mark.parametrize(
+    ("report", "link"),
+    [
+        ("run.step7.html", "./run.step7.html"),
+        ("kept/step 7.json.gz", "./kept/step%207.json.gz"),
+        ("https://example.org/a.html", "./https%3A/example.org/a.html"),
+        ("../a.html", ""),
+        ("/etc/a.html", ""),
+        ("run.sh", ""),
+        ("", ""),
+    ],
+)
+def test_a_mark_leads_to_a_report_below_the_page(report: str, link: str) -> None:
+    kept = History(title="run")
+    kept.put(
+        Row(step=7, call=1, norm=1.0, modules={"a": ModuleRow(1.0)}, finding="f", report=report)
+    )
+    page = training_page.render(kept, Options())
+    assert data_of(page)["marks"] == [{"at": 0, "text": "step 7: f", "link": link}]
+    assert re.findall(r'<a [^>]*href="([^"]*)"', page) == [link] * 2 * bool(link)
+
+
+def test_of_many_parts_so_many_are_kept() -> None:
+    kept = History()
+    for step in range(3):
+        kept.put(row(step, **{f"{step}.{k}": 1.0 for k in range(history.MOST_PARTS)}))
+    assert len(kept.names) == history.MOST_PARTS
+    assert max(len(span.parts) for span in kept.spans) <= history.MOST_PARTS
