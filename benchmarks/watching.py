@@ -18,6 +18,9 @@ import torch
 import gradscope
 from benchmarks.doctor_steps import Block, Training, measure
 from benchmarks.tables import table
+from gradscope.model.history import History
+from gradscope.watching.program import ProgramWatch
+from gradscope.watching.sinks import Told
 
 
 @contextlib.contextmanager
@@ -42,6 +45,17 @@ def watching(training: Training, every: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def commanded(training: Training) -> Iterator[None]:
+    del training  # it is found by its optimizer
+    watch = ProgramWatch(1, Told(History().put), print)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
+
+
+@contextlib.contextmanager
 def anomalies(training: Training) -> Iterator[None]:
     del training
     with torch.autograd.set_detect_anomaly(True):
@@ -60,6 +74,7 @@ def main() -> None:
         "looked at, every=1": lambda: watching(training, 1),
         # Its first step is looked at, and is the one that a block leaves out.
         "not looked at": lambda: watching(training, 1_000),
+        "by gradscope watch --every 1": lambda: commanded(training),
         "a hook a parameter": lambda: hooked(training),
         "detect_anomaly": lambda: anomalies(training),
     }
