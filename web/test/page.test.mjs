@@ -600,7 +600,7 @@ test("the river shows every gradient in backward order, and leads to it", async 
   const { graph, passes: [pass] } = report("transformer");
   const rows = await page.evaluate(() => {
     const { rows, mid, low, high } = window.gradscope.river.profile;
-    return [...Array(rows).keys()].map((row) => ({ nodes: window.gradscope.river._nodesOf(row), norms: [low, mid, high].map((one) => 10 ** one[row]) }));
+    return [...Array(rows).keys()].map((row) => ({ nodes: window.gradscope.river.nodesOf(row), norms: [low, mid, high].map((one) => 10 ** one[row]) }));
   });
   assert.deepEqual([rows[0].nodes[0], rows.at(-1).nodes[1]], [0, graph.nodes.length]);
   for (const { nodes: [from, to], norms: [low, mid, high] } of rows) {
