@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
-from torch.optim.optimizer import Optimizer
 
 from gradscope.autograd.elements import readable
+from gradscope.autograd.optimizers import living_optimizers
 from gradscope.handlers import let_pass
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import Norms
@@ -33,14 +32,12 @@ class Noted(Protocol):
 
 def is_held_by_any(held: Callable[[Any], list[int]]) -> bool:
     """Whether there is an optimizer that holds a parameter, as ``held`` tells."""
-    for thing in gc.get_objects():
-        # `isinstance` would ask each of all objects for `__class__`, which may be computed.
-        if issubclass(type(thing), Optimizer):
-            try:
-                if held(thing):
-                    return True
-            except Exception as error:  # one that was never finished
-                let_pass(error)
+    for optimizer in living_optimizers():
+        try:
+            if held(optimizer):
+                return True
+        except Exception as error:  # one that was never finished
+            let_pass(error)
     return False
 
 
