@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -20,13 +21,14 @@ Samples = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 """Parameters, each with elements of it and a copy of those."""
 
 
-class Noted(Protocol):
-    """What is known of a step, as positions in ``norms``."""
+@dataclass
+class Used:
+    """What steps have used and changed, as positions in ``norms``."""
 
-    norms: Norms
-    applied: dict[int, int]
+    norms: Norms = field(default_factory=Norms)
+    applied: dict[int, int] = field(default_factory=dict)
     """Parameter to the norm of the gradient that was used."""
-    changes: dict[int, tuple[int, int]]
+    changes: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Parameter to the norms of its change and of what it was before."""
 
 
@@ -56,7 +58,7 @@ def sampled(parameters: list[torch.Tensor]) -> Samples:
     return found
 
 
-def note_step(members: ModelParameters, held: list[int], taken: Samples, into: Noted) -> None:
+def note_step(members: ModelParameters, held: list[int], taken: Samples, into: Used) -> None:
     """Add what a step has used and changed of the parameters that its optimizer holds."""
     known, norms = members.parameters, into.norms
     found = {k: gradient for k in held if (gradient := known[k].grad) is not None}
