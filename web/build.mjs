@@ -1,6 +1,7 @@
 // Builds the viewer into the python package.  `npm ci && npm run build`; the result is committed.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
+import { dagreParts } from "./dagre_parts.mjs";
 
 const assets = new URL("../gradscope/render/assets/", import.meta.url);
 
@@ -11,7 +12,10 @@ const result = await build({
   format: "iife",
   target: "es2022",
   charset: "utf8",
+  // What begins with "_" is called by nobody outside.
+  mangleProps: /^_./,
   legalComments: "none",
+  plugins: [dagreParts],
   write: false,
 });
 // The script stands inside a page: nothing in it may end its element.  And a page is text, which is looked at in terminals:

@@ -5,6 +5,7 @@ Keeps none of them alive, and asks no code of theirs.
 
 from __future__ import annotations
 
+import gc
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ from torch import nn
 
 from gradscope.handlers import let_pass
 from gradscope.recording.wrappers import plain_path
-from gradscope.watching.steps import living
 
 
 class FoundModels:
@@ -99,7 +99,8 @@ def _held(optimizer: Any) -> list[torch.Tensor]:
 
 def _outermost(parameters: dict[int, torch.Tensor]) -> list[Any]:
     """The modules that hold these themselves or in a part, and are themselves parts of none."""
-    modules = living(nn.Module)
+    # `isinstance` would ask each of all objects for `__class__`, which may be computed.
+    modules = [one for one in gc.get_objects() if issubclass(type(one), nn.Module)]
     inside = (vars(one).get("_modules") for one in modules)
     parts = {id(part) for own in inside if isinstance(own, dict) for part in own.values()}
     found, reached = [], set[int]()

@@ -6,36 +6,35 @@ Reads numbers only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gradscope.model.rows import ModuleRow, Row
 from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.norms import Norms, together
+from gradscope.watching.norms import together
+from gradscope.watching.steps import Used
 
 
 @dataclass
 class Pending:
-    """A backward call that has ended, and what is known of it so far: positions in ``norms``."""
+    """A backward call that has ended, and what is known of it so far: positions in the norms of
+    what is ``used``, that of the gradients it brought included."""
 
     step: int
     call: int
     members: ModelParameters
-    norms: Norms
+    used: Used
     received: dict[int, int]
     """Parameter to the norm of its gradient."""
     none: set[int]
     scale: int | None = None
     loss: int | None = None
-    applied: dict[int, int] = field(default_factory=dict)
-    changes: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Parameter to the norms of its change and of what it was before."""
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
 
     def row(self) -> Row:
         """What is known now; waits for the devices."""
-        known = self.norms.read()
+        known = self.used.norms.read()
         scale = None if self.scale is None else known[self.scale]
         loss = None if self.loss is None else known[self.loss]
         everything = range(len(self.members.parameters))
@@ -58,8 +57,9 @@ class Pending:
         self, positions: Sequence[int], known: Sequence[float | None], scale: float | None
     ) -> ModuleRow:
         received = [known[self.received[one]] for one in positions if one in self.received]
-        applied = [known[self.applied[one]] for one in positions if one in self.applied]
-        changes = [self.changes[one] for one in positions if one in self.changes]
+        used = self.used
+        applied = [known[used.applied[one]] for one in positions if one in used.applied]
+        changes = [used.changes[one] for one in positions if one in used.changes]
         change = together([known[one] for one, _ in changes])
         weight = together([known[one] for _, one in changes])
         norm = together(received)

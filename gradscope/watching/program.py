@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.optim.optimizer import Optimizer
-
+from gradscope.autograd.optimizers import living_optimizers
 from gradscope.watching.found_models import FoundModels
 from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.steps import living
 from gradscope.watching.taps import Unseen, untraced
 from gradscope.watching.watch import Watch
 
@@ -30,7 +28,7 @@ class ProgramWatch(Watch):
 
     def _call_begins(self, roots: Any) -> None:
         if not self._is_known:
-            self._take(living(Optimizer))
+            self._take(living_optimizers())
         super()._call_begins(roots)
 
     @untraced

@@ -169,23 +169,21 @@ class Watch:
         self._turns.call_made()
         if due:
             self._pending = self._seen(call, reached)
-            self._pending.loss = _loss(roots, call.norms)
+            self._pending.loss = _loss(roots, call.used.norms)
         if call.has_steps:
             self._close()
             self._turns.all_made()
 
     def _seen(self, call: RunningCall, reached: dict[int, torch.Tensor]) -> Pending:
-        members, norms = self._members, call.norms
+        members, norms = self._members, call.used.norms
         received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
         none = {k for k, one in enumerate(members.parameters) if one.grad is None}
         scale = None if call.scale is None else norms.add_number(call.scale)
         return Pending(
-            *(self._turns.step, self._turns.calls, members, norms),
-            received={**call.applied, **received},
-            none=none - call.applied.keys(),
+            *(self._turns.step, self._turns.calls, members, call.used),
+            received={**call.used.applied, **received},
+            none=none - call.used.applied.keys(),
             scale=scale,
-            applied=call.applied,
-            changes=call.changes,
         )
 
     def _around_scale(self, original: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -242,14 +240,14 @@ class Watch:
                 # The optimizer lives in a hook of its parameter.
                 self._call.has_steps = True
                 if self._turns.is_due:
-                    note_step(self._members, held, taken, self._call)
+                    note_step(self._members, held, taken, self._call.used)
                 return
             if self._pending is not None:
-                note_step(self._members, held, taken, self._pending)
+                note_step(self._members, held, taken, self._pending.used)
                 # An optimizer that does the scaler's work leaves the step out by itself.
                 found = getattr(optimizer, "found_inf", None)
                 if self._pending.scale is not None and isinstance(found, torch.Tensor):
-                    self._pending.found_inf = self._pending.norms.add_number(found)
+                    self._pending.found_inf = self._pending.used.norms.add_number(found)
             self._close()
             self._turns.step_made(optimizer)
         self._deliver()

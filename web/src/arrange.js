@@ -1,5 +1,5 @@
 // Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
-import dagre from "@dagrejs/dagre";
+import { layered } from "./layered.js";
 import { IN, OUT } from "./level.js";
 import { LABEL_GAP, labelAt } from "./stretch.js";
 
@@ -13,35 +13,33 @@ const MANY = 420;
 export function arrange(boxes, bundles) {
   const rank = ranks(boxes, bundles);
   const passed = bundles.reduce((sum, { from, to }) => sum + Math.abs((rank.get(to) ?? 0) - (rank.get(from) ?? 0)), boxes.length);
-  return passed > MANY ? inRows(boxes, bundles, rank) : withDagre(boxes, bundles);
+  // Not a number where lines go round.
+  return passed <= MANY ? inLayers(boxes, bundles) : inRows(boxes, bundles, rank);
 }
 
-function withDagre(boxes, bundles) {
-  const graph = new dagre.graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: "TB", ...GAP });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const { key, width, height } of boxes) graph.setNode(key, { width, height });
-  const crosses = (end) => bundles.some((bundle) => bundle.from === end || bundle.to === end);
-  for (const end of [IN, OUT]) if (crosses(end)) graph.setNode(end, { width: 2, height: 2 });
-  bundles.forEach((bundle, i) => {
-    const room = bundle.room ? { width: bundle.room, height: LABEL_HEIGHT, labelpos: "r", labeloffset: LABEL_GAP } : {};
-    graph.setEdge(bundle.from, bundle.to, { weight: bundle.from === IN || bundle.to === OUT ? 1 : 2, ...room }, String(i));
-  });
-  dagre.layout(graph);
+function inLayers(boxes, bundles) {
+  const ends = [IN, OUT].filter((end) => bundles.some(({ from, to }) => from === end || to === end));
+  const nodes = [...boxes, ...ends.map((key) => ({ key, width: 2, height: 2 }))];
+  const edges = bundles.map(({ from, to, room }) => ({
+    from,
+    to,
+    weight: from === IN || to === OUT ? 1 : 2,
+    ...(room ? { width: room + LABEL_GAP, height: LABEL_HEIGHT } : {}),
+  }));
+  const { node, edge } = layered(nodes, edges, GAP);
   return {
     boxes: boxes.map((box) => {
-      const { x, y } = graph.node(box.key);
+      const { x, y } = node(box.key);
       return { ...box, x: x - box.width / 2, y: y - box.height / 2 };
     }),
     bundles: bundles.map((bundle, i) => {
-      const { points, y } = graph.edge(bundle.from, bundle.to, String(i));
-      const line = points.map((point) => ({ x: point.x, y: point.y }));
-      return { ...bundle, label: bundle.room ? labelAt(line, y) : null, points: line };
+      const { points, y } = edge(i);
+      return { ...bundle, label: bundle.room ? labelAt(points, y) : null, points };
     }),
   };
 }
 
-/** For every box how many lines lead to it from the top at most. */
+/** For every box how many lines lead to it from the top at most; infinitely many where they go round. */
 function ranks(boxes, bundles) {
   const rank = new Map(boxes.map((box) => [box.key, 0]));
   const waiting = new Map(boxes.map((box) => [box.key, 0]));
@@ -59,6 +57,7 @@ function ranks(boxes, bundles) {
       if (!waiting.get(next)) ready.push(next);
     }
   }
+  for (const [key, left] of waiting) if (left) rank.set(key, Infinity);
   return rank;
 }
 

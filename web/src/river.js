@@ -134,7 +134,7 @@ export class River {
 
   // ------------------------------------------------------------------ what is said
 
-  _nodesOf(row) {
+  nodesOf(row) {
     const { rows } = this.profile;
     return [firstOf(row, rows, this.model.size), firstOf(row + 1, rows, this.model.size)];
   }
@@ -143,7 +143,7 @@ export class River {
   _words(row) {
     const { model } = this;
     const { low, mid, high, leaf, bad, zero } = this.profile;
-    const [from, to] = this._nodesOf(row);
+    const [from, to] = this.nodesOf(row);
     const node = this._chosen(row);
     const size = (log) => number(Number((10 ** log).toPrecision(3)));
     const unit = model.isSpread ? "largest ÷ smallest" : "‖g‖";
@@ -161,7 +161,7 @@ export class River {
   /** The node that a row stands for: what is not finite before the one whose gradient is nearest to a place. */
   _chosen(row, x = null) {
     const { model } = this;
-    const [from, to] = this._nodesOf(row);
+    const [from, to] = this.nodesOf(row);
     let best = { node: from, cost: Infinity };
     for (let node = from; node < to; node++) {
       const { state, norm } = model.upstream(node) ?? { state: "none", norm: null };
@@ -231,7 +231,7 @@ export class River {
   _scroll(row) {
     this._go(row);
     this._point(row);
-    const [from, to] = this._nodesOf(row);
+    const [from, to] = this.nodesOf(row);
     this.viewer.centre((from + to - 1) >> 1);
   }
 

@@ -41,7 +41,7 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
 
 def frame(scene: Scene, template: Frame) -> Note:
     """The head of what is drawn once for all rounds of a repeat."""
-    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(template))
+    rounds = tuple(scene.rounds(template))
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
     return Note(f"{title} ×{template.count:,}", None, rounds=rounds, across=True)

@@ -1,0 +1,50 @@
+// Ranks, order and places of one level: of dagre's steps those that a graph without cycles and without groups in groups needs.
+import { Graph } from "dagre/lib/graph-lib";
+import { run as cutLong, undo as joinLong } from "dagre/lib/normalize";
+import order from "dagre/lib/order";
+import { position } from "dagre/lib/position";
+import rank from "dagre/lib/rank/network-simplex";
+import { intersectRect, normalizeRanks } from "dagre/lib/util";
+
+/** Every other rank is for what stands beside the lines. */
+const APART = 2;
+
+const ROOT = "root";
+
+/**
+ * Give each node x and y, its middle, and each edge its points, and y where something stands beside it.
+ * @param nodes {key, width, height}
+ * @param edges {from, to, weight}, and {width, height} of what stands beside it
+ * @returns what tells the node of a key, and the edge of a number
+ */
+export function layered(nodes, edges, { nodesep, ranksep }) {
+  const graph = new Graph({ multigraph: true });
+  graph.setGraph({ nodesep, edgesep: 20, ranksep: ranksep / APART });
+  for (const { key, width, height } of nodes) graph.setNode(key, { width, height });
+  edges.forEach(({ from, to, ...label }, i) => graph.setEdge(from, to, { ...label, minlen: APART, labelpos: "r" }, String(i)));
+  rankAll(graph);
+  cutLong(graph);
+  order(graph);
+  position(graph);
+  joinLong(graph);
+  for (const end of graph.edges()) {
+    const { points } = graph.edge(end);
+    points.unshift(intersectRect(graph.node(end.v), points[0]));
+    points.push(intersectRect(graph.node(end.w), points.at(-1)));
+  }
+  return { node: (key) => graph.node(key), edge: (i) => graph.edge(edges[i].from, edges[i].to, String(i)) };
+}
+
+/** The ranker wants one connected graph, so all hangs on one more node meanwhile. */
+function rankAll(graph) {
+  const nodes = graph.nodes();
+  graph.setNode(ROOT, {});
+  for (const node of nodes) graph.setEdge(ROOT, node, { weight: 0, minlen: 1 });
+  rank(graph);
+  graph.removeNode(ROOT);
+  normalizeRanks(graph);
+  for (const end of graph.edges()) {
+    const edge = graph.edge(end);
+    if (edge.width) edge.labelRank = (graph.node(end.v).rank + graph.node(end.w).rank) / 2;
+  }
+}
