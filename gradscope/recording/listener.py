@@ -22,7 +22,8 @@ IGNORED: Final = False
 
 IN_FULL: Final = True
 """A route: the call is heard by :meth:`Listener.before` and :meth:`Listener.after`.  Whatever else
-:meth:`Listener.route` returns asks for :meth:`Listener.briefly` and is handed to it."""
+:meth:`Listener.route` returns asks for :meth:`Listener.briefly` and is handed to it; a call that
+starts a backward pass is never heard so."""
 
 
 class Listener:
