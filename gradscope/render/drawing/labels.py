@@ -12,6 +12,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import Line, block, box
 from gradscope.render.drawing.facts import cancelled, saved_words
+from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
@@ -228,8 +229,9 @@ class Labels:
         color = f"{INKS[step]};{share}:#e8eaed" if share < 1 else INKS[step]
         return [block(7, _BAR, color), block(7, 6), *value]
 
-    def caption(self) -> str:
-        """What stands above the picture: what it is of, what is wrong, and what colours mean."""
+    def caption(self, river: bool) -> str:
+        """What stands above the picture: what it is of, what is wrong, and what colours mean;
+        with ``river`` the gradients of the whole graph."""
         scene = self.scene
         first = scene.graph.roots[0].node if scene.graph.roots else None
         items = [scene.view.items[item] for item in scene.view.roots[:1]]
@@ -258,6 +260,10 @@ class Labels:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
         if scene.gradients is not None:
             lines.append(self.legend())
+        rows = profile(scene, _MOST_BARS) if river else []
+        if rows:
+            lines.append(text(f"‖g‖ in backward order  {told(scene, rows)}", FAINT, 10))
+            lines += self._bars([row.info for row in rows])
         return box(lines, left=True)
 
     def legend(self) -> Line:

@@ -73,18 +73,26 @@ def render(report: Report, options: Options) -> str:
     Raises:
         GradscopeError: if there is too much to draw.
     """
-    scene = Scene(report, options)
+    return source(Scene(report, options))
+
+
+def source(scene: Scene, river: bool = True) -> str:
+    """The DOT source of a scene; ``river``: with one in its caption.
+
+    Raises:
+        GradscopeError: if there is too much to draw.
+    """
     boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
     if boxes > MOST_ITEMS or arrows > MOST_LINKS:
         many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
         what = f"{many} are too many for a picture"
         hint = f"fold more: {folding()}; or all of it: {either('-o FILE.html', 'a .html file')}"
         raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
-    return _Drawing(scene).source()
+    return _Drawing(scene, river).source()
 
 
 class _Drawing:
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, river: bool) -> None:
         self.scene = scene
         self.labels = Labels(scene)
         self.arrows = Arrows(scene, self.labels)
@@ -104,7 +112,7 @@ class _Drawing:
                 "fontname": FONT,
                 "labelloc": "t",
                 "labeljust": "l",
-                "label": self.labels.caption(),
+                "label": self.labels.caption(river),
                 "nodesep": "0.3",
                 "ranksep": "0.45",
                 "pad": "0.25",
