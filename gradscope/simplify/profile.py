@@ -22,7 +22,7 @@ FINE = 200
 """Of more nodes than this single ones are no longer seen, and rows lose their jitter."""
 
 
-class Row(NamedTuple):
+class ProfileRow(NamedTuple):
     """What enters some nodes that follow one another in backward order.
 
     ``low``, ``middle``, ``high``: norms at operations, None where none is known; ``leaf``: the
@@ -46,13 +46,13 @@ class Row(NamedTuple):
         return GradientInfo("zero" if self.zero else "not reached")
 
 
-def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[Row]:
+def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[ProfileRow]:
     """At most ``most`` rows, from the loss down."""
     size = len(graph.nodes)
     count = max(min(most, size, max(SMALL, math.ceil(size / EACH))), 1)
     # A node is in the row in which its middle lies.
     ends = [max(math.ceil(row * size / count - 0.5), 0) for row in range(count + 1)]
-    rows: list[Row] = []
+    rows: list[ProfileRow] = []
     for first, behind in pairwise(ends):
         row = _row(graph, backward, range(first, behind))
         if rows and all(graph.nodes[node].kind == "leaf" for node in range(first, behind)):
@@ -69,7 +69,7 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
     return norms[:1] + norms[1:][-1:]
 
 
-def _smooth(rows: list[Row]) -> list[Row]:
+def _smooth(rows: list[ProfileRow]) -> list[ProfileRow]:
     """For every row the middle of five; gaps stay gaps."""
     smooth = []
     for at, row in enumerate(rows):
@@ -81,7 +81,7 @@ def _smooth(rows: list[Row]) -> list[Row]:
     return smooth
 
 
-def _row(graph: Graph, backward: BackwardPass, nodes: range) -> Row:
+def _row(graph: Graph, backward: BackwardPass, nodes: range) -> ProfileRow:
     found: dict[bool, list[float]] = {True: [], False: []}
     counts = {"non-finite": 0, "zero": 0, "finite": 0}
     for node in nodes:
@@ -93,7 +93,7 @@ def _row(graph: Graph, backward: BackwardPass, nodes: range) -> Row:
             found[graph.nodes[node].kind == "leaf"].append(float(info.norm or 0))
     operations = sorted(found[False])
     low, middle, high = (_at(operations, share) for share in (LOW, 0.5, HIGH))
-    return Row(low, middle, high, _at(sorted(found[True]), 0.5), *counts.values())
+    return ProfileRow(low, middle, high, _at(sorted(found[True]), 0.5), *counts.values())
 
 
 def _arriving(backward: BackwardPass, node: int) -> GradientInfo:

@@ -16,7 +16,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
 from gradscope.simplify import hierarchy_of
-from gradscope.simplify.profile import Row, brackets
+from gradscope.simplify.profile import ProfileRow, brackets
 
 WIDTH, BRACKET, GAP = 90, 14, 3
 """Points: all of a strip beside a picture, the brackets of its modules, and between two things."""
@@ -31,7 +31,7 @@ THICKNESS = 4
 NAMED_FROM = 34
 """Points of a bracket that has room for a name."""
 
-LEAST = 60
+LEAST = 100
 """Points that brackets have on average: more of them would not be told apart."""
 
 BED = "#f3f4f6"
@@ -67,7 +67,7 @@ def add_strip(picture: Element, scene: Scene) -> None:
 class _Strip:
     """The strip beside a picture, ``height`` points high."""
 
-    def __init__(self, scene: Scene, rows: list[Row], height: float) -> None:
+    def __init__(self, scene: Scene, rows: list[ProfileRow], height: float) -> None:
         self.scene = scene
         self.rows = rows
         self.height = height

@@ -10,9 +10,9 @@ from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import strip
 from gradscope.render.words import numbers
-from gradscope.render.words.text import cells
+from gradscope.render.words.text import shorten
 from gradscope.render.words.writer import Writer
-from gradscope.simplify.profile import SMALL, Row, ends, profile_of
+from gradscope.simplify.profile import SMALL, ProfileRow, ends, profile_of
 from gradscope.words import count
 
 FEWEST_CELLS, MOST_CELLS = 12, 40
@@ -21,7 +21,7 @@ LEVELS = (0x00, 0x40, 0x44, 0x46, 0x47), (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 """The dots of the left and of the right column of a braille cell, by how many from below."""
 
 
-def profile(scene: Scene, most: int) -> list[Row]:
+def profile(scene: Scene, most: int) -> list[ProfileRow]:
     """The rows of a scene; none where there is nothing to see, or little enough to be read in the
     graph itself."""
     if scene.backward is None or len(scene.graph.nodes) < SMALL:
@@ -36,10 +36,14 @@ def line(scene: Scene, writer: Writer) -> str:
     rows = profile(scene, 2 * MOST_CELLS)
     if not rows:
         return ""
-    lead = writer.glyphs.text(f"{scene.only}‖g‖ in backward order  ")
-    words = writer.glyphs.text("  " + told(scene, rows))
-    room = scene.options.width - cells(lead) - cells(words)
-    width = min(max(room, FEWEST_CELLS), MOST_CELLS)
+    lead, short = (f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  ")
+    words = f"  {told(scene, rows)}"
+    if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:
+        lead = short
+    room = scene.options.width - len(lead)
+    width = min(max(room - len(words), FEWEST_CELLS), MOST_CELLS)
+    lead, words = writer.glyphs.text(lead), writer.glyphs.text(words)
+    words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
     rows = profile(scene, 2 * width)
     if writer.glyphs.ascii:
         drawn = strip([row.info for row in rows], width, writer.glyphs)
@@ -48,7 +52,7 @@ def line(scene: Scene, writer: Writer) -> str:
     return writer.paint(lead, "") + drawn + writer.paint(words, "")
 
 
-def _cell(scene: Scene, writer: Writer, rows: list[Row]) -> str:
+def _cell(scene: Scene, writer: Writer, rows: list[ProfileRow]) -> str:
     infos = [row.info for row in rows]
     if any(info.state == "non-finite" for info in infos):
         return writer.paint(writer.glyphs.bad, BAD_INK)
@@ -61,7 +65,7 @@ def _cell(scene: Scene, writer: Writer, rows: list[Row]) -> str:
     return writer.paint(chr(0x2800 + sum(dots)), INKS[max(steps)])
 
 
-def told(scene: Scene, rows: list[Row]) -> str:
+def told(scene: Scene, rows: list[ProfileRow]) -> str:
     """``1 → 3e-9``: what enters the first and the last operation, and how many nodes have no
     size."""
     known = ends(scene.graph, scene.backward) if scene.backward else []

@@ -15,7 +15,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import grid
 from gradscope.render.drawing.arrows import Arrows, heaviest
-from gradscope.render.drawing.boxes import LONGEST_TEXT, box
+from gradscope.render.drawing.boxes import LONGEST_TEXT, block, box
 from gradscope.render.drawing.facts import most_saved, saved
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
@@ -283,7 +283,9 @@ class _Drawing:
     def _draw_arrow(self, name: str, link: Link) -> None:
         words, style = self.arrows.flow(link)
         if words and self.labelled:
-            style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
+            # Graphviz measures from the middle of an arrow, however thick it is.
+            room = block(10, 1 + round(float(style.get("penwidth", "1")) / 2))
+            style["label"] = box([[room, *text(f" {words} ", style.get("fontcolor", INK), 10)]])
         # Without any, Graphviz would show its own: the ids of both ends.
         style["tooltip"] = _plain(words) or " "
         self.graph.edge(str(link.source), name, **style)
