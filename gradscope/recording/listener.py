@@ -132,6 +132,9 @@ class Listeners:
         self._are_started = False
         for listener in reversed(self.all):
             listener.stop()
+        # Whoever stops in the middle of a call is put back by torch when that is over, and hears
+        # of further ones.
+        self.route = lambda *_: IGNORED
 
     def end(self) -> None:
         """What was asked is answered."""

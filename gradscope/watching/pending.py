@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from gradscope.model.rows import ModuleRow, Row
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import together
+from gradscope.watching.running_call import RunningCall
 from gradscope.watching.steps import Used
+from gradscope.watching.turns import Turns
 
 
 @dataclass
@@ -30,6 +34,25 @@ class Pending:
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        call: RunningCall,
+        reached: dict[int, torch.Tensor],
+        members: ModelParameters,
+        turns: Turns,
+    ) -> Pending:
+        """One that has brought these gradients, by position."""
+        norms, applied = call.used.norms, call.used.applied
+        received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
+        none = {k for k, one in enumerate(members.parameters) if one.grad is None}
+        return cls(
+            *(turns.step, turns.calls, members, call.used),
+            received={**applied, **received},
+            none=none - applied.keys(),
+            scale=None if call.scale is None else norms.add_number(call.scale),
+        )
 
     def row(self) -> Row:
         """What is known now; waits for the devices."""
