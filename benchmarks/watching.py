@@ -47,7 +47,11 @@ def watching(training: Training, every: int) -> Iterator[None]:
 @contextlib.contextmanager
 def commanded(training: Training) -> Iterator[None]:
     del training  # it is found by its optimizer
-    watch = ProgramWatch(1, Told(History().put), print)
+
+    def begin(*_: object) -> None:
+        raise NotImplementedError
+
+    watch = ProgramWatch(1, Told(History().put), print, begin, 0)
     watch.start()
     try:
         yield

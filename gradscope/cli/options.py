@@ -299,6 +299,14 @@ watch_options = all_of(
         help="Look at one step of the optimizer in N.",
     ),
     click.option(
+        "--keep",
+        type=click.IntRange(min=0),
+        default=5,
+        metavar="N",
+        show_default=True,
+        help="Have the doctor look at N calls at most, each after one where something happened.",
+    ),
+    click.option(
         "-o",
         "--output",
         metavar="FILE.jsonl",
@@ -315,6 +323,7 @@ class WatchOptions:
     """How often a training is looked at, where its rows go, and how it is shown."""
 
     every: int
+    keep: int
     output: str | None
     width: int | None
     color: Literal["auto", "always", "never"]

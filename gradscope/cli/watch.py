@@ -94,7 +94,7 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
         show = _told if live is None else live.put
         rows = _Receiver(log, None if is_quiet else show, path or target.describe())
         others = OtherProcesses()
-        ending, has_calls = _watched(program, options.every, rows)
+        ending, has_calls = _watched(program, options, rows, path)
     ending.show()
     if others.is_this_one:
         return Result(ending=ending)  # a forked child: what is to be said, its parent says
@@ -105,15 +105,22 @@ def _told(row: Row) -> None:
     say(training.sentence(row))
 
 
-def _watched(program: Program, every: int, rows: _Receiver) -> tuple[Ending, bool | None]:
+def _watched(
+    program: Program, options: WatchOptions, rows: _Receiver, path: str | None
+) -> tuple[Ending, bool | None]:
     """Run the program; whether it made backward calls, or None where it did without torch."""
     watches: list[Any] = []
+    log = None if path is None else Path(path).absolute()
+
+    def begin(has_come: Callable[[], bool], done: Callable[[], None]) -> Any:
+        look = importlib.import_module("gradscope.api.full_look")
+        return look.KeptLook(log, has_come, done)
 
     @collector_paused()
     def on_torch() -> None:
         # Not imported above: this room imports torch, and is needed once the program has.
         room = importlib.import_module("gradscope.watching.program")
-        watches.append(room.ProgramWatch(every, rows, say))
+        watches.append(room.ProgramWatch(options.every, rows, say, begin, options.keep))
         watches[0].start()
 
     try:

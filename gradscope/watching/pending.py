@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import torch
+
+from gradscope.autograd.elements import has_data
 from gradscope.model.rows import ModuleRow, Row
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import together
+from gradscope.watching.running_call import RunningCall
 from gradscope.watching.steps import Used
+from gradscope.watching.turns import Turns
 
 
 @dataclass
@@ -31,6 +37,33 @@ class Pending:
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        call: RunningCall,
+        reached: dict[int, torch.Tensor],
+        members: ModelParameters,
+        turns: Turns,
+    ) -> Pending:
+        """One that has brought these gradients, by position."""
+        norms, applied = call.used.norms, call.used.applied
+        received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
+        none = {k for k, one in enumerate(members.parameters) if one.grad is None}
+        return cls(
+            *(turns.step, turns.calls, members, call.used),
+            received={**applied, **received},
+            none=none - applied.keys(),
+            scale=None if call.scale is None else norms.add_number(call.scale),
+        )
+
+    def note_loss(self, roots: Sequence[Any]) -> None:
+        """The call began at these; of one that is a single number the value is read with all
+        others."""
+        root = roots[0] if len(roots) == 1 else None
+        is_number = type(root) is torch.Tensor and root.numel() == 1 and not root.is_complex()
+        if root is not None and is_number and has_data(root):
+            self.loss = self.used.norms.add_number(root)
 
     def row(self) -> Row:
         """What is known now; waits for the devices."""

@@ -17,9 +17,9 @@ class ProgramWatch(Watch):
     They are looked for at the first backward call, and one that is made later is met at its step.
     """
 
-    def __init__(self, every: int, sink: Any, tell: Any) -> None:
+    def __init__(self, every: int, sink: Any, tell: Any, begin: Any, keep: int) -> None:
         self._found = FoundModels()
-        super().__init__(self._found, every, sink, tell)
+        super().__init__(self._found, every, sink, tell, begin, keep)
 
     @property
     def has_calls(self) -> bool:
