@@ -56,6 +56,7 @@ TOLD = {
     "zero after ten that were not": ([*ONES, 0.0], {10: "the gradient of a has become zero"}),
     "zero after nine": ([*ONES[1:], 0.0], {}),
     "zero before": ([*ONES, 0.0, *ONES, *ONES, 0.0], {10: "the gradient of a has become zero"}),
+    "a part that is mostly not used": ([0.0] * 10 + [5.0], {}),
     "not finite, at once": ([NAN], {0: "the gradient of a is not finite"}),
     "infinite": ([1.0, math.inf], {1: "the gradient of a is not finite"}),
     "told once": ([NAN] * 30, {0: "the gradient of a is not finite"}),

@@ -56,8 +56,8 @@ class Troubles:
         """One row more; returns the gravest that it shows, unless that has been told already."""
         found: dict[str, dict[str, float]] = {}
         for name, part in row.modules.items():
-            known = self._histories.get(name, ())
-            limit = JUMP * median(known) if len(known) >= LEAST else inf
+            known = self._histories.get(name, deque())
+            limit = _limit(part, known)
             kind = _kind(part, limit)
             # A part that was zero before, such as one that is not always used, falls to nothing.
             is_fall = kind != "zero" or (len(known) >= LEAST and 0 not in known)
@@ -79,6 +79,14 @@ class Troubles:
             if part.norm is not None and part.norm < inf:
                 kept[name].append(part.norm)
         self._histories = kept
+
+
+def _limit(part: ModuleRow, known: deque[float]) -> float:
+    """The norm above which that of a part would be a jump; infinity where it is none anyhow."""
+    # The median takes time, and is not below the smallest.
+    if part.norm is None or len(known) < LEAST or not part.norm > JUMP * min(known):
+        return inf
+    return JUMP * median(known) or inf
 
 
 def _kind(part: ModuleRow, limit: float) -> str:
