@@ -19,6 +19,15 @@ export function combine(parts) {
   };
 }
 
+/** Gradients of things that one box stands for: the median of their norms, and of what is finite the smallest and the largest. */
+export function among(infos) {
+  const sorted = infos.filter((info) => info?.state === "finite" && info.norm !== null).sort((a, b) => a.norm - b.norm);
+  const state = LOUDEST.find((one) => infos.some((info) => info?.state === one)) ?? "none";
+  const many = infos.filter((info) => info?.state === state).length;
+  const middle = sorted[sorted.length >> 1] ?? infos[0];
+  return { ...middle, state, norm: state === "finite" ? middle.norm : null, absmax: null, values: null, span: [sorted[0], sorted.at(-1)], many, of: infos.length };
+}
+
 /** The nodes, with the numbers of their outputs, at which edges or seeds lead into a group: each once. */
 export function placesEntered(model, group) {
   const places = new Map();
