@@ -1,5 +1,5 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
-import { Camera, READABLE, WHOLE } from "./camera.js";
+import { Camera } from "./camera.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
 import { buildPage } from "./page.js";
@@ -34,11 +34,11 @@ export class Drawing {
     return this.camera.view;
   }
 
-  /** Whether the drawing with these groups open can be read as a whole. */
-  _fits(open, isWorth) {
+  /** The zoom at which the drawing with these groups open is in sight as a whole. */
+  _zoomOf(open) {
     const { width, height } = this.camera.size;
     const size = { width: Math.max(width, SMALLEST.width), height: Math.max(height, SMALLEST.height) };
-    return this.camera.fitting(this.layouts.whole(open), size) >= (isWorth ? WHOLE : READABLE);
+    return this.camera.fitting(this.layouts.whole(open), size);
   }
 
   _keyOf(thing) {

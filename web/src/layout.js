@@ -76,7 +76,7 @@ export class Layouts {
     if (bundles.length > MOST_LABELS) return bundles;
     // Where all that comes in goes to one place, the line outside has said it.
     const isSaid = bundles.filter(({ from }) => from === IN).length === 1;
-    return bundles.map((bundle) => (bundle.from === IN && isSaid ? bundle : { ...bundle, room: this.labelOf(withEach(bundle)) }));
+    return bundles.map((bundle) => (bundle.from === IN && isSaid ? bundle : { ...bundle, room: this.labelOf(bundle) }));
   }
 }
 

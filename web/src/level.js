@@ -48,9 +48,12 @@ export function level(cast, group) {
     bundles.set(seedKey(i), { from: seedKey(i), to: boxes[here].key, edges: [], seeds: [i] });
   });
   const all = [...bundles.values()];
-  if (repeats.length) for (const bundle of all) Object.assign(bundle, { repeats, bars: byRounds(cast, repeats, bundle) });
+  if (repeats.length) for (const bundle of all) Object.assign(bundle, barsOf(repeats, byRounds(cast, repeats, bundle)));
   return { boxes: [...seeds, ...boxes], bundles: all };
 }
+
+/** What a box or bundle says of the rounds that it stands for; `isFull` where it is in all of them. */
+const barsOf = (repeats, bars) => ({ repeats, bars, isFull: !bars.includes(undefined) });
 
 /** The edges and seeds of a bundle by the rounds that they are in. */
 function byRounds(cast, repeats, { from, edges, seeds }) {
@@ -71,7 +74,7 @@ function boxesOf(cast, group, repeats) {
     const box = thing.node === undefined ? { key: groupKey(thing.group), group: thing.group } : { key: nodeKey(thing.node), node: thing.node };
     const within = box.group === undefined || !cast.at.has(box.group) ? repeats : [...repeats, box.group];
     const bars = within.length ? cast.standing(within, thing) : [];
-    boxes.push(bars.length > 1 ? { ...box, repeats: within, bars } : box);
+    boxes.push(bars.length > 1 ? { ...box, ...barsOf(within, bars) } : box);
     return boxes.length - 1;
   };
   for (const child of cast.childrenOf(group)) ofChild[child] = add(cast.lone(child));
@@ -89,6 +92,8 @@ function boxesOf(cast, group, repeats) {
 export function withEach(thing, cast = null, layerOf = () => null) {
   if (!thing.bars) return thing;
   const layers = thing.repeats.map(layerOf);
+  // The same list as long as all are shown: what is found of its many gradients is kept with it.
+  if (thing.isFull && layers.every((layer) => layer === null)) return { ...thing, each: thing.bars, picked: null };
   const isShown = (number) => {
     for (let i = layers.length - 1; i >= 0; i--) {
       const { length } = cast.at.get(thing.repeats[i]).rounds;

@@ -93,6 +93,8 @@ export class Model {
     this._entering = new Map();
     this._arrivals = new Map();
     this._flowing = new WeakMap();
+    this._bars = new WeakMap();
+    this._among = new WeakMap();
     this.troubles = new Troubles(this);
   }
 
@@ -263,7 +265,7 @@ export class Model {
 
   /** What enters a node or group, or the range of what enters those that it stands for. */
   arriving({ node, group, each }) {
-    if (each?.length > 1) return this.pass ? among(each.map((one) => this.arriving(one))) : null;
+    if (each?.length > 1) return this._amongAll(each, (one) => (one.node === undefined ? null : this.pass.upstream[one.node][0]), () => this._arrivingAll(each));
     return node === undefined ? this.entering(group) : this.upstream(node);
   }
 
@@ -275,7 +277,29 @@ export class Model {
 
   /** What enters each of the rounds that a box has a strip of; null for those that lack it. */
   bars(box) {
-    return box.bars ? Array.from(box.bars, (one) => (one ? this.arriving(one) : null)) : this.arrivals(box.group);
+    return box.bars ? this._arrivingAll(box.bars) : this.arrivals(box.group);
+  }
+
+  _arrivingAll(things) {
+    if (!this._bars.has(things)) this._bars.set(things, Array.from(things, (one) => (one ? this.arriving(one) : null)));
+    return this._bars.get(things);
+  }
+
+  /**
+   * Many at once, so what is found of a list is kept as long as the list.
+   * @param entryOf the entry of the pass's table that each is, or null; where all are one no object is made for each
+   */
+  _amongAll(each, entryOf, infos) {
+    if (!this.pass) return null;
+    if (!this._among.has(each)) {
+      const { state, norm } = this.pass;
+      const entries = this.isSpread ? [null] : each.map(entryOf);
+      const found = entries.includes(null)
+        ? among(infos().filter(Boolean), (info) => info.state, (info) => info.norm, (info) => info)
+        : among(entries, (entry) => STATES[state[entry]], (entry) => norm[entry], (entry) => this.gradient(entry));
+      this._among.set(each, found);
+    }
+    return this._among.get(each);
   }
 
   /** What enters a group: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
@@ -292,7 +316,7 @@ export class Model {
   /** The gradients of a bundle of edges, and of seeds, as one. */
   flowing({ edges, seeds, each }) {
     if (!this.pass) return null;
-    if (each?.length > 1) return among(each.map((one) => this.flowing(one)));
+    if (each?.length > 1) return this._amongAll(each, (one) => (one.edges.length === 1 && !one.seeds.length ? this.pass.edges[one.edges[0]] : null), () => each.map((one) => this.flowing(one)));
     if (!this._flowing.has(edges)) {
       const along = (pass) => [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
       this._flowing.set(edges, this._read((pass) => combine(along(pass).map((entry) => this.gradient(entry, pass)))));

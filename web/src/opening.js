@@ -1,4 +1,5 @@
 // Which groups are open at first.
+import { READABLE, WHOLE } from "./camera.js";
 
 /** Boxes that are opened by themselves at most. */
 const FIRST = 70;
@@ -18,13 +19,14 @@ function held(model, g) {
  * The largest first, as long as the whole can be seen at once and read: a first look is for the whole.  Loops stay closed,
  * for their rounds are alike, and so does what is beside a larger group that had no room: it would only be plumbing.
  * What leads to blocks that are drawn once for all is worth smaller text, and is opened in any case where they are most of the model.
- * @param {(open: Set<number>, isWorth: boolean) => boolean} fits whether the drawing can be read with these groups open
+ * @param {(open: Set<number>) => number} zoomOf the zoom at which the drawing with these groups open can be seen as a whole
  */
-export function firstOpen(model, fits) {
+export function firstOpen(model, zoomOf) {
   const open = new Set([0]);
   const worth = new Set([...model.once].flatMap((g) => model.around(g)));
   const main = mainRepeat(model);
   const always = new Set(main === null ? [0] : model.around(main));
+  let now = Infinity;
   let drawn = held(model, 0);
   let waiting = [...model.templates.contents(0).children];
   while (waiting.length) {
@@ -36,10 +38,17 @@ export function firstOpen(model, fits) {
     waiting = waiting.filter((g) => !opened.includes(g));
     if (isLoop(model, group) || drawn + more > FIRST) continue;
     // What holds everything is opened in any case: closed it says nothing.
-    if (model.ops[group] < model.ops[0] && !always.has(group) && !fits(new Set([...open, ...opened]), worth.has(group))) {
-      waiting = waiting.filter((g) => model.parent[g] !== model.parent[group]);
-      continue;
-    }
+    if (model.ops[group] < model.ops[0] && !always.has(group)) {
+      const least = worth.has(group) ? WHOLE : READABLE;
+      // Nothing gets smaller by opening: what is too large needs no second look.
+      now ??= zoomOf(open);
+      const next = now < least ? 0 : zoomOf(new Set([...open, ...opened]));
+      if (next < least) {
+        waiting = waiting.filter((g) => model.parent[g] !== model.parent[group]);
+        continue;
+      }
+      now = next;
+    } else now = null;
     for (const g of opened) open.add(g);
     drawn += more;
     waiting.push(...opened.flatMap((g) => model.templates.contents(g).children).filter((g) => !open.has(g)));

@@ -59,4 +59,6 @@ export const sizeOf = (model) => (box) => {
 };
 
 /** The width of what stands beside a line. */
-export const labelOf = (model) => (bundle) => Math.ceil(widthOf(flowWords(model, bundle), SMALL)) + 8;
+export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? RANGE : flowWords(model, bundle), SMALL)) + 8;
+/** Room for what is said of several layers, which is found when it is seen. */
+const RANGE = "0.0001234–0.0001234";

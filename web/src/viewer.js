@@ -27,7 +27,7 @@ export class Viewer extends Drawing {
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
     this.legend = new Legend(this.footer, () => this._recolored());
-    this.first = firstOpen(this.model, (open, isWorth) => this._fits(open, isWorth));
+    this.first = firstOpen(this.model, (open) => this._zoomOf(open));
     this.open = new Set(this.first);
     this.trail = new Trail(() => this._written(), (address) => this._restore(address));
     this._arrange();

@@ -19,7 +19,7 @@ export function told(info, shape) {
 
 /** `0.61–0.84`, of what a box stands for, and for how many of them that holds. */
 function toldAmong({ state, span, many, of }) {
-  const ends = [...new Set(span.filter(Boolean).map((info) => told({ ...info, values: null })))].join("–");
+  const ends = [...new Set(span.map((info) => told({ ...info, values: null })))].join("–");
   const what = state === "finite" ? ends : state === "non-finite" ? "⚠ not finite" : told({ state });
   return many < of ? `${what} in ${many} of ${of}` : what;
 }
