@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs bench bench-doctor bench-injected bench-page clean
+.PHONY: help all demo test test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-doctor bench-injected bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,9 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o docs/img/gpt.svg
 	$(BIN)/python -m tests.reference
 	$(BIN)/python -m tests.transcripts
+
+gallery: $(INSTALLED) ## draw the pictures of docs/gallery.md again
+	$(BIN)/python -m benchmarks.gallery
 
 bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into docs/performance.md
 	$(BIN)/python -m benchmarks.performance

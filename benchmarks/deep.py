@@ -1,13 +1,14 @@
 """From a graph of many nodes to text on the terminal: what each stage costs, and whether it is
 linear.
 
-    python -m benchmarks.deep 25000 50000 100000
+    python -m benchmarks.deep 25000
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.simplify import simplify
 
-STAGES = ("trace", "save", "load", "fold", "print")
+STAGES = ("trace", "save", "load", "fold", "print", "page")
 ROUNDS = 3
 Result = TypeVar("Result")
 
@@ -36,10 +37,14 @@ def tables(sizes: Sequence[int]) -> str:
         found = json.loads(told)
         stages = [found[stage] for stage in STAGES]
         row = [f"{seconds:.2f}" for seconds in (*stages, sum(stages), found["plain"])]
-        rows.append((f"{size:,}", *row, f"{found['bytes'] / size:.0f}"))
+        rows.append((f"{size:,}", *row, f"{found['bytes'] / size:.0f}", f"{found['peak']:,.0f}"))
     head = ("nodes", *(f"{stage}, s" for stage in STAGES))
-    head = (*head, "all, s", "the program itself, s", "bytes a node, gzipped")
-    return "A chain, from `trace` to the terminal, CPU seconds:\n\n" + table(head, rows) + "\n"
+    head = (*head, "all, s", "the program itself, s", "bytes a node, gzipped", "peak, MiB")
+    return (
+        "A chain, from `trace` to the terminal and the page, CPU seconds:\n\n"
+        + table(head, rows)
+        + "\n"
+    )
 
 
 class _Stages:
@@ -64,7 +69,7 @@ def _saved(report: Report) -> bytes:
 
 
 def measure(size: int) -> dict[str, Any]:
-    """Median CPU seconds of each stage, and the size of the saved report."""
+    """Median CPU seconds of each stage, bytes of the saved report, MiB of the process at most."""
     import torch
 
     from benchmarks.subjects import traced
@@ -80,9 +85,11 @@ def measure(size: int) -> dict[str, Any]:
         loaded = stages.time("load", storage.decode, data)
         stages.time("fold", simplify, loaded.graph)
         stages.time("print", render.render, loaded, "tree")
+        stages.time("page", render.render, loaded, "html")
     found = stages.medians()
     found["trace"] = found.pop("with the program") - found["plain"]
-    return {**found, "bytes": len(data)}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {**found, "bytes": len(data), "peak": peak}
 
 
 if __name__ == "__main__":

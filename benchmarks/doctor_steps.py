@@ -1,12 +1,12 @@
 """What `gradscope doctor` costs in every step of a long training: examples/char_gpt.
 
 Blocks of plain and of watched steps take turns in one process, so that both meet the same noise;
-times are CPU time on one thread.  "a bare mode" does nothing on any torch call; "first" are the
-steps that are all looked at in full, as every step is with --thorough; "steady" are those of a
-long run.
+times are CPU time on one thread.  "a bare mode" does nothing on any torch call, "anomaly mode" is
+torch's own; "the very first" is the first step of a run; "in full" are steps that are all looked
+at in full, as the first six are, and all with --thorough; "steady" are those of a long run.
 
     python -m benchmarks.doctor_steps
-    python -m benchmarks.doctor_steps --rounds 30 --batch-size 32 --width 192
+    python -m benchmarks.doctor_steps --layers 6 --heads 4 --width 128 --batch-size 4
 """
 
 import argparse
@@ -14,6 +14,7 @@ import importlib
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -32,14 +33,18 @@ BLOCK = 6
 class Training:
     """The training loop of the example, one step at a time."""
 
-    def __init__(self, batch_size: int, width: int) -> None:
+    def __init__(
+        self, batch_size: int = 8, width: int = 96, layers: int = 12, heads: int = 6
+    ) -> None:
         sys.path.insert(0, str(EXAMPLE))
         model, train = importlib.import_module("model"), importlib.import_module("train")
         torch.manual_seed(0)
         text = (EXAMPLE / "input.txt").read_text("utf-8")
         self.batch_size = batch_size
         self.dataset = train.CharDataset(text, 64)
-        config = model.GPTConfig(vocab_size=len(self.dataset.chars), n_embd=width)
+        config = model.GPTConfig(
+            vocab_size=len(self.dataset.chars), n_embd=width, n_layer=layers, n_head=heads
+        )
         self.model = model.GPT(config)
         self.optimizer = train.make_optimizer(self.model, 2e-3, 0.1)
 
@@ -82,6 +87,34 @@ def under_a_bare_mode(training: Training) -> Block:
     return block
 
 
+def under_anomaly_mode(training: Training) -> Block:
+    """Blocks under torch's own search for NaN in backward."""
+
+    def block() -> list[float]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns that it is slow
+            with torch.autograd.detect_anomaly():
+                return training.block()
+
+    return block
+
+
+def first_by_doctor(training: Training) -> Block:
+    """The first step of a run, each time by another doctor."""
+
+    def block() -> list[float]:
+        examiner = Examiner(Examination(steps=None), Sources())
+        examiner.recorder.start()
+        try:
+            begun = time.process_time()
+            training.step()
+            return [1e3 * (time.process_time() - begun)]
+        finally:
+            examiner.recorder.stop()
+
+    return block
+
+
 def by_doctor(training: Training, thorough: bool) -> Block:
     """Blocks of a training that a doctor has watched for a while."""
     examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
@@ -111,13 +144,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--width", type=int, default=96)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--heads", type=int, default=6)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    training = Training(args.batch_size, args.width)
+    training = Training(args.batch_size, args.width, args.layers, args.heads)
     rows = []
     for name, make in (
         ("a bare mode", under_a_bare_mode),
-        ("first", partial(by_doctor, thorough=True)),
+        ("anomaly mode", under_anomaly_mode),
+        ("the very first", first_by_doctor),
+        ("in full", partial(by_doctor, thorough=True)),
         ("steady", partial(by_doctor, thorough=False)),
     ):
         plain, seen, ratios = measure(training, args.rounds, make(training))

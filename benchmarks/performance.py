@@ -232,7 +232,7 @@ def main(arguments: list[str]) -> None:
     effort = Effort(3, 1, 10) if is_quick else Effort()
     text = versions() + "".join(steps(QUICK if is_quick else TABLED, effort))
     text += memory(QUICK[:1] if is_quick else WEIGHED)
-    text += deep.tables((2_500, 10_000) if is_quick else (25_000, 50_000, 100_000))
+    text += deep.tables((2_500, 10_000) if is_quick else (25_000, 100_000, 1_000_000))
     text += starting.tables(3 if is_quick else 9)
     text += doctor(3 if is_quick else 15)
     print(file=sys.stderr)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import gallery
 from gradscope.cli.commands import gradscope
 from gradscope.formats import FORMATS, SORTABLE
 from tests import site
@@ -27,9 +28,11 @@ def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
     [
         ("weights.svg", "backward examples/weights.py --gradient '[0.1, 1, 0.0001]'"),
         ("gpt.svg", "backward examples/char_gpt/train.py"),
+        ("gallery/gan.svg", "backward examples/gallery/models.py::gan"),
     ],
 )
 def test_pictures_are_what_the_tool_draws(picture: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / picture).parent.mkdir(exist_ok=True)
     make_runner(tmp_path)(f"gradscope {command} -o {tmp_path / picture}")
     # Graphviz versions place things differently, but the words are ours.
     shown, drawn = (
@@ -37,6 +40,15 @@ def test_pictures_are_what_the_tool_draws(picture: str, command: str, tmp_path: 
         for folder in (ROOT / "docs" / "img", tmp_path)
     )
     assert same(shown, drawn)
+
+
+def test_the_gallery_has_every_picture_and_stays_small() -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text("utf-8")
+    pictures = {path.stem: path.stat().st_size for path in gallery.FOLDER.glob("*.svg")}
+    assert not any("file:" in path.read_text("utf-8") for path in gallery.FOLDER.glob("*.svg"))
+    assert set(re.findall(r"\]\(img/gallery/(\w+)\.svg\)", page)) == set(pictures)
+    assert set(pictures) == set(gallery.NAMES)
+    assert sum(pictures.values()) <= gallery.MOST
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:

@@ -56,6 +56,21 @@ LATE = {
         training("y = out * (step != 41); loss = torch.where(y != 0, y.abs().log(), y).mean()"),
         *("GS102", 41, "y.abs().log()", "LogBackward0"),
     ),
+    # What hides a NaN or an infinity from all that comes after it.
+    **{
+        f"hidden by {hides}": Late(
+            training(f"y = (out * (step != 41)).abs(); z = y.log(); {hides}; loss = z.mean()"),
+            *("GS102", 41, "y.log()", "LogBackward0"),
+        )
+        for hides in (
+            "z = z.clamp(min=-5)",
+            "z = z.nan_to_num(neginf=0)",
+            "z = z.masked_fill(z < -9, 0)",
+            "z = torch.maximum(z, out)",
+            "z[z < -9] = 0",
+            "z.clamp_(min=-5)",
+        )
+    },
     "a custom Function": Late(
         f"""{HEAD}
 class Own(torch.autograd.Function):

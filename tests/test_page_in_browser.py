@@ -1,7 +1,7 @@
-"""The interactive page in a real Chromium: ``web/test/page.test.mjs`` on pages that are made here.
+"""The interactive page in Chromium and Firefox: ``web/test/page.test.mjs`` on pages made here.
 
-Needs Node.js, the packages of ``web/`` (``make page``) and Chromium.  Where one is missing the test
-is skipped and says which; where CI is set that is a failure.
+Needs Node.js, the packages of ``web/`` (``make page``) and the browser.  Where one is missing the
+test is skipped and says which; where CI is set that is a failure.
 """
 
 from __future__ import annotations
@@ -30,18 +30,27 @@ WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
 
 
-def _browser() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+BROWSERS = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "firefox": ("firefox", "firefox-esr"),
+}
+"""The names of their programs."""
 
 
-def _missing() -> str:
+def _program(browser: str) -> str | None:
+    named = os.environ.get(browser.upper())
+    return named or next(filter(None, map(shutil.which, BROWSERS[browser])), None)
+
+
+def _missing(browser: str) -> str:
     """What this test needs and this machine has not; "" when all is there."""
     if shutil.which("node") is None:
         return "Node.js is not installed"
     if not (WEB / "node_modules" / "playwright-core").is_dir():
         return "playwright-core is not installed: run make page"
-    return "" if _browser() else "no Chromium: install it, or name one in CHROMIUM"
+    if _program(browser):
+        return ""
+    return f"no {browser.title()}: install it, or name one in {browser.upper()}"
 
 
 def hostile() -> Report:
@@ -149,8 +158,9 @@ REPORTS: dict[str, Callable[[], Report]] = {
 }
 
 
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
-    missing = _missing()
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_the_page_in_a_browser(browser: str, tmp_path: Path) -> None:
+    missing = _missing(browser)
     if missing and os.environ.get("CI"):
         pytest.fail(missing)
     if missing:
@@ -161,11 +171,11 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
         if name in REPORTS and name != "large":
             (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
     _write_broken(tmp_path)
-    environment = {**os.environ, "PAGES": str(tmp_path), "CHROMIUM": _browser() or ""}
+    named = {"PAGES": str(tmp_path), "BROWSER": browser, "PROGRAM": _program(browser) or ""}
     done = subprocess.run(
         ["node", "--test", "test/page.test.mjs"],
         cwd=WEB,
-        env=environment,
+        env=os.environ | named,
         capture_output=True,
         text=True,
         timeout=300,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,6 +75,7 @@ def on_terminal(session: Session, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs a command on a terminal, where nobody waits for a second; all that it wrote there."""
     monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setattr(progress, "PERIOD", 0.01)
+    monkeypatch.setattr(progress, "SPAN", 0.001)
     monkeypatch.setenv("TERM", "xterm")
 
     def run(text: str, *arguments: str, command: str = "backward") -> str:
@@ -124,6 +126,13 @@ def test_what_is_waited_for_is_told(
     twice = "for _ in range(2):\n    (w * w).sum().backward()\n"
     raw = on_terminal(f"{own}\n{twice}shown({told!r})\nlate = w * 2{END}{END}", *arguments)
     assert "waiting" not in " ".join(screen(raw, WIDTH))
+
+
+def test_the_doctor_tells_how_many_steps_come_in_a_second(on_terminal: Command) -> None:
+    steps = "for _ in range(3):\n    (w * w).sum().backward()\n    time.sleep(0.002)\n"
+    raw = on_terminal(f"{steps}shown(' steps/s')\nprint('done')\n", command="doctor")
+    assert re.search(r"step \d, loss 3, gradient norm [\d.]+, [\d.]+ steps/s", raw)
+    assert screen(raw, WIDTH)[0] == "done"
 
 
 TQDM = """

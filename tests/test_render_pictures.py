@@ -239,6 +239,19 @@ def wide() -> Report:
 
 
 @needs_graphviz
+def test_the_river_stands_beside_a_picture_that_is_not_small() -> None:
+    picture = svg(transformer())
+    (river,) = picture.findall(f".//{SVG}g[@class='river']")
+    assert (river.findtext(f"{SVG}title") or "").startswith("‖g‖ in backward order, 8 → ")
+    left = float(picture.get("viewBox", "").split()[0])
+    assert left < 0 and f"translate({left + 18:g} " in river.get("transform", "")
+    assert {"gpt.h.0", "gpt.h.11"} <= set(words(river))
+    assert not svg(small()).findall(f".//{SVG}g[@class='river']")
+    # What has no strip of its own has bars in its caption.
+    assert "in backward order" in dot(transformer()) and "in backward order" not in dot(small())
+
+
+@needs_graphviz
 def test_a_repeat_shows_a_bar_for_every_round_and_names_the_extremes() -> None:
     report = transformer(48)
     text = dot(report)

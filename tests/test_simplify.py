@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -15,6 +17,7 @@ from gradscope.model.report import GradientInfo, Report
 from gradscope.render import Options, as_text
 from gradscope.simplify import Folding, UnknownLeaf, View, hierarchy_of, simplify
 from gradscope.simplify.gradients import ViewGradients, combine
+from gradscope.simplify.profile import SMALL, ProfileRow, brackets, ends, profile_of
 from gradscope.simplify.sequences import find_repeats
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, small, transformer
@@ -330,3 +333,129 @@ def test_gradients_taken_together(parts: list[GradientInfo], state: str, norm: o
     whole = combine(parts)
     assert (whole.state, whole.norm) == (state, norm)
     assert whole.nan == sum(part.nan for part in parts)
+
+
+def line_of(*factors: float) -> Report:
+    """A chain from a leaf to the loss; the gradient takes the factors from their end."""
+    program = Program()
+    y = program.leaf("x")
+    for number, factor in enumerate(factors):
+        program.line = number + 2
+        y = program.op("MulBackward0", [(y, factor)], (1.0,), f"y*{number}")
+    return program.report((y, (1.0,)))
+
+
+PROFILES: list[tuple[tuple[float, ...], int, list[ProfileRow]]] = [
+    (
+        (10, 10, 10),
+        9,
+        [
+            ProfileRow(1, 1, 1, None, 0, 0, 1),
+            ProfileRow(10, 10, 10, None, 0, 0, 1),
+            ProfileRow(100, 100, 100, None, 0, 0, 1),
+            # Past leaves the stream flows on as it was.
+            ProfileRow(100, 100, 100, 1000, 0, 0, 1),
+        ],
+    ),
+    (
+        (10, 10, 10),
+        2,
+        [ProfileRow(1, 10, 10, None, 0, 0, 2), ProfileRow(100, 100, 100, 1e3, 0, 0, 2)],
+    ),
+    # Two zeros, and the leaf's; then what is not finite.
+    ((1, 1, 0, 2), 1, [ProfileRow(1, 2, 2, None, 0, 3, 2)]),
+    ((1, math.inf, 2), 1, [ProfileRow(1, 2, 2, None, 2, 0, 2)]),
+]
+
+
+@pytest.mark.parametrize(("factors", "most", "rows"), PROFILES)
+def test_a_profile_says_what_enters_the_nodes_in_backward_order(
+    factors: tuple[float, ...], most: int, rows: list[ProfileRow]
+) -> None:
+    report = line_of(*factors)
+    assert profile_of(report.graph, report.passes[0], most) == rows
+
+
+def test_a_profile_of_many_nodes_has_rows_of_several_and_no_jitter() -> None:
+    # Every seventh factor is a spike that the next one takes back.
+    factors = [1000 if n % 7 == 3 else 1 / 1000 if n % 7 == 4 else 0.9 for n in range(700)]
+    report = line_of(*factors)
+    rows = profile_of(report.graph, report.passes[0], 800)
+    middles = [row.middle or 0 for row in rows]
+    assert len(rows) == math.ceil(701 / 6)
+    assert sum(row.finite for row in rows) == 701
+    assert middles[:-2] == sorted(middles[:-2], reverse=True)
+    assert ends(report.graph, report.passes[0])[0] == 1
+    assert len(profile_of(report.graph, report.passes[0], 40)) == 40
+
+
+def test_brackets_divide_a_graph_into_modules_of_one_kind() -> None:
+    hierarchy = hierarchy_of(transformer().graph)
+    size = len(hierarchy.graph.nodes)
+    named = [one.group.title for one in brackets(hierarchy, size / 40)]
+    assert [name for name in named if ".h." in name] == [f"gpt.h.{n}" for n in range(11, -1, -1)]
+    assert len(brackets(hierarchy, size)) < len(named) < len(brackets(hierarchy, 1))
+    found = brackets(hierarchy, size / 40)
+    assert all(a.first < b.first for a, b in itertools.pairwise(found))
+
+
+def residual(branch: float, after: float = 1.0) -> Report:
+    """``h + branch*after*h`` of ``h = 2*x``."""
+    program = Program()
+    h = program.op("MulBackward0", [(program.leaf("x"), 2)], (1.0,), "2*x", "h")
+    part = program.op("MulBackward0", [(h, branch)], (1.0,), "b*h")
+    whole = program.op("ExpBackward0", [(part, after)], (1.0,), "f(b*h)")
+    return program.report(
+        (program.op("AddBackward0", [(h, 1), (whole, 1)], (1.0,), "h + f"), (1.0,))
+    )
+
+
+RESIDUALS = {
+    0.25: "skip 80 % + branch 20 %",
+    1.0: "skip 50 % + branch 50 %",
+    -0.9: "skip 53 % + branch 47 % · 2 gradients cancel 94.7 %",
+}
+
+
+@pytest.mark.parametrize("branch", RESIDUALS)
+def test_a_residual_sum_says_which_share_came_through_the_skip(branch: float) -> None:
+    report = residual(branch)
+    gradients = ViewGradients(report.graph, report.passes[0], simplify(report.graph))
+    (node,) = (one.id for one in report.graph.nodes if one.variable == "h")
+    assert gradients.residual(node) == pytest.approx(1 / (1 + abs(branch)))
+    for format in ("tree", "dot"):
+        assert RESIDUALS[branch] in as_text(report, format)
+
+
+def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:
+    program = Program()
+    x = program.leaf("x")
+    h = program.op("MulBackward0", [(x, 2)], (1.0,), "2*x", "h")
+    other = program.op("ExpBackward0", [(h, 3)], (1.0,), "exp(h)")
+    added = program.op("AddBackward0", [(h, 1), (program.leaf("b"), 1)], (1.0,), "h + b")
+    report = program.report((program.op("MulBackward0", [(other, 1), (added, 1)], (1.0,)), (1.0,)))
+    gradients = ViewGradients(report.graph, report.passes[0], simplify(report.graph))
+    assert [gradients.residual(node.id) for node in report.graph.nodes] == [None] * 6
+    assert "sum of 2 edges" in as_text(report, "tree")
+
+
+def test_blocks_drawn_once_say_the_range_of_their_skips() -> None:
+    text = as_text(transformer(), "tree", Options(width=200))
+    assert re.search(r"×12 · skip \d+(\u2013\d+)? %", text)
+
+
+RIVERS = {
+    (0.5,) * SMALL: ("1 → 1.73e-18", "⣿"),
+    (*(1.0,) * SMALL, math.inf): ("not finite at 61 nodes", "✖"),
+    (*(1.0,) * SMALL, 0.0): ("1 · 0 at 61 nodes", "0"),
+}
+
+
+@pytest.mark.parametrize("factors", RIVERS)
+def test_the_river_is_a_line_above_a_tree_that_is_not_small(factors: tuple[float, ...]) -> None:
+    lines = as_text(line_of(*factors), "tree").splitlines()
+    (line,) = (line for line in lines if line.startswith("‖g‖ in backward order"))
+    assert all(sign in line for sign in RIVERS[factors])
+    plain = as_text(line_of(*factors), "tree", Options(unicode=False))
+    assert "|g| in backward order" in plain and plain.isascii()
+    assert "in backward order  " not in as_text(line_of(*factors[-9:]), "tree")

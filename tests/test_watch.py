@@ -13,15 +13,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import nn
+from torch.nn.modules import module as module_hooks
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.checkpoint import checkpoint
 
 import gradscope
 from gradscope import Row
+from gradscope.autograd.isolation import mode_stack
 from gradscope.model.rows import row_of
+from gradscope.recording.recorder import Recorder
 
 
 class Trained(nn.Module):
@@ -241,9 +245,56 @@ def scaled_for_another(loop: Loop) -> None:
             loop.stepped()
 
 
+class Counting(torch.overrides.TorchFunctionMode):
+    """A mode of the program."""
+
+    def __torch_function__(
+        self, func: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def troubled(loop: Loop) -> None:
+    optimizer = torch.optim.Adam(loop.model.parameters())
+    with loop:
+        for k in range(18):
+            optimizer.zero_grad()
+            y = nn.functional.dropout(loop.model(batch()), 0.1)
+            if k in (12, 13):  # a line that divides zero by zero
+                y = y + (y.detach() - y).sqrt()
+            loop.backward(y * (1e4 if k == 15 else 1))
+            # Modes that are left after the look has begun, or has ended.
+            with Counting(), torch.device("cpu"):
+                if k not in (12, 13):
+                    optimizer.step()
+                    loop.stepped()
+
+
+def troubled_by_hand(loop: Loop) -> None:
+    with loop:
+        for k in range(18):
+            loop.model.zero_grad()
+            loop.backward(loop.model(batch()) * (math.nan if k in (12, 13, 14) else 1))
+
+
+def troubled_in_a_closure(loop: Loop) -> None:
+    optimizer = torch.optim.LBFGS(loop.model.parameters(), max_iter=12, line_search_fn=None)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss: torch.Tensor = loop.model(batch()) * 10.0 ** (3 * (len(loop.norms) % 12 == 11))
+        loop.backward(loss)
+        return loss
+
+    with loop:
+        for _ in range(2):
+            optimizer.step(closure)  # type: ignore[no-untyped-call]
+            loop.stepped()
+
+
 TRAININGS = [plain, clipped, accumulating, by_hand, in_a_closure, two_optimizers, scaled]
 TRAININGS += [reentrant, others_between, another_call_before_the_step, scaled_together]
-TRAININGS += [scaled_for_another]
+TRAININGS += [scaled_for_another, troubled, troubled_by_hand, troubled_in_a_closure]
 
 
 @pytest.mark.parametrize("train", TRAININGS, ids=lambda train: train.__name__)
@@ -266,6 +317,7 @@ def test_the_training_is_what_it_is_alone(
     train: Callable[[Loop], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched, alone = Loop(), Loop()
+    backward, apply = torch.autograd.backward, torch.autograd.Function.__dict__["apply"]
     engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
     scale = torch.amp.GradScaler.scale
     torch.manual_seed(1)
@@ -285,6 +337,13 @@ def test_the_training_is_what_it_is_alone(
             assert one.grad._version == other.grad._version
     assert torch.autograd._engine_run_backward is engine  # type: ignore[attr-defined]
     assert torch.amp.GradScaler.scale is scale
+    assert torch.autograd.backward is backward
+    assert torch.autograd.Function.__dict__["apply"] is apply
+    assert Recorder.active is None
+    assert not mode_stack()
+    assert not module_hooks._global_forward_pre_hooks
+    if train.__name__.startswith("troubled"):
+        assert any(row.finding for row in watched.rows)
     assert not optimizer_hooks._global_optimizer_pre_hooks
     assert not optimizer_hooks._global_optimizer_post_hooks
 
@@ -390,7 +449,9 @@ def test_the_log_holds_each_row(tmp_path: Path) -> None:
         "parameters": 8,
         "layout": 1,
     }
-    assert str([row_of(line) for line in lines]) == str(rows)
+    # The report is beside the log.
+    logged = [msgspec.structs.replace(row_of(line), report="") for line in lines]
+    assert str(logged) == str(rows)
     assert b'"NaN"' in lines[1]
     with pytest.raises(ValueError, match="step"):
         row_of(b'{"call": 1}')
@@ -646,7 +707,9 @@ def test_bad_input_is_refused_before_anything_begins(tmp_path: Path) -> None:
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (nn.ReLU(), {"to": print}, gradscope.GradscopeError, "no parameter of this model requires"),
         (3, {"to": print}, TypeError, "takes a torch.nn.Module, not int"),
-        (net, {"to": print, "every": 0}, ValueError, "every=1 or more, not 0"),
+        (net, {"to": print, "every": 0}, ValueError, "a whole number from 1 up as every, not 0"),
+        (net, {"to": print, "keep": -1}, ValueError, "a whole number from 0 up as keep, not -1"),
+        (net, {"to": print, "keep": 1.5}, TypeError, "takes a whole number as keep, not 1.5"),
         (net, {"to": print, "every": "x"}, TypeError, "takes a whole number as every, not 'x'"),
         (net, {"to": 3}, TypeError, "takes to=PATH, a SummaryWriter or a function, not int"),
         (net, {"to": tmp_path}, gradscope.GradscopeError, "Is a directory"),

@@ -97,7 +97,7 @@ def same(shown: str, printed: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    without_bars = re.sub(r"[█▉▊▋▌▍▎▏▇▆▅▄▃▂▁]+", " ", text)
+    without_bars = re.sub(r"[█▉▊▋▌▍▎▏▇▆▅▄▃▂▁\u2801-\u28ff]+", " ", text)
     return re.findall(r"-?\d+\.?\d*(?:e[+-]?\d+)?|[^\s\d]+", without_bars)
 
 

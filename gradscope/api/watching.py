@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.api.keywords import of_kind
+from gradscope.api.keywords import not_below, of_kind
 from gradscope.errors import CaptureError
 from gradscope.escaping import for_terminal
 from gradscope.model.rows import LogHead, Row
@@ -20,6 +20,7 @@ from gradscope.words import in_python
 if TYPE_CHECKING:
     import torch
 
+    from gradscope.watching.full_looks import FullLook
     from gradscope.watching.sinks import Sink
     from gradscope.watching.watch import Watch
 
@@ -34,11 +35,12 @@ class WatchedTraining:
     written to stderr once, and none is raised.
     """
 
-    def __init__(self, model: torch.nn.Module, every: int, to: Any) -> None:
+    def __init__(self, model: torch.nn.Module, every: int, to: Any, keep: int) -> None:
         self.problems: list[str] = []
         self._model = model
         self._every = every
         self._to = to
+        self._keep = keep
         self._watch: Watch | None = None
 
     def __repr__(self) -> str:
@@ -67,7 +69,7 @@ class WatchedTraining:
         if sink is None:
             return self
         _watched.add(id(self._model))
-        self._watch = Watch(self._model, self._every, sink, self._tell)
+        self._watch = Watch(self._model, self._every, sink, self._tell, self._begin, self._keep)
         self.problems = self._watch.problems
         self._watch.start()
         return self
@@ -81,6 +83,12 @@ class WatchedTraining:
         if callable(getattr(self._to, "add_scalar", None)):
             return sinks.Scalars(self._to)
         return sinks.Told(self._to)
+
+    def _begin(self, has_come: Callable[[], bool], done: Callable[[], None]) -> FullLook:
+        from gradscope.api.full_look import KeptLook
+
+        is_path = isinstance(self._to, (str, os.PathLike))
+        return KeptLook(Path(self._to).absolute() if is_path else None, has_come, done)
 
     def _tell(self, line: str) -> None:
         if sys.stderr is not None:
@@ -105,6 +113,7 @@ def watch(
     *,
     every: int = 10,
     to: str | os.PathLike[str] | Callable[[Row], object] | Any,
+    keep: int = 5,
 ) -> WatchedTraining:
     """Watch the gradients of a model for as long as a block runs, at the cost of a few norms.
 
@@ -117,6 +126,10 @@ def watch(
     not reached, hold None, only zeros, or what is not finite; for the model and for each of its
     parts.  A step is over when each optimizer of the model has made its own.
 
+    Where a gradient is not finite, becomes zero, or is ten times as large as before, the doctor
+    watches all that comes until the next backward call has been made.  What it finds is told on
+    stderr and in the row of that call; its report is kept beside the log.
+
     Nothing is put on the model, and nothing is raised into the block: what goes wrong is one line
     on stderr, and in ``problems``.
 
@@ -126,24 +139,26 @@ def watch(
         to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0
             alone. A ``SummaryWriter`` of TensorBoard, or what has its ``add_scalar``. Or any
             function, which is called with each row; one that raises is not called again.
+        keep: how often the doctor watches a call, at most; 0 or more.
 
     Raises:
         TypeError: an argument is of another type.
-        ValueError: ``every`` is smaller than 1.
+        ValueError: ``every`` is smaller than 1, or ``keep`` than 0.
     """
     import torch
 
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
     of_kind("watch", "every", every, int)
-    if every < 1:
-        raise ValueError(f"watch() takes every=1 or more, not {every}")
+    of_kind("watch", "keep", keep, int)
+    not_below("watch", "every", every, 1)
+    not_below("watch", "keep", keep, 0)
     is_path = isinstance(to, (str, os.PathLike))
     if not (is_path or callable(to) or callable(getattr(to, "add_scalar", None))):
         raise TypeError(
             "watch() takes to=PATH, a SummaryWriter or a function, not " + type(to).__name__
         )
-    return WatchedTraining(model, every, to)
+    return WatchedTraining(model, every, to, keep)
 
 
 def _rank() -> int:

@@ -64,7 +64,10 @@ def _has_no_code(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
-    return type(tensor) is torch.Tensor and _is_dense(tensor) and arrives_with_memory(tensor)
+    # Asked of every result and every gradient: what is asked of nearly all stands here itself.
+    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_nested:
+        return False
+    return arrives_with_memory(tensor)
 
 
 def has_data(still: torch.Tensor) -> bool:
@@ -92,6 +95,9 @@ def has_memory(tensor: torch.Tensor) -> bool:
             # Meta tensors, wrappers and the zeros of autograd have a storage of the right size,
             # and nothing in it.
             return not (tensor.numel() or tensor._is_zerotensor())
+        # As below; what asks a storage for its size is slow.
+        if storage_number and _use_count and _use_count(storage_number(tensor)) == 1:
+            return True
         return not _is_short(tensor)
     except RuntimeError:  # no storage at all: a shell of some kind
         return False
@@ -111,11 +117,10 @@ def arrives_with_memory(gradient: torch.Tensor) -> bool:
     for ever, and adds the next gradient to a copy instead of in place.
     """
     try:
-        address = address_of(gradient)
+        if not address_of(gradient):
+            return not (gradient.numel() or gradient._is_zerotensor())
     except RuntimeError:
         return False
-    if not address:
-        return not (gradient.numel() or gradient._is_zerotensor())
     # To resize a storage to a part of itself, python needs that object.
     if storage_number and _use_count and _use_count(storage_number(gradient)) == 1:
         return True

@@ -183,6 +183,18 @@ def put_back(mode: TorchFunctionMode, above: list[TorchFunctionMode] | None) -> 
         _push([mode, *above])
 
 
+def put_under(mode: TorchFunctionMode) -> None:
+    """Put a mode below all others: who leaves one that was entered before takes the uppermost off
+    the stack, whichever that is."""
+    take_out(mode)
+    modes = mode_stack()
+    # Of `set_default_device` torch wants to find its own as the lowest.
+    default = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)
+    first = bool(modes) and modes[0] is getattr(default, "device_context", mode)
+    _pop(len(modes))
+    _push([*modes[:first], mode, *modes[first:]])
+
+
 @contextmanager
 def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
     """While the block runs, this mode does not see torch calls; others still do."""

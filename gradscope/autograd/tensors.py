@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -19,11 +19,6 @@ import torch
 
 Known = TypeVar("Known")
 Other = TypeVar("Other")
-
-_address: Callable[[torch.Tensor], int] = getattr(
-    torch.Tensor, "const_data_ptr", torch.Tensor.data_ptr
-)
-"""The other name, where torch has it: asked like that, it copies what was to be copied lazily."""
 
 storage_number: Callable[[torch.Tensor], int] | None = getattr(torch._C, "_storage_id", None)
 """As :func:`key_of`, asked of a tensor; None where torch does not tell."""
@@ -86,13 +81,12 @@ def key_of(storage: Any) -> int:
     return int(storage._cdata)
 
 
-def address_of(tensor: torch.Tensor) -> int:
-    """Where the elements of a tensor begin; 0 where they are nowhere.
-
-    Raises:
-        RuntimeError: where there is no telling.
-    """
-    return _address(tensor)
+address_of: Callable[[torch.Tensor], int] = getattr(
+    torch.Tensor, "const_data_ptr", torch.Tensor.data_ptr
+)
+"""Where the elements of a tensor begin; 0 where they are nowhere.  Raises RuntimeError where there
+is no telling.  By the first name, where torch has it, nothing is copied that was to be copied
+lazily."""
 
 
 def dense_parts(tensor: torch.Tensor) -> tuple[list[torch.Tensor], str]:
@@ -189,6 +183,14 @@ class TensorTable(Generic[Known]):
         # An id may have been given to another object since; the reference tells.
         entry = self._entries.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else otherwise
+
+    def get_all(self, tensors: Iterable[object]) -> list[Known | None]:
+        """As :meth:`get` of each of these: for many tensors in every step."""
+        entries = [(tensor, self._entries.get(id(tensor))) for tensor in tensors]
+        return [
+            entry[1] if entry is not None and entry[0]() is tensor else None
+            for tensor, entry in entries
+        ]
 
     def __contains__(self, tensor: object) -> bool:
         entry = self._entries.get(id(tensor))

@@ -90,10 +90,11 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
             both, drawing = in_one(a, b, comparison, output.drawing)
             replace(output, drawing=drawing).write(both)
     different = comparison.verdict in ("different", "unrelated")
-    is_one = options.a.strip() == options.b.strip() and not is_saved(sides[0].words)
+    is_one = sides[0].words == sides[1].words and not is_saved(sides[0].words)
     if different and is_one and options.seed is None:
         output.remark(
-            "A and B are one program, which gave other numbers: --seed 0 makes them equal"
+            "A and B are one program, which gave other numbers: if it draws random ones, "
+            "--seed 0 makes them equal"
         )
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
 

@@ -29,6 +29,9 @@ PAUSE = 0.1
 DELAY = 1.0
 """Seconds for which something is done before it is told."""
 
+SPAN = 2.0
+"""Seconds over which at least it is counted how many steps come in one."""
+
 PERIOD = 0.5
 """Seconds between two looks of the thread."""
 
@@ -44,6 +47,7 @@ class Progress:
 
     def __init__(self, line: StatusLine) -> None:
         self.line = line
+        self._pace = _Pace()
         self._next = 0.0
         self._writes = 0
         self._still = 0
@@ -52,8 +56,8 @@ class Progress:
 
     def tell(self, step: Step) -> None:
         """Show a step at once, unless another has just been shown."""
-        doing.still(_sentence(step))
         now = monotonic()
+        doing.still(_sentence(step) + self._pace.told(step.number, now))
         if now >= self._next:
             self._next = now + PAUSE
             self.line.draw(self._text(0))
@@ -107,6 +111,25 @@ class Progress:
         text = self._text(DELAY)
         if text and self._still >= STILL and self.line.has_room():
             self.line.draw(text, writes)
+
+
+class _Pace:
+    """How fast steps have come of late: since the last mark but one, a mark being set from time to
+    time."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[int, float]] = []
+
+    def told(self, number: int, now: float) -> str:
+        """The rate after the step of this number, as the end of a sentence; "" for too few."""
+        if not self._marks:
+            self._marks = [(number, now)] * 2
+        (first, begun), (_, latest) = self._marks
+        if now - latest >= SPAN:
+            self._marks = [self._marks[1], (number, now)]
+        if now - begun < SPAN or number == first:
+            return ""
+        return f", {(number - first) / (now - begun):.3g} steps/s"
 
 
 # ---------------------------------------------------------------------- who else takes the terminal

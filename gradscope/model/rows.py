@@ -50,6 +50,9 @@ class Row(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
     and ``call`` the backward calls, itself included, that brought a parameter of the model a
     gradient.  ``scale`` is that of the GradScaler that its loss went through.  ``skipped``: a
     GradScaler left the step out.  ``modules`` are the parts of the model in its own order.
+    ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
+    become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
+    and ``report`` the name of the file beside the log that has all of it.
     """
 
     step: int
@@ -57,6 +60,9 @@ class Row(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
     scale: float | None = None
     skipped: bool = False
     modules: Mapping[str, ModuleRow] = {}
+    trouble: str = ""
+    finding: str = ""
+    report: str = ""
 
 
 class LogHead(msgspec.Struct, frozen=True):

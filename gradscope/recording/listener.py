@@ -22,7 +22,8 @@ IGNORED: Final = False
 
 IN_FULL: Final = True
 """A route: the call is heard by :meth:`Listener.before` and :meth:`Listener.after`.  Whatever else
-:meth:`Listener.route` returns asks for :meth:`Listener.briefly` and is handed to it."""
+:meth:`Listener.route` returns asks for :meth:`Listener.briefly` and is handed to it; a call that
+starts a backward pass is never heard so."""
 
 
 class Listener:
@@ -131,6 +132,9 @@ class Listeners:
         self._are_started = False
         for listener in reversed(self.all):
             listener.stop()
+        # Whoever stops in the middle of a call is put back by torch when that is over, and hears
+        # of further ones.
+        self.route = lambda *_: IGNORED
 
     def end(self) -> None:
         """What was asked is answered."""

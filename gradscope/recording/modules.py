@@ -178,13 +178,13 @@ class ModuleTracker:
         # What is compiled would otherwise hold a call of ours.
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
-        place = self._known(module)
-        if place is None:
-            # Its parameters are asked for their names.
-            with self._aside():
-                place = self._place_of(module)
-        if place is not None:
-            self._note_enter(module, place)
+        known = self._places.get(id(module))
+        if known is not None and known[0]() is module:
+            self._note_enter(module, known[1])
+            return
+        # Its parameters are asked for their names.
+        with self._aside():
+            self._note_enter(module, self._place_of(module))
 
     def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
@@ -193,7 +193,8 @@ class ModuleTracker:
         if self._running and self._running[-1] is module:
             self._stack.pop()
             self._running.pop()
-            self._note_change(self._stack[-1] if self._stack else OUTSIDE)
+            self._changes.append(_sequence())
+            self._changed_to.append(self._stack[-1] if self._stack else OUTSIDE)
 
     def _note_enter(self, module: nn.Module, place: ModulePath) -> None:
         # Numbers go on counting when the oldest calls are forgotten.
@@ -203,14 +204,11 @@ class ModuleTracker:
         self._parents.append(stack[-1] if stack else OUTSIDE)
         stack.append(call)
         self._running.append(module)
-        self._note_change(call)
-        if len(places) > MAX_CALLS:
-            self.keep_last(MAX_CALLS // 2)
-
-    def _note_change(self, call: int) -> None:
         # The next node will get this number: it and those after it belong to this call.
         self._changes.append(_sequence())
         self._changed_to.append(call)
+        if len(places) > MAX_CALLS:
+            self.keep_last(MAX_CALLS // 2)
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""

@@ -38,14 +38,16 @@ class Places:
         self._sites: list[Site] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._foreign: dict[int, tuple[CodeType, bool]] = {}
+        self._skipped: set[int] = set()
+        """The ids of the codes in it that are foreign."""
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The first frame of the program's own, from ``frame`` outwards."""
         # The lookup of :meth:`is_foreign` is written out: every torch call goes by here.
-        foreign = self._foreign
+        skipped = self._skipped
         while frame is not None:
-            known = foreign.get(id(frame.f_code))
-            if not (self.is_foreign(frame.f_code) if known is None else known[1]):
+            code = frame.f_code
+            if id(code) not in skipped and not self.is_foreign(code):
                 break
             frame = frame.f_back
         return frame
@@ -70,6 +72,8 @@ class Places:
             )
             # The code object is kept with the answer: an id is only good while its object lives.
             known = self._foreign[id(code)] = (code, foreign)
+            if foreign:
+                self._skipped.add(id(code))
         return known[1]
 
     def number(self, frame: FrameType) -> int:
@@ -87,17 +91,16 @@ class Places:
     def number_around(self, frame: FrameType | None) -> int:
         """The number of the place of the program that a frame stands at or was called from; -1
         where there is none."""
-        # Every torch call goes by here.  Only the program's own places have numbers, so that one
-        # which has is found without asking whose code it is.
-        numbers, foreign = self._numbers, self._foreign
+        # Every torch call goes by here, most of them through several frames of torch.
+        skipped = self._skipped
         while frame is not None:
             code = frame.f_code
-            number = numbers.get((id(code), frame.f_lasti))
-            if number is not None:
-                return number
-            known = foreign.get(id(code))
-            if not (self.is_foreign(code) if known is None else known[1]):
-                return self.number(frame)
+            if id(code) not in skipped:
+                number = self._numbers.get((id(code), frame.f_lasti))
+                if number is not None:
+                    return number
+                if not self.is_foreign(code):
+                    return self.number(frame)
             frame = frame.f_back
         return -1
 

@@ -161,11 +161,12 @@ class Recorder(Recording, TorchFunctionMode):
         route = IN_FULL if ask is None else ask(func, frame)
         if route is IGNORED or is_traced():
             return func(*args, **kwargs)
-        if func in BACKWARD_FUNCTIONS:
-            return self._backward(func, args, kwargs, frame)
         opened = self.listeners.unopened
-        if opened and route is IN_FULL:
-            opened = self._before(func, args, kwargs)
+        if route is IN_FULL:
+            if func in BACKWARD_FUNCTIONS:
+                return self._backward(func, args, kwargs, frame)
+            if opened:
+                opened = self._before(func, args, kwargs)
         before = sequence_number()
         try:
             out = func(*args, **kwargs)
@@ -176,10 +177,15 @@ class Recorder(Recording, TorchFunctionMode):
             raise
         made = (before, sequence_number())
         if route is not IN_FULL:
-            # Such as `contiguous()` of what is contiguous: nothing new is there to be remembered.
+            # The short way of nearly all calls, where a listener says that it will do.  Nothing is
+            # there to be remembered of `contiguous()` of what is contiguous.
             if made[0] == made[1] and args and out is args[0]:
                 return out
-            place = self._place_briefly(route, args, made, out, frame)
+            try:
+                place = self.listeners.all[0].briefly(route, args, made, out, frame)
+            except Exception as error:
+                self.note_fault(error)
+                place = None
             if place is not None:
                 self.failed = None
                 if made[0] != made[1]:
@@ -195,16 +201,6 @@ class Recorder(Recording, TorchFunctionMode):
         except Exception as error:
             self.note_fault(error)
             return self.listeners.unopened
-
-    def _place_briefly(
-        self, route: Any, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
-    ) -> int | None:
-        """The short way of nearly all calls, where a listener says that it will do."""
-        try:
-            return self.listeners.all[0].briefly(route, args, made, out, frame)
-        except Exception as error:
-            self.note_fault(error)
-            return None
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         # A python classmethod up to torch 2.14, one of C since: both bind in the same way.

@@ -21,6 +21,10 @@ OPPOSING = 0.5
 right angles."""
 
 
+LONGEST_BRANCH = 5_000
+"""Nodes of what is added to a skip, within which it is looked for."""
+
+
 class ViewGradients:
     """One backward pass, seen through one view of its graph."""
 
@@ -112,10 +116,7 @@ class ViewGradients:
         it is √(Σ ‖gᵢ‖²).  They oppose each other where the sum is not half of that."""
         if node in self._altered:
             return None
-        numbers = (
-            n for n in self._edges_into.get(node, ()) if self.graph.edges[n].output == output
-        )
-        parts = [self.backward.on_edge(number) for number in numbers]
+        parts = [self.backward.on_edge(number) for number in self._into(node, output)]
         roots = zip(self.graph.roots, self.backward.seeds, strict=True)
         parts += [
             self.backward.gradients[entry]
@@ -131,6 +132,45 @@ class ViewGradients:
         if not math.hypot(*sizes) or total >= OPPOSING * math.hypot(*sizes):
             return None
         return 1 - total / math.fsum(sizes)
+
+    def residual(self, node: int, output: int = 0) -> float | None:
+        """How much of what arrives there came through a skip: its share of Σ ‖gᵢ‖, where one part
+        comes straight from an addition and all others through what was added; else None."""
+        edges = {number: self.graph.edges[number] for number in self._into(node, output)}
+        added = [n for n, edge in edges.items() if self._is_sum(edge.source)]
+        if len(edges) < 2 or not added or node in self._altered:
+            return None
+        skip = min(added, key=lambda number: edges[number].source)
+        start = edges.pop(skip).source
+        if not all(self._goes_through(start, edge.source) for edge in edges.values()):
+            return None
+        known = [size for n in edges if (size := _size(self.backward.on_edge(n))) is not None]
+        own = _size(self.backward.on_edge(skip))
+        if own is None or len(known) < len(edges) or not own + math.fsum(known):
+            return None
+        return own / (own + math.fsum(known))
+
+    def _is_sum(self, node: int) -> bool:
+        return self.graph.nodes[node].short_op == "Add"
+
+    def _goes_through(self, start: int, node: int) -> bool:
+        """Whether a gradient comes to a node from another; not where the way is too long."""
+        met, waiting = {node}, [node] if node != start else []
+        for one in waiting:
+            above = {self.graph.edges[number].source for number in self._edges_into.get(one, ())}
+            if start in above:
+                return True
+            # Who is above has a lower number, so nothing beyond the start leads back to it.
+            waiting += [other for other in above - met if other > start]
+            met |= above
+            if len(met) > LONGEST_BRANCH:
+                return False
+        return False
+
+    def _into(self, node: int, output: int) -> list[int]:
+        """The edges that bring gradients to an output."""
+        numbers = self._edges_into.get(node, ())
+        return [number for number in numbers if self.graph.edges[number].output == output]
 
     @cached_property
     def _altered(self) -> set[int]:

@@ -6,35 +6,57 @@ Reads numbers only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import torch
 
 from gradscope.model.rows import ModuleRow, Row
 from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.norms import Norms, together
+from gradscope.watching.norms import together
+from gradscope.watching.running_call import RunningCall
+from gradscope.watching.steps import Used
+from gradscope.watching.turns import Turns
 
 
 @dataclass
 class Pending:
-    """A backward call that has ended, and what is known of it so far: positions in ``norms``."""
+    """A backward call that has ended, and what is known of it so far: positions in the norms of
+    what is ``used``, that of the gradients it brought included."""
 
     step: int
     call: int
     members: ModelParameters
-    norms: Norms
+    used: Used
     received: dict[int, int]
     """Parameter to the norm of its gradient."""
     none: set[int]
     scale: int | None = None
-    applied: dict[int, int] = field(default_factory=dict)
-    changes: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Parameter to the norms of its change and of what it was before."""
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        call: RunningCall,
+        reached: dict[int, torch.Tensor],
+        members: ModelParameters,
+        turns: Turns,
+    ) -> Pending:
+        """One that has brought these gradients, by position."""
+        norms, applied = call.used.norms, call.used.applied
+        received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
+        none = {k for k, one in enumerate(members.parameters) if one.grad is None}
+        return cls(
+            *(turns.step, turns.calls, members, call.used),
+            received={**applied, **received},
+            none=none - applied.keys(),
+            scale=None if call.scale is None else norms.add_number(call.scale),
+        )
+
     def row(self) -> Row:
         """What is known now; waits for the devices."""
-        known = self.norms.read()
+        known = self.used.norms.read()
         scale = None if self.scale is None else known[self.scale]
         everything = range(len(self.members.parameters))
         whole = self._part(everything, known, scale)
@@ -55,8 +77,9 @@ class Pending:
         self, positions: Sequence[int], known: Sequence[float | None], scale: float | None
     ) -> ModuleRow:
         received = [known[self.received[one]] for one in positions if one in self.received]
-        applied = [known[self.applied[one]] for one in positions if one in self.applied]
-        changes = [self.changes[one] for one in positions if one in self.changes]
+        used = self.used
+        applied = [known[used.applied[one]] for one in positions if one in used.applied]
+        changes = [used.changes[one] for one in positions if one in used.changes]
         change = together([known[one] for one, _ in changes])
         weight = together([known[one] for _, one in changes])
         norm = together(received)

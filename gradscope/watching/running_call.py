@@ -11,24 +11,21 @@ import torch
 
 from gradscope.autograd.tensors import dense_parts
 from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.norms import Norms
+from gradscope.watching.steps import Used
 
 
 @dataclass
 class RunningCall:
     """A backward call that runs.
 
-    ``applied`` and ``changes`` are of optimizers that make their steps meanwhile, in hooks of
-    their parameters; they are those of a :class:`~gradscope.watching.pending.Pending`.
+    ``used`` is of optimizers that make their steps meanwhile, in hooks of their parameters.
     """
 
     before: dict[int, tuple[torch.Tensor | None, object]]
     """The ``.grad`` of each parameter, by its id, and its version."""
     scale: torch.Tensor | None
-    norms: Norms = field(default_factory=Norms)
+    used: Used = field(default_factory=Used)
     has_steps: bool = False
-    applied: dict[int, int] = field(default_factory=dict)
-    changes: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def begun(cls, members: ModelParameters, scale: torch.Tensor | None) -> RunningCall:

@@ -82,9 +82,12 @@ class Scalars:
 
     def put(self, row: Row) -> None:
         """Each number as ``gradscope/NAME`` or ``gradscope/NAME/MODULE``, at the step of the row;
-        what did not happen is left out."""
+        what did not happen is left out.  What was found is a text, where it takes any."""
         for name, value in _scalars(row):
             self._writer.add_scalar(f"gradscope/{name}", value, row.step)
+        for name in ("trouble", "finding", "report"):
+            if getattr(row, name) and hasattr(self._writer, "add_text"):
+                self._writer.add_text(f"gradscope/{name}", getattr(row, name), row.step)
 
     def close(self) -> None:
         """It is the program's, and stays open."""

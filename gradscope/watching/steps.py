@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-from torch.optim.optimizer import Optimizer
 
 from gradscope.autograd.elements import readable
+from gradscope.autograd.optimizers import living_optimizers
 from gradscope.handlers import let_pass
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import Norms
@@ -21,26 +21,25 @@ Samples = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 """Parameters, each with elements of it and a copy of those."""
 
 
-class Noted(Protocol):
-    """What is known of a step, as positions in ``norms``."""
+@dataclass
+class Used:
+    """What steps have used and changed, as positions in ``norms``."""
 
-    norms: Norms
-    applied: dict[int, int]
+    norms: Norms = field(default_factory=Norms)
+    applied: dict[int, int] = field(default_factory=dict)
     """Parameter to the norm of the gradient that was used."""
-    changes: dict[int, tuple[int, int]]
+    changes: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Parameter to the norms of its change and of what it was before."""
 
 
 def is_held_by_any(held: Callable[[Any], list[int]]) -> bool:
     """Whether there is an optimizer that holds a parameter, as ``held`` tells."""
-    for thing in gc.get_objects():
-        # `isinstance` would ask each of all objects for `__class__`, which may be computed.
-        if issubclass(type(thing), Optimizer):
-            try:
-                if held(thing):
-                    return True
-            except Exception as error:  # one that was never finished
-                let_pass(error)
+    for optimizer in living_optimizers():
+        try:
+            if held(optimizer):
+                return True
+        except Exception as error:  # one that was never finished
+            let_pass(error)
     return False
 
 
@@ -59,7 +58,7 @@ def sampled(parameters: list[torch.Tensor]) -> Samples:
     return found
 
 
-def note_step(members: ModelParameters, held: list[int], taken: Samples, into: Noted) -> None:
+def note_step(members: ModelParameters, held: list[int], taken: Samples, into: Used) -> None:
     """Add what a step has used and changed of the parameters that its optimizer holds."""
     known, norms = members.parameters, into.norms
     found = {k: gradient for k in held if (gradient := known[k].grad) is not None}

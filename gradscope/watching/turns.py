@@ -6,7 +6,8 @@ critic both are seen.  Knows nothing of tensors.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from math import inf
 from typing import Any
 from weakref import WeakSet
 
@@ -14,10 +15,15 @@ FORGOTTEN_AFTER = 100
 """Steps of one optimizer while another makes none: that one has come to its end."""
 
 
+LAST_STEPS = 10
+"""Steps whose backward calls are counted: one that is given more than any of these was left out."""
+
+
 class Turns:
     """Counts the steps of a training.
 
-    As long as no optimizer holds the parameters, each backward call is a step.
+    As long as no optimizer holds the parameters, each backward call is a step.  A program may leave
+    out steps itself, as where a gradient is not finite: nobody tells of those.
 
     Args:
         every: of so many steps one is looked at.
@@ -30,6 +36,9 @@ class Turns:
         self._every = every
         self._optimizers: WeakSet[Any] = WeakSet()
         self._made: Counter[int] = Counter()
+        self._calls_of_steps: deque[int] = deque(maxlen=LAST_STEPS)
+        self._began = 0
+        self._made_last = 0
 
     @property
     def is_due(self) -> bool:
@@ -40,10 +49,16 @@ class Turns:
         """A backward call has brought the model gradients."""
         self.calls += 1
 
-    def call_begins(self) -> None:
-        """A backward call begins."""
+    def call_begins(self, is_in_step: bool) -> None:
+        """A backward call begins, in the closure of an optimizer or not."""
         if not self.has_optimizer:
             self.step = self.calls
+        elif not is_in_step and self.calls - self._began >= self._most_calls():
+            self.step, self._began = self.step + 1, self.calls
+
+    def _most_calls(self) -> float:
+        known = self._calls_of_steps
+        return max(known) if len(known) == LAST_STEPS else inf
 
     def step_made(self, optimizer: Any) -> None:
         """An optimizer of the model has made a step, or a scaler has left it out."""
@@ -60,3 +75,5 @@ class Turns:
         self.has_optimizer = True
         self.step += 1
         self._made.clear()
+        self._calls_of_steps.append(self.calls - self._made_last)
+        self._began = self._made_last = self.calls

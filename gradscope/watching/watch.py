@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
+from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.pending import Pending
 from gradscope.watching.running_call import RunningCall
@@ -38,11 +40,19 @@ class Watch:
         model: its parameters are asked for anew at each step that is looked at.
         every: of so many steps one is looked at.
         sink: gets the rows.
-        tell: called with each problem.
+        tell: called with each problem, and with what full looks find.
+        begin: begins a full look.
+        keep: how many of them there are at most.
     """
 
     def __init__(
-        self, model: torch.nn.Module, every: int, sink: Sink, tell: Callable[[str], None]
+        self,
+        model: torch.nn.Module,
+        every: int,
+        sink: Sink,
+        tell: Callable[[str], None],
+        begin: Begin,
+        keep: int,
     ) -> None:
         self.problems: list[str] = []
         self._model = model
@@ -50,12 +60,13 @@ class Watch:
         self._tell = tell
         self._members = ModelParameters.of(model)
         self._turns = Turns(every)
+        self._looks = FullLooks(begin, keep, self._say, self._calls_made, self._deliver)
         self._scalers = Scalers()
         self._call: RunningCall | None = None
         self._pending: Pending | None = None
         self._rows: list[Row] = []
         self._samples: tuple[Any, Samples] = (None, [])
-        self._is_known = False
+        self._is_known = self._is_in_step = False
         self._is_over = False
         self._process = os.getpid()
         self._inside = threading.Lock()
@@ -82,6 +93,9 @@ class Watch:
     def stop(self, is_cut_short: bool = False) -> None:
         """Leave everything as it was, and write what waits; of a training that an exception has
         ended it is not said what it has not done."""
+        with Unseen(self._note_fault):
+            # First, for it has begun last.
+            self._looks.end()
         for handle in self._handles:
             handle.remove()
         for tap in reversed(self._taps):
@@ -92,7 +106,8 @@ class Watch:
                 self._close()
             if not is_cut_short:
                 self._conclude()
-            self._deliver()
+            self._deliver(may_begin=False)
+            self._looks.conclude()
             with Aside(self._note_fault):
                 self._sink.close()
         self._is_over, self._call, self._samples = True, None, (None, [])
@@ -112,12 +127,23 @@ class Watch:
         is_captured = cuda.is_initialized() and cuda.is_current_stream_capturing()
         return self._is_over or os.getpid() != self._process or is_captured
 
+    @property
+    def _is_due(self) -> bool:
+        return self._turns.is_due or self._looks.is_asked
+
+    def _calls_made(self) -> float:
+        # What waits for a call of a watch that is over need not wait any longer.
+        return inf if self._is_over else self._turns.calls
+
     def _note_fault(self, error: Exception) -> None:
         self._problem(fault_of(error).what)
         self._is_over = True
 
     def _problem(self, line: str) -> None:
         self.problems.append(line)
+        self._say(line)
+
+    def _say(self, line: str) -> None:
         try:
             self._tell(line)
         except Exception as error:  # nobody would read it
@@ -132,6 +158,7 @@ class Watch:
             return original(*args, **kwargs)
         try:
             with Unseen(self._note_fault):
+                self._looks.end_past()
                 self._call_begins(args[0])
             result = original(*args, **kwargs)
             with Unseen(self._note_fault):
@@ -146,11 +173,11 @@ class Watch:
         if not self._is_known:
             # Not sooner, because optimizers are often made after the block has begun.
             self._is_known, self._turns.has_optimizer = True, is_held_by_any(self._held)
-        self._turns.call_begins()
+        self._turns.call_begins(self._is_in_step)
         self._call = RunningCall.begun(self._members, self._scalers.scale_of(roots))
 
     def _call_ends(self) -> None:
-        call, due = self._call, self._turns.is_due
+        call, due = self._call, self._is_due
         if call is None:
             return
         # Not before, when FSDP has other parameters in the model than those of the optimizer.
@@ -166,24 +193,10 @@ class Watch:
         self._foreign_steps = 0
         self._turns.call_made()
         if due:
-            self._pending = self._seen(call, reached)
+            self._pending = Pending.of(call, reached, self._members, self._turns)
         if call.has_steps:
             self._close()
             self._turns.all_made()
-
-    def _seen(self, call: RunningCall, reached: dict[int, torch.Tensor]) -> Pending:
-        members, norms = self._members, call.norms
-        received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
-        none = {k for k, one in enumerate(members.parameters) if one.grad is None}
-        scale = None if call.scale is None else norms.add_number(call.scale)
-        return Pending(
-            *(self._turns.step, self._turns.calls, members, norms),
-            received={**call.applied, **received},
-            none=none - call.applied.keys(),
-            scale=scale,
-            applied=call.applied,
-            changes=call.changes,
-        )
 
     def _around_scale(self, original: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
         losses = original(scaler, *args, **kwargs)
@@ -216,12 +229,14 @@ class Watch:
         if self._is_away():
             return
         with Unseen(self._note_fault):
+            self._looks.tidy()
             self._samples = (None, [])
             held = self._held(optimizer)
+            self._is_in_step = bool(held)
             if not held:
                 self._foreign_steps += 1
             # A closure makes its backward calls during the step.
-            elif self._pending is not None or self._turns.is_due:
+            elif self._pending is not None or self._is_due:
                 self._samples = optimizer, sampled([self._members.parameters[k] for k in held])
 
     @untraced
@@ -229,6 +244,7 @@ class Watch:
         if self._is_away():
             return
         with Unseen(self._note_fault):
+            self._is_in_step = False
             (owner, taken), self._samples = self._samples, (None, [])
             taken = taken if owner is optimizer else []
             held = self._held(optimizer)
@@ -238,18 +254,20 @@ class Watch:
             if self._call is not None:
                 # The optimizer lives in a hook of its parameter.
                 self._call.has_steps = True
-                if self._turns.is_due:
-                    note_step(self._members, held, taken, self._call)
+                if self._is_due:
+                    note_step(self._members, held, taken, self._call.used)
                 return
             if self._pending is not None:
-                note_step(self._members, held, taken, self._pending)
+                note_step(self._members, held, taken, self._pending.used)
                 # An optimizer that does the scaler's work leaves the step out by itself.
                 found = getattr(optimizer, "found_inf", None)
                 if self._pending.scale is not None and isinstance(found, torch.Tensor):
-                    self._pending.found_inf = self._pending.norms.add_number(found)
+                    self._pending.found_inf = self._pending.used.norms.add_number(found)
             self._close()
             self._turns.step_made(optimizer)
-        self._deliver()
+        # Torch bears no new hooks until it has called the last one.
+        post = self._handles[1]
+        self._deliver(may_begin=next(reversed(post.hooks_dict_ref())) == post.id)
 
     def _held(self, optimizer: Any) -> list[int]:
         # One that is being made has none yet, and wrappers compute them.
@@ -263,9 +281,15 @@ class Watch:
         if pending is not None:
             self._rows.append(pending.row())
 
-    def _deliver(self) -> None:
-        # Not aside: the program's own function is called as it would be elsewhere.
+    def _deliver(self, may_begin: bool = True) -> None:
+        if self._looks.is_inside:
+            return
         rows, self._rows = self._rows, []
+        with Unseen(self._note_fault):
+            rows = [self._looks.judged(row) for row in rows if not self._is_over]
+            if may_begin:
+                self._looks.begin()
+        # Not aside: the program's own function is called as it would be elsewhere.
         try:
             for row in rows if not self._is_over else []:
                 self._sink.put(row)

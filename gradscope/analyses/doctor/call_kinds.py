@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from gradscope.analyses.doctor.values import may_pass
 from gradscope.recording.torch_call import name_of_call
 
 Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
@@ -67,11 +68,15 @@ LOSSES = frozenset(
 class Kind:
     """What is known of a torch function: how its calls are taken, and the places that make any; of
     those ``whole`` are the ones whose results are whole numbers or truth values, which no gradient
-    goes through."""
+    goes through.
+
+    ``passes``: what :func:`~gradscope.analyses.doctor.values.may_pass` says of it.
+    """
 
     sort: Sort
     name: str
     is_brief: bool
+    passes: bool | None
     places: set[int] = field(default_factory=set)
     whole: set[int] = field(default_factory=set)
 
@@ -86,7 +91,7 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
     sort, name = _sort_of(func), name_of_call(func)
     # Whether a loss has history is asked each time: a part may be frozen for a while.
     is_brief = is_plain and sort == "call" and name != "requires_grad_" and name not in LOSSES
-    return Kind(sort, name, is_brief)
+    return Kind(sort, name, is_brief, may_pass(name))
 
 
 def is_whole(out: Any) -> bool:

@@ -23,7 +23,7 @@ from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
-from gradscope.analyses.doctor.loops import MAX_WALKED, NEAREST, Carries, GrowingContainers
+from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
@@ -180,7 +180,8 @@ class DoctorListener(Listener):
         if place not in route.places:
             return None
         is_plain = made[0] == made[1]
-        if passes(route.name, args) and not is_plain:
+        passing = route.passes
+        if not is_plain and (passes(route.name, args) if passing is None else passing):
             return place
         with functions_off():
             if is_plain:
@@ -297,9 +298,7 @@ class DoctorListener(Listener):
             self.learners.note_use(call)
         self._note_values(call, is_inside=False)
         if call.in_graph:
-            # While light most results are not heard of, and would be taken for those of another
-            # step: the walk behind them is short.
-            self.carries.note(call, NEAREST if self.light else MAX_WALKED)
+            self.carries.note(call, briefly=self.light)
         if not self.light:
             self.repeated.note(call)
         self.broadcasts.note(call)

@@ -64,14 +64,15 @@ class Carries:
         self._step += 1
         self._before = (sequence, self._before[0])
 
-    def note(self, call: TorchCall, most: int = MAX_WALKED) -> None:
-        """Look at one call that made a node, and at so many nodes behind its operands."""
+    def note(self, call: TorchCall, briefly: bool) -> None:
+        """Look at one call that made a node, and at nodes behind its operands: at the nearest
+        ones where most results are not heard of, and would be taken for those of another step."""
         if self._step:
-            self._note_old(call, most)
+            self._note_old(call, briefly)
         if len(self._fresh) < MAX_FRESH:
             self._fresh.update(map(id, call.results))
 
-    def _note_old(self, call: TorchCall, most: int) -> None:
+    def _note_old(self, call: TorchCall, briefly: bool) -> None:
         fresh = self._fresh
         for tensor in call.operands:
             # Ids are enough: what is older than the step and lives cannot have the id of something
@@ -87,14 +88,14 @@ class Carries:
             if known.looked_at == self._step:
                 return
             known.looked_at = self._step
-            if self._is_own_result(tensor, call, most):
+            if self._is_own_result(tensor, call, briefly):
                 known.times = known.times + 1 if known.last_step == self._step - 1 else 1
                 known.last_step = self._step
                 if not known.variable:
                     self._note_name(known, tensor, call)
                 return
 
-    def _is_own_result(self, tensor: torch.Tensor, call: TorchCall, most: int) -> bool:
+    def _is_own_result(self, tensor: torch.Tensor, call: TorchCall, briefly: bool) -> bool:
         """Whether the same call made a part of this operand between the last two backward calls."""
         made = grad_fn_of(tensor)
         waiting: deque[Any] = deque([made])
@@ -107,9 +108,9 @@ class Carries:
             # Changed in place: its node is this call's; what it was lies behind it.
             waiting = deque(target for target, _ in made.next_functions)
         # What a sum is added to is next to it, however deep the graph of this step goes.
-        take = waiting.popleft if most == NEAREST else waiting.pop
+        most = NEAREST if briefly else MAX_WALKED
         while waiting and len(walked) < most:
-            node = take()
+            node = waiting.popleft() if briefly else waiting.pop()
             if node is None or node in walked:
                 continue
             sequence = node._sequence_nr()

@@ -7,7 +7,7 @@ Knows nothing of which call is reported, nor of the Report.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 
@@ -45,11 +45,11 @@ class Collapse:
         self._first: TensorTable[float] = TensorTable(MAX_LEAVES)
         self._left = MAX_LOOKS
 
-    def note(self, norms: Iterable[tuple[torch.Tensor, float]]) -> bool:
+    def note(self, norms: Sequence[tuple[torch.Tensor, float]]) -> bool:
         """Note the 2-norms of one backward call; whether some leaf has lost its gradient."""
         collapsed = False
-        for leaf, norm in norms:
-            first = self._first.get(leaf)
+        known = self._first.get_all(leaf for leaf, _ in norms)
+        for (leaf, norm), first in zip(norms, known, strict=True):
             if first is None:
                 self._first[leaf] = norm
             else:

@@ -65,6 +65,7 @@ _WIDE = (torch.float32, torch.float64)
 
 _DIVISIONS = ("div", "truediv")
 _PRODUCTS = ("mul", "rmul")
+_SCALING = _DIVISIONS + _PRODUCTS
 
 MAX_BEHIND = 1_000
 """Nodes behind an operand that are searched for where its NaN came from."""
@@ -101,11 +102,9 @@ class NonFiniteValues:
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
     _fine: set[int] = field(default_factory=set)
     _left: int = MAX_PLAIN
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing is known that is not finite."""
-        return not self.counts and not self._plain
+    # Kept instead of computed, because every torch call of a step asks.
+    is_clean: bool = True
+    """Whether nothing is known that is not finite."""
 
     def is_fine(self, out: Any, sequence: int) -> bool:
         """Whether the result of this node is known to be finite at once: an ordinary tensor on the
@@ -125,6 +124,10 @@ class NonFiniteValues:
         """Check the results of a call."""
         if self.is_clean and passes(call.function, call.args):
             return
+        self._note_results(call)
+        self._look_clean()
+
+    def _note_results(self, call: TorchCall) -> None:
         for out in call.results[:MAX_TENSORS]:
             dtype = out.dtype
             if not (dtype.is_floating_point or dtype.is_complex):
@@ -145,6 +148,7 @@ class NonFiniteValues:
             if not math.isfinite(total):
                 self.counts[sequence, output] = (int(math.isnan(total)), int(math.isinf(total)))
         self._waiting.clear()
+        self._look_clean()
 
     def start_step(self) -> None:
         """A backward call has been made: forget the step, keep what the data held before it."""
@@ -155,6 +159,10 @@ class NonFiniteValues:
         self._waiting.clear()
         self._left = MAX_PLAIN
         self._plain.forget_dead()
+        self._look_clean()
+
+    def _look_clean(self) -> None:
+        self.is_clean = not self.counts and not self._plain
 
     def note_saved(self, node: LiveNode) -> None:
         """Backward of this node has made NaN or infinity: look for them in operands that it saved,
@@ -271,6 +279,11 @@ def _taken_by(call: TorchCall) -> list[torch.Tensor]:
         # What it has just written into its statistics was not there before.
         return [*call.operands[:1], *call.operands[3:]]
     return call.operands
+
+
+def may_pass(function: str) -> bool | None:
+    """Whether the result of any call is finite where its operands are; None where it depends."""
+    return True if function in PASSING else None if function in _SCALING else False
 
 
 def passes(function: str, args: tuple[Any, ...]) -> bool:

@@ -7,7 +7,7 @@ gradient.  Of any other, every change in place does, as in a descent by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ class Accumulating:
         self._members = members
         self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
 
-    def before(self, leaves: Iterable[torch.Tensor], edited: set[int]) -> Updates:
+    def before(self, leaves: Sequence[torch.Tensor], edited: set[int]) -> Updates:
         """Look at the leaves of a graph just before backward goes through it.
 
         Args:
@@ -81,8 +81,7 @@ class Accumulating:
         """
         changed = kept = dropped = 0
         unchanged: list[torch.Tensor] = []
-        for leaf in leaves:
-            held = self._held.get(leaf)
+        for leaf, held in zip(leaves, self._held.get_all(leaves), strict=True):
             if held is None:
                 continue
             is_changed = _is_changed(leaf, held, edited)
@@ -133,10 +132,9 @@ class Accumulating:
         """Whether any leaf was changed since the last call."""
         return any(_is_changed(leaf, held, edited) for leaf, held in self._held.living())
 
-    def after(self, leaves: Iterable[torch.Tensor]) -> None:
+    def after(self, leaves: Sequence[torch.Tensor]) -> None:
         """Remember how the call left the leaves."""
-        for leaf in leaves:
-            held = self._held.get(leaf)
+        for leaf, held in zip(leaves, self._held.get_all(leaves), strict=True):
             if held is None:
                 held = self._held[leaf] = _Held(leaf._version)
             held.version, held.gradient = leaf._version, id(leaf.grad)

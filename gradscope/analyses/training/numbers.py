@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
-from torch.optim import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
+
+from gradscope.autograd.optimizers import living_optimizers
 
 
 class Numbers:
@@ -33,32 +33,8 @@ class Numbers:
     def every(self) -> list[Any]:
         """Those that live.  All objects are searched once, for they may have been made before
         anyone looked; those made later are met."""
-        kinds = [] if self._has_searched else list(_kinds())
+        living = [] if self._has_searched else living_optimizers()
         self._has_searched = True
-        # The collector's own search takes a part of the time that one in python takes.
-        for thing in gc.get_referrers(*kinds) if kinds else ():
-            # `isinstance` would ask each of them for `__class__`, which may be computed.
-            if issubclass(type(thing), Optimizer):
-                self.of(thing)
+        for optimizer in living:
+            self.of(optimizer)
         return list(self._known)
-
-
-_WRAPS_STEPS = hasattr(Optimizer, "_patch_step_function")
-
-
-def _kinds() -> Iterator[type]:
-    """The classes of optimizers that may have any."""
-    waiting: list[Any] = [Optimizer]
-    while waiting:
-        kind = waiting.pop()
-        waiting += type.__subclasses__(kind)
-        # Torch's constructor wraps the step of a class when the first one is made.
-        if getattr(kind.step, "hooked", False) or not (_WRAPS_STEPS and _calls_torch_s(kind)):
-            yield kind
-
-
-def _calls_torch_s(kind: Any) -> bool:
-    """Whether a class is made by torch's constructor, or its own calls that, as far as it shows."""
-    made = kind.__init__
-    names = getattr(getattr(made, "__code__", None), "co_names", ())
-    return "__init__" in names or str(made.__module__).startswith("torch.optim.")

@@ -75,7 +75,7 @@ class Optimizers:
         self,
         recorder: Recorder,
         on_made: Callable[[], None],
-        on_given: Callable[[Iterable[torch.Tensor]], None],
+        on_given: Callable[[Sequence[torch.Tensor]], None],
         on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)

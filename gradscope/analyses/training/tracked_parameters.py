@@ -7,7 +7,7 @@ remembered weakly.  Knows nothing of the Report.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -188,13 +188,13 @@ class TrackedParameters:
             lambda one: made(one) is not None or self.born(one) >= 0 or self.used(one) >= 0
         )
 
-    def note_reached(self, leaves: Iterable[torch.Tensor], counts: bool = False) -> None:
+    def note_reached(self, leaves: Sequence[torch.Tensor], counts: bool = False) -> None:
         """A backward call has brought these a gradient; it ``counts`` as one of its own."""
         reached = self._reached
         self.remade.calls += counts
         old = 0
-        for leaf in leaves:
-            times = reached.get(leaf, 0)
+        for leaf, times in zip(leaves, reached.get_all(leaves), strict=True):
+            times = times or 0
             old += bool(times)
             if times >= OFTEN:
                 continue
@@ -231,9 +231,11 @@ class TrackedParameters:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
         makes a backward call of its own."""
         self.note_reached(
-            leaf
-            for leaf in self.used_leaves()
-            if leaf not in self._reached and is_leaf_tensor(leaf) and leaf.grad is not None
+            [
+                leaf
+                for leaf in self.used_leaves()
+                if leaf not in self._reached and is_leaf_tensor(leaf) and leaf.grad is not None
+            ]
         )
 
     def waiting(self) -> Iterator[torch.Tensor]:

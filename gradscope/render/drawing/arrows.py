@@ -50,7 +50,7 @@ class Arrows:
         if info.state != "finite":
             return words, {"style": "dashed"}
         place = scene.scale.fraction(info.norm)
-        return words, {"penwidth": f"{1 + 3 * place:.2f}"} if place is not None else {}
+        return words, {"penwidth": _width(place)} if place is not None else {}
 
     def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""
@@ -60,7 +60,12 @@ class Arrows:
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         place = self.scene.scale.fraction(middle(infos).norm)
-        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 3 * place:.2f}"}
+        return words, {"style": "dashed"} if place is None else {"penwidth": _width(place)}
+
+
+def _width(place: float) -> str:
+    """Points of a ribbon, by where its gradient is on the scale of sizes."""
+    return f"{1 + 5 * place:.2f}"
 
 
 def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:

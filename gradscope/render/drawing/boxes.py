@@ -88,21 +88,23 @@ def text(words: str, color: str, size: int = 12, bold: bool = False) -> Line:
     return [Piece(f'<TD ALIGN="LEFT" WIDTH="{room}">{font}</TD>', room, math.ceil(size * 1.3))]
 
 
-def block(height: int, width: int, color: str = "") -> Piece:
-    """A rectangle; without a colour a gap."""
+def block(height: int, width: int, color: str = "", border: str = "") -> Piece:
+    """A rectangle; without a colour a gap, or hollow where its border has one."""
     fill = f' BGCOLOR="{color}"' if color else ""
+    fill += f' BORDER="1" COLOR="{border}"' if border else ""
     html = f'<TD FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{height}"{fill}></TD>'
     return Piece(html, width, height)
 
 
-def bars(heights: list[tuple[int, str]], most: int, width: int) -> Line:
-    """Upright bars side by side on one ground, by their heights and colours."""
-    return [_bar(height, color, most, width) for height, color in heights]
+def bars(heights: list[tuple[int, str]], most: int, width: int, rest: str = "") -> Line:
+    """Upright bars side by side on one ground, by their heights and colours; ``rest``: the colour
+    of what is above them."""
+    return [_bar(height, (rest, color), most, width) for height, color in heights]
 
 
-def _bar(height: int, color: str, most: int, width: int) -> Piece:
+def _bar(height: int, colors: tuple[str, str], most: int, width: int) -> Piece:
     # A blank above each bar: Graphviz would put the bar in the middle.
-    rows = (block(most - height, width - 1), block(height, width - 1, color))
+    rows = (block(most - height, width - 1, colors[0]), block(height, width - 1, colors[1]))
     stacked = TABLE.format("", "".join(f"<TR>{row.html}</TR>" for row in rows))
     html = f'<TD FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{most}">{stacked}</TD>'
     return Piece(html, width, most)

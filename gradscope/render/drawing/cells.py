@@ -13,7 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.columns import COLUMNS, of_folded
-from gradscope.render.drawing.facts import cancelled as cancelled_words
+from gradscope.render.drawing.facts import meeting
 from gradscope.render.drawing.notes import Note, frame, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
 from gradscope.render.drawing.scale import INKS
@@ -180,8 +180,8 @@ class Cells:
             return (words, *parts)
         gap = " " if words.text else ""
         times = Part(self.glyphs.text(f"{gap}×{self.scene.times(item):,}"), "dim", "whole")
-        cancelled = cancelled_words(self.scene, item)
-        last = [Part(self.glyphs.text(f" · {cancelled}"), "dim", "whole")] if cancelled else []
+        met = meeting(self.scene, item)
+        last = [Part(self.glyphs.text(f" · {met}"), "dim", "whole")] if met else []
         return (words, *parts, times, *last)
 
     def remarks(self, item: Item) -> tuple[str, ...]:

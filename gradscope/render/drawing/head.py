@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.escaping import visible
+from gradscope.render.drawing import river
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import Round, exceptions, extremes
@@ -47,6 +48,7 @@ class Head(Writer):
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
+        yield from filter(None, [river.line(scene, self)])
         for kind, blocks in _blocks(scene):
             words = " · ".join(filter(None, (exceptions(blocks), extremes(blocks))))
             yield from self.wrapped(f"{scene.only}{len(blocks):,} {kind}: ‖g‖ {words}")

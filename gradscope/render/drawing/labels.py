@@ -6,12 +6,15 @@ harmless.  Knows nothing of layout.
 
 from __future__ import annotations
 
+import math
+
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import Line, block, box
-from gradscope.render.drawing.facts import cancelled, saved_words
+from gradscope.render.drawing.facts import meeting, opposing, residuals, saved_words
+from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
@@ -46,6 +49,12 @@ _BAR = 64
 
 _STRIP = 20
 """Height of a strip of bars in points."""
+
+_SHARES = 12
+"""Height of a strip of shares."""
+
+SKIP, BRANCH = "#3b7a94", "#cfdfe6"
+"""What came through a skip, and what through what was added to it."""
 
 _MOST_BARS = 40
 
@@ -102,10 +111,10 @@ class Labels:
         facts.append(self.range(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
-        opposed = text(cancelled(scene, item), CANCELLED, 10)
+        met = self._meeting(item)
         kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
-        lines = [head, _faint(facts, GREY), *got, kept, opposed, *self._bars(rounds)]
+        lines = [head, _faint(facts, GREY), *got, kept, *met, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
@@ -126,8 +135,7 @@ class Labels:
         said = total if info.state in ("none", "not reached") else f"grad {total}"
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
-        opposed = text(cancelled(self.scene, item), CANCELLED, 10)
-        return box([head, text(said, color, 10), opposed, text(apart, GREY, 10)])
+        return box([head, text(said, color, 10), *self._meeting(item), text(apart, GREY, 10)])
 
     def leaves(self, items: list[Item]) -> str:
         """Many leaves of one node: what their names have in common, and a bar for each."""
@@ -154,6 +162,7 @@ class Labels:
             return box([*lines, text(self.range(rounds), GREY, 10), *self._bars(rounds)])
         if info:
             lines.append(self._bar(info))
+        lines += self._meeting(item)
         return box([*lines, *self._strip(scene.rounds(item))])
 
     def frame(self, template: Frame) -> str:
@@ -170,6 +179,29 @@ class Labels:
         others; plain text."""
         sizes = span(infos)
         return " · ".join(filter(None, [odd(infos, "⚠"), f"‖g‖ {sizes}" if sizes else ""]))
+
+    def _meeting(self, item: Item) -> list[Line]:
+        """Words on gradients that meet in an item, and bars: how much came through the skip, how
+        much through the branch; below it what is left of both, and hollow what cancelled."""
+        skips, opposed = residuals(self.scene, item), opposing(self.scene, item)
+        if not skips and not opposed:
+            return []
+        lines = [text(meeting(self.scene, item), CANCELLED if opposed else GREY, 10)]
+        if item.template is not None:
+            few = skips[:: math.ceil(len(skips) / _MOST_BARS)] if skips else []
+            shown = [(round(share * _SHARES), SKIP) for share in few]
+            return [*lines, self._shares(shown)] if shown else lines
+        for share in skips:
+            skip = round(share * _BAR)
+            lines.append([block(7, skip, SKIP), block(7, _BAR - skip, BRANCH)])
+        for share in opposed[:1]:
+            left = max(round((1 - share) * _BAR), 1)
+            lines.append([block(7, left, CANCELLED), block(7, _BAR - left, border=CANCELLED)])
+        return lines
+
+    def _shares(self, shown: list[tuple[int, str]]) -> Line:
+        width = min(max(_STRIP_ROOM // len(shown), _NARROW), _BROAD)
+        return boxes.bars(shown, _SHARES, width, BRANCH)
 
     def _times(self, item: Item) -> Line:
         return [] if item.template is None else text(f" ×{self.scene.times(item):,}", TEAL, 10)
@@ -228,8 +260,9 @@ class Labels:
         color = f"{INKS[step]};{share}:#e8eaed" if share < 1 else INKS[step]
         return [block(7, _BAR, color), block(7, 6), *value]
 
-    def caption(self) -> str:
-        """What stands above the picture: what it is of, what is wrong, and what colours mean."""
+    def caption(self, river: bool) -> str:
+        """What stands above the picture: what it is of, what is wrong, and what colours mean;
+        with ``river`` a bar for each part of the whole graph."""
         scene = self.scene
         first = scene.graph.roots[0].node if scene.graph.roots else None
         items = [scene.view.items[item] for item in scene.view.roots[:1]]
@@ -258,6 +291,10 @@ class Labels:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
         if scene.gradients is not None:
             lines.append(self.legend())
+        rows = profile(scene, _MOST_BARS)
+        if rows:
+            lines.append(text(f"‖g‖ in backward order  {told(scene, rows)}", FAINT, 10))
+            lines += self._bars([row.info for row in rows]) if river else []
         return box(lines, left=True)
 
     def legend(self) -> Line:

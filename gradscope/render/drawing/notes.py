@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.facts import cancelling
+from gradscope.render.drawing.facts import cancelling, residuals, skipped
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.words.table import GAP
@@ -41,7 +41,7 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
 
 def frame(scene: Scene, template: Frame) -> Note:
     """The head of what is drawn once for all rounds of a repeat."""
-    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(template))
+    rounds = tuple(scene.rounds(template))
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
     return Note(f"{title} ×{template.count:,}", None, rounds=rounds, across=True)
@@ -85,24 +85,36 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        return [Note("", None, gradients.entering(item), _arriving(sum(arrivals.values()), False))]
+        words = skipped(residuals(scene, item)) or _arriving(sum(arrivals.values()), False)
+        return [Note("", None, gradients.entering(item), words)]
     return [
         Note(
             f"[{output}]" if output else "",
             scene.tensor(node, output),
             gradients.backward.at(node, output),
-            _arriving(amount, (node, output) in given, gradients.cancelled(node, output)),
+            _arriving(
+                amount,
+                (node, output) in given,
+                gradients.cancelled(node, output),
+                gradients.residual(node, output),
+            ),
         )
         for (node, output), amount in arrivals.items()
         if amount > 1
     ]
 
 
-def _arriving(amount: int, given: bool, cancelled: float | None = None) -> str:
-    """How many gradients were added, or how much of them cancelled; the one given for a root came
-    along no edge."""
+def _arriving(
+    amount: int, given: bool, cancelled: float | None = None, skip: float | None = None
+) -> str:
+    """How many gradients were added, how much of them cancelled, how much came through a skip; the
+    one given for a root came along no edge."""
+    words = skipped([] if skip is None else [skip])
     if cancelled is not None:
-        return f"{amount:,} gradients cancel {cancelling(cancelled)}"
+        opposed = f"{amount:,} gradients cancel {cancelling(cancelled)}"
+        return f"{words} · {opposed}" if words else opposed
+    if words:
+        return words
     if given:
         return f"sum of {count(amount - 1, 'edge')} and the given"
     return f"sum of {amount:,} edges"

@@ -52,8 +52,9 @@ class Scale:
             for size in (float(info.norm) for info in gradients if info.norm is not None)
             if 0 < size < math.inf
         )
-        # A single outlier must not push everything else onto one step.
-        low = logs[len(logs) // 100] if logs else 0.0
+        # A single outlier must not push everything else onto one step; nor must gradients that are
+        # zero but for rounding, such as those of a key's bias in every block of a transformer.
+        low = logs[len(logs) // 32] if logs else 0.0
         high = logs[-1 - len(logs) // 100] if logs else 0.0
         # Widened on both sides, so that equal norms lie in the middle, which means typical.
         missing = max(narrowest - (high - low), 0.0) / 2

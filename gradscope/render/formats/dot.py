@@ -15,7 +15,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import grid
 from gradscope.render.drawing.arrows import Arrows, heaviest
-from gradscope.render.drawing.boxes import LONGEST_TEXT, box
+from gradscope.render.drawing.boxes import LONGEST_TEXT, block, box
 from gradscope.render.drawing.facts import most_saved, saved
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
@@ -73,18 +73,26 @@ def render(report: Report, options: Options) -> str:
     Raises:
         GradscopeError: if there is too much to draw.
     """
-    scene = Scene(report, options)
+    return source(Scene(report, options))
+
+
+def source(scene: Scene, river: bool = True) -> str:
+    """The DOT source of a scene; ``river``: with one in its caption.
+
+    Raises:
+        GradscopeError: if there is too much to draw.
+    """
     boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
     if boxes > MOST_ITEMS or arrows > MOST_LINKS:
         many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
         what = f"{many} are too many for a picture"
         hint = f"fold more: {folding()}; or all of it: {either('-o FILE.html', 'a .html file')}"
         raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
-    return _Drawing(scene).source()
+    return _Drawing(scene, river).source()
 
 
 class _Drawing:
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, river: bool) -> None:
         self.scene = scene
         self.labels = Labels(scene)
         self.arrows = Arrows(scene, self.labels)
@@ -104,7 +112,7 @@ class _Drawing:
                 "fontname": FONT,
                 "labelloc": "t",
                 "labeljust": "l",
-                "label": self.labels.caption(),
+                "label": self.labels.caption(river),
                 "nodesep": "0.3",
                 "ranksep": "0.45",
                 "pad": "0.25",
@@ -275,7 +283,9 @@ class _Drawing:
     def _draw_arrow(self, name: str, link: Link) -> None:
         words, style = self.arrows.flow(link)
         if words and self.labelled:
-            style["label"] = box([text(f" {words} ", style.get("fontcolor", INK), 10)])
+            # Graphviz measures from the middle of an arrow, however thick it is.
+            room = block(10, 1 + round(float(style.get("penwidth", "1")) / 2))
+            style["label"] = box([[room, *text(f" {words} ", style.get("fontcolor", INK), 10)]])
         # Without any, Graphviz would show its own: the ids of both ends.
         style["tooltip"] = _plain(words) or " "
         self.graph.edge(str(link.source), name, **style)

@@ -6,8 +6,10 @@ from xml.etree import ElementTree
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
+from gradscope.render.drawing.beside import add_strip
 from gradscope.render.drawing.boxes import width
 from gradscope.render.drawing.graphviz import draw
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.formats import dot
 from gradscope.render.options import Options
 
@@ -22,7 +24,8 @@ def render(report: Report, options: Options) -> bytes:
     """The picture; see :mod:`gradscope.render.formats.dot` for what is drawn."""
     for prefix, space in (("", SVG), ("xlink", XLINK)):
         ElementTree.register_namespace(prefix, space)
-    picture = ElementTree.fromstring(draw(dot.render(report, options), "svg"))
+    scene = Scene(report, options)
+    picture = ElementTree.fromstring(draw(dot.source(scene, river=False), "svg"))
     # Graphviz titles each part with its number in the drawing, which tells nobody anything.
     for part in picture.iter(f"{{{SVG}}}g"):
         title, link = part.find(f"{{{SVG}}}title"), part.find(f"{{{SVG}}}g/{{{SVG}}}a")
@@ -30,6 +33,7 @@ def render(report: Report, options: Options) -> bytes:
             title.text = link.get(f"{{{XLINK}}}title")
         elif title is not None:
             title.text = visible(report.meta.target) if part.get("class") == "graph" else ""
+    add_strip(picture, scene)
     _fit(picture)
     return bytes(ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True))
 

@@ -1,0 +1,76 @@
+"""The river: how large the gradients are along the whole graph, from the loss down, as one line of
+a terminal; beside a picture it is drawn by :mod:`.beside`.
+
+Must not know what else is drawn."""
+
+from __future__ import annotations
+
+from gradscope.render.drawing.cells import BAD_INK
+from gradscope.render.drawing.scale import INKS
+from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.strip import strip
+from gradscope.render.words import numbers
+from gradscope.render.words.text import shorten
+from gradscope.render.words.writer import Writer
+from gradscope.simplify.profile import SMALL, ProfileRow, ends, profile_of
+from gradscope.words import count
+
+FEWEST_CELLS, MOST_CELLS = 12, 40
+
+LEVELS = (0x00, 0x40, 0x44, 0x46, 0x47), (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+"""The dots of the left and of the right column of a braille cell, by how many from below."""
+
+
+def profile(scene: Scene, most: int) -> list[ProfileRow]:
+    """The rows of a scene; none where there is nothing to see, or little enough to be read in the
+    graph itself."""
+    if scene.backward is None or len(scene.graph.nodes) < SMALL:
+        return []
+    rows = profile_of(scene.graph, scene.backward, most)
+    return rows if any(row.finite or row.bad for row in rows) else []
+
+
+def line(scene: Scene, writer: Writer) -> str:
+    """``‖g‖ in backward order ⣿⣷⣶⣦⣤⣀ 1 → 3e-9``: two rows a cell, magenta where one is not finite;
+    "" where there is no river."""
+    rows = profile(scene, 2 * MOST_CELLS)
+    if not rows:
+        return ""
+    lead, short = (f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  ")
+    words = f"  {told(scene, rows)}"
+    if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:
+        lead = short
+    room = scene.options.width - len(lead)
+    width = min(max(room - len(words), FEWEST_CELLS), MOST_CELLS)
+    lead, words = writer.glyphs.text(lead), writer.glyphs.text(words)
+    words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
+    rows = profile(scene, 2 * width)
+    if writer.glyphs.ascii:
+        drawn = strip([row.info for row in rows], width, writer.glyphs)
+    else:
+        drawn = "".join(_cell(scene, writer, rows[at : at + 2]) for at in range(0, len(rows), 2))
+    return writer.paint(lead, "") + drawn + writer.paint(words, "")
+
+
+def _cell(scene: Scene, writer: Writer, rows: list[ProfileRow]) -> str:
+    infos = [row.info for row in rows]
+    if any(info.state == "non-finite" for info in infos):
+        return writer.paint(writer.glyphs.bad, BAD_INK)
+    places = [scene.scale.fraction(info.norm) for info in infos]
+    heights = [0 if place is None else 1 + round(3 * place) for place in places]
+    if not any(heights):
+        return writer.paint("0" if any(row.zero for row in rows) else " ", "dim")
+    dots = (column[height] for column, height in zip(LEVELS, heights, strict=False))
+    steps = [step for info in infos if (step := scene.scale.step(info.norm)) is not None]
+    return writer.paint(chr(0x2800 + sum(dots)), INKS[max(steps)])
+
+
+def told(scene: Scene, rows: list[ProfileRow]) -> str:
+    """``1 → 3e-9``: what enters the first and the last operation, and how many nodes have no
+    size."""
+    known = ends(scene.graph, scene.backward) if scene.backward else []
+    words = [" → ".join(numbers.number(float(f"{size:.3g}")) for size in known)]
+    bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
+    words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
+    words += [f"0 at {count(zero, 'node')}"] if zero else []
+    return " · ".join(filter(None, words))
