@@ -34,16 +34,17 @@ export class Camera {
   lookAt(box, drawing) {
     if (this.fitting(drawing) >= WHOLE) return this.fit(drawing);
     const { width, height } = this.size;
-    // An open group as a whole, where that can be read, with something of what is around it.
+    // An open group with something of what is around it.
     const inside = this.fitting({ width: box.width, height: box.height * AROUND });
-    if (box.open && inside >= WHOLE) return this._lookInto(box, drawing, Math.min(inside, 1));
+    if (box.open) return this._lookInto(box, drawing, Math.max(Math.min(inside, 1), WHOLE));
     const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
     this.view = { zoom, x: box.x + box.width / 2 - width / zoom / 2, y: Math.max(box.y - height / zoom / 3, -MARGIN) };
   }
 
-  /** An open group in the middle, but nothing of what is below or above the drawing. */
+  /** An open group in the middle, or its head where it is too large, but nothing of what is below or above the drawing. */
   _lookInto(box, drawing, zoom) {
     const half = this.size.height / zoom / 2;
+    if (box.height > 2 * half) return this.centre(box.x + box.width / 2, box.y - MARGIN + half, zoom);
     const y = Math.max(Math.min(box.y + box.height / 2, drawing.height + MARGIN - half), half - MARGIN);
     this.centre(box.x + box.width / 2, y, zoom);
   }

@@ -246,7 +246,9 @@ export class Painter {
     line(`${badge ? "⚠ " : ""}${title}`, box.y + 13, TITLE, badge ? severityColor(badge, theme) : theme.ink, model.isLeaf(box.node));
     if (label) line(label, box.y + 27, LABEL, theme.teal);
     if (box.bars) this._strip(box);
-    line([shape, sizeWords(info)].filter(Boolean).join("   "), box.y + (label ? 41 : 27), SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
+    const size = sizeWords(info);
+    const both = [shape, size].filter(Boolean).join("   ");
+    line(box.bars && widthOf(both, SMALL) > room ? size : both, box.y + (label ? 41 : 27), SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
   }
 
   // ------------------------------------------------------------------ lines

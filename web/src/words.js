@@ -78,7 +78,8 @@ function allNames(model, each) {
   const [last, first] = [each[0], each.at(-1)].map(({ group }) => model.group(group).kind === "module" && groupWords(model, group).name);
   // Those in a Sequential have nothing but numbers for names.
   if (/^\d+$/.test(first)) return null;
-  return last && first && (last === first ? last : `${first}–${last}`);
+  if (!first || !last) return null;
+  return last === first ? last : `${first}–${last}`;
 }
 
 /** What a node is called in the round of a repeat that it is in. */
@@ -157,7 +158,9 @@ const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
 /** The gradient on a line; `·3` where it stands for three edges, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {
   const total = Math.round((bundle.edges.length + bundle.seeds.length) / (bundle.each?.length || 1));
-  return told(model.flowing(bundle), total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` ·${total}` : "");
+  const info = model.flowing(bundle);
+  // A line has no room for how many layers it tells of.
+  return told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` ·${total}` : "");
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {
