@@ -1,5 +1,5 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
-import { Camera, READABLE } from "./camera.js";
+import { Camera } from "./camera.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
 import { buildPage } from "./page.js";
@@ -8,8 +8,7 @@ import { addSheets, onPaper, removeSheets } from "./paper.js";
 import { Scale, SpreadScale } from "./scale.js";
 import { labelOf, sizeOf } from "./sizes.js";
 import { screenTheme } from "./theme.js";
-import { keyOf } from "./whereabouts.js";
-import { inShort } from "./words.js";
+import { inShort, ofBar } from "./words.js";
 
 /** A canvas may be small or not be there yet; what is open at first does not hang on that. */
 const SMALLEST = { width: 700, height: 800 };
@@ -23,6 +22,7 @@ export class Drawing {
     this.open = new Set([0]);
     this.selected = null;
     this.hovered = null;
+    this.bar = null;
     this.path = null;
     this.printing = false;
     Object.assign(this, buildPage(this));
@@ -34,15 +34,15 @@ export class Drawing {
     return this.camera.view;
   }
 
-  /** Whether the drawing with these groups open can be read as a whole. */
-  _fits(open) {
+  /** The zoom at which the drawing with these groups open is in sight as a whole. */
+  _zoomOf(open) {
     const { width, height } = this.camera.size;
     const size = { width: Math.max(width, SMALLEST.width), height: Math.max(height, SMALLEST.height) };
-    return this.camera.fitting(this.layouts.whole(open), size) >= READABLE;
+    return this.camera.fitting(this.layouts.whole(open), size);
   }
 
   _keyOf(thing) {
-    return keyOf(this.model, this.open, thing);
+    return this.cast.keyOf(this.open, thing);
   }
 
   /** The box or line that a key names, if it is drawn. */
@@ -62,7 +62,9 @@ export class Drawing {
   }
 
   _arrange() {
-    this.drawing = flatten(this.layouts.whole(this.open));
+    const { templates } = this.model;
+    this.cast = templates.cast(this.open);
+    this.drawing = flatten(this.layouts.whole(this.open), this.cast, (repeat) => templates.layer(repeat, this.open));
     this.boxes = new Map(this.drawing.boxes.map((box) => [box.key, box]));
     this.outline.show(this.drawing.boxes);
   }
@@ -85,8 +87,8 @@ export class Drawing {
   }
 
   scene() {
-    const { drawing, scale, view, selected, hovered, path, camera } = this;
-    return { drawing, scale, view, selected, hovered, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
+    const { drawing, scale, view, selected, hovered, bar, path, camera } = this;
+    return { drawing, scale, view, selected, hovered, bar, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
   }
 
   // At once, because the browser prints what is there when this returns.
@@ -125,12 +127,13 @@ export class Drawing {
   }
 
   /** What is under the pointer is marked, and said beside it. */
-  hover(thing, event) {
-    if ((thing?.key ?? null) !== this.hovered) {
+  hover(thing, event, bar = null) {
+    if ((thing?.key ?? null) !== this.hovered || bar !== this.bar) {
       this.hovered = thing?.key ?? null;
+      this.bar = bar;
       this.draw();
     }
-    if (thing) this.tip.show(inShort(this.model, thing), event.clientX, event.clientY);
+    if (thing) this.tip.show(bar === null ? inShort(this.model, thing) : ofBar(this.model, thing, bar), event.clientX, event.clientY);
     else this.tip.hide();
   }
 

@@ -6,7 +6,7 @@ import { strongestPath } from "./gradients.js";
 import { listenToKeys } from "./keys.js";
 import { Legend } from "./legend.js";
 import { nextBox } from "./neighbours.js";
-import { MOST_BOXES, everything, firstOpen } from "./opening.js";
+import { MOST_BOXES, everything, firstOpen, mainRepeat } from "./opening.js";
 import { Outline } from "./outline.js";
 import { Panel } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
@@ -15,6 +15,8 @@ import { Trail } from "./trail.js";
 import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
 
+/** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
+const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));
 const pause = () => new Promise((done) => setTimeout(done));
 
 export class Viewer extends Drawing {
@@ -25,7 +27,7 @@ export class Viewer extends Drawing {
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
     this.legend = new Legend(this.footer, () => this._recolored());
-    this.first = firstOpen(this.model, (open) => this._fits(open));
+    this.first = firstOpen(this.model, (open) => this._zoomOf(open));
     this.open = new Set(this.first);
     this.trail = new Trail(() => this._written(), (address) => this._restore(address));
     this._arrange();
@@ -48,8 +50,11 @@ export class Viewer extends Drawing {
     this.trail.note();
   }
 
+  /** The whole, or of what does not fit what is most of it, or where it begins. */
   _home() {
-    this._look(this._rootKey());
+    const main = mainRepeat(this.model);
+    const box = main === null ? null : this.boxes.get(`g${main}`);
+    this._look(box?.open ? box.key : this._rootKey());
     this._choose(null);
   }
 
@@ -59,14 +64,26 @@ export class Viewer extends Drawing {
 
   /** Open everything around a node or group, select it and bring it into sight. */
   reveal(thing) {
-    const { model } = this;
-    const inner = thing.node === undefined ? model.parent[thing.group] : model.owner[thing.node];
-    for (const g of model.around(inner)) this.open.add(g);
-    this._arrange();
+    this._openTo(thing);
     const key = this._keyOf(thing);
     this._look(key);
     this._choose(key);
     this.trail.push();
+  }
+
+  /** To a box that is drawn. */
+  goTo(key) {
+    this._look(key);
+    this.select(key);
+  }
+
+  /** Open what is around a node or group; of a repeat that is drawn once the round that has it is shown. */
+  _openTo({ node, group }) {
+    const { parent, owner, templates } = this.model;
+    this.open = templates.opened(this.open, node === undefined ? parent[group] : owner[node]);
+    const isRound = group !== undefined && this.cast.roundIn(group, this.cast.groupOf(group)) !== null;
+    if (isRound) this.open = templates.opened(this.open, group);
+    this._arrange();
   }
 
   select(key) {
@@ -77,7 +94,7 @@ export class Viewer extends Drawing {
   _choose(key) {
     this.selected = key;
     const box = key && this.boxes.get(key);
-    this.path = box?.node !== undefined && this.model.isLeaf(box.node) ? this._marked(box.node) : null;
+    this.path = box?.node !== undefined && this.model.isLeaf(box.node) && !(box.each?.length > 1) ? this._marked(box.node) : null;
     const node = box && (box.node ?? (box.group === undefined ? undefined : this.model.first[box.group]));
     if (node !== undefined && node !== null) this.river.mark(node);
     this._show();
@@ -111,8 +128,9 @@ export class Viewer extends Drawing {
   toggle(key) {
     const before = this.boxes.get(key);
     if (before?.group === undefined) return;
-    if (this.open.has(before.group)) this.open.delete(before.group);
-    else this.open.add(before.group);
+    const group = groupOf(before);
+    if (this.open.has(group)) this.open.delete(group);
+    else this.open.add(group);
     this._arrange();
     const after = this.boxes.get(key);
     this.view.x += after.x + after.width / 2 - before.x - before.width / 2;
@@ -121,17 +139,52 @@ export class Viewer extends Drawing {
     this.trail.push();
   }
 
+  // ------------------------------------------------------------------ one of several layers
+
+  /** Show the round that a bar stands for, or all again where it is shown alone. */
+  showBar(box, number) {
+    this._showRound(box.repeats ?? [box.group], box.picked === number ? null : number);
+    this._choose(box.key);
+    this.trail.push();
+  }
+
+  /** @param repeats that are drawn once @param number of the round in them, null for all */
+  _showRound(repeats, number) {
+    const { templates } = this.model;
+    for (const repeat of [...repeats].reverse()) {
+      const { length } = templates.of(repeat).rounds;
+      this.open.add(repeat);
+      templates.single(this.open, repeat, number === null ? null : number % length);
+      number = number === null ? null : Math.floor(number / length);
+    }
+    this._arrange();
+  }
+
+  /** To the next round of what is selected, or of the first that is drawn once; after the last come all. */
+  nextLayer(step) {
+    const { templates } = this.model;
+    const { repeats } = this.thing(this.selected) ?? {};
+    const repeat = repeats?.at(-1) ?? [...this.cast.at.keys()][0];
+    if (repeat === undefined) return;
+    const { length } = templates.of(repeat).rounds;
+    const now = templates.layer(repeat, this.open) ?? -1;
+    const next = ((now + 1 + step + length + 1) % (length + 1)) - 1;
+    this._showRound([repeat], next < 0 ? null : next);
+    this._choose(this.thing(this.selected) ? this.selected : `g${repeat}`);
+    this.trail.push();
+  }
+
   /** Open everything in the selected group, or everything there is, as far as there is room. */
   async openAll() {
-    const { group = 0 } = this.boxes.get(this.selected) ?? {};
-    const { open, left } = await everything(this.model, this.open, group, (g) => this.layouts.prepare(g), pause);
+    const group = groupOf(this.boxes.get(this.selected));
+    const { open, left } = await everything(this.model, this.open, group, (g, found) => this.layouts.prepare(g, found), pause);
     this._openedTo(open);
     if (left) this.status.say(`${plural(left, "group")} stay closed, for at most ${MOST_BOXES} boxes are opened at once. Select one and press E to open what is in it.`);
   }
 
   /** Close everything in the selected group, or everything there is. */
   shutAll() {
-    const { group = 0 } = this.boxes.get(this.selected) ?? {};
+    const group = groupOf(this.boxes.get(this.selected));
     const { before, behind } = this.model;
     this._openedTo(new Set([...this.open].filter((g) => g === 0 || before[g] < before[group] || before[g] >= behind[group])));
   }
@@ -193,7 +246,7 @@ export class Viewer extends Drawing {
   follow(direction) {
     const box = this.boxes.get(this.selected);
     if (!box) return this.select(this._rootKey());
-    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, this.open, box, forward));
+    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this._keyOf({ node }), box, forward));
     if (!next) return;
     this.select(next.key);
     this.keepInSight(next);
@@ -236,12 +289,9 @@ export class Viewer extends Drawing {
     const [, sort, digits] = /^([ng])(\d+)$/.exec(key ?? "") ?? [];
     const id = Number(digits);
     if (sort && id < (sort === "n" ? model.size : model.parent.length)) {
-      const around = model.around(sort === "n" ? model.owner[id] : model.parent[id]);
-      if (around.some((g) => !this.open.has(g))) {
-        for (const g of around) this.open.add(g);
-        this._arrange();
-      }
-      key = this._keyOf(sort === "n" ? { node: id } : { group: id });
+      const thing = sort === "n" ? { node: id } : { group: id };
+      if (!this.boxes.has(key)) this._openTo(thing);
+      key = this._keyOf(thing);
     }
     if (!this.thing(key)) return false;
     this._look(key);
