@@ -289,12 +289,15 @@ export class Model {
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */
-  flowing({ edges, seeds }) {
+  flowing(bundle) {
+    const { edges } = bundle;
     if (!this.pass) return null;
-    if (!this._flowing.has(edges)) {
-      const along = (pass) => [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
-      this._flowing.set(edges, this._read((pass) => combine(along(pass).map((entry) => this.gradient(entry, pass)))));
-    }
+    if (!this._flowing.has(edges)) this._flowing.set(edges, this._read((pass) => this.flowingIn(pass, bundle)));
     return this._flowing.get(edges);
+  }
+
+  flowingIn(pass, { edges, seeds }) {
+    const along = [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
+    return combine(along.map((entry) => this.gradient(entry, pass)));
   }
 }

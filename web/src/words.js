@@ -8,6 +8,7 @@ const FEW = 4;
 /** What stands for a gradient: its numbers if they are few, else its norm or its state. */
 export function told(info, shape) {
   if (!info) return "";
+  if (info.words !== undefined) return info.words;
   if (info.each) return toldApart(info, told);
   if (info.state === "non-finite") return `⚠ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
@@ -17,7 +18,7 @@ export function told(info, shape) {
 }
 
 /** `‖g‖ 1.5`, or why there is no number. */
-export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null ? `‖g‖ ${info.each ? told(info) : number(info.norm)}` : told(info));
+export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null && info.words === undefined ? `‖g‖ ${info.each ? told(info) : number(info.norm)}` : told(info));
 
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
