@@ -182,9 +182,9 @@ def trace(target: TargetOptions, request: Request, output: OutputOptions) -> Res
 def backward(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph with the gradient on every edge.
 
-    Watches the program's own backward call, with --steps several; those that walk another graph
-    are skipped, and -o FILE.html switches between them.  With --gradient or --root, sends a
-    gradient of your choice through the graph instead, and leaves the program's .grad alone.
+    Watches the program's own backward call, with --steps several; -o FILE.html switches between
+    them, also where they walk different graphs.  With --gradient or --root, sends a gradient of
+    your choice through the graph instead, and leaves the program's .grad alone.
     """
     from gradscope.cli.running import run_command
 

@@ -205,6 +205,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         root=options.root,
         call=options.call or 1,
         run_on=options.run_on or named.cell is not None,
+        every_place=verdict.destination != STDOUT,
         serious=is_serious,
         passing=passing,
         graver=is_graver,

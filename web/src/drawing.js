@@ -2,13 +2,13 @@
 import { Camera } from "./camera.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
+import { Gradients, Overlay } from "./overlay.js";
 import { buildPage } from "./page.js";
 import { Painter } from "./paint.js";
 import { addSheets, onPaper, removeSheets } from "./paper.js";
-import { Scale, SpreadScale } from "./scale.js";
 import { labelOf, sizeOf } from "./sizes.js";
 import { screenTheme } from "./theme.js";
-import { inShort, ofBar } from "./words.js";
+import { inShort, ofBar, told } from "./words.js";
 
 /** A canvas may be small or not be there yet; what is open at first does not hang on that. */
 const SMALLEST = { width: 700, height: 800 };
@@ -25,6 +25,8 @@ export class Drawing {
     this.bar = null;
     this.path = null;
     this.printing = false;
+    this.overlays = data.overlays.map((one) => new Overlay(this.model, one));
+    this.shown = this.gradients = new Gradients(this.model);
     Object.assign(this, buildPage(this));
     this.camera = new Camera(this.canvas);
     this.painter = new Painter(this.canvas, this.model);
@@ -53,10 +55,10 @@ export class Drawing {
   // ------------------------------------------------------------------ what is drawn
 
   _rescale() {
-    const { model } = this;
-    if (model.isSpread) this.scale = new SpreadScale([...model.source.keys()].map((edge) => model.onEdge(edge).norm));
-    else this.scale = new Scale(model.pass ? [...new Set(model.pass.edges)].map((entry) => model.pass.norm[entry]) : []);
-    this.legend.show(this.scale);
+    for (const one of this.overlays) one.forget();
+    this.scale = this.gradients.scale;
+    this.shownScale = this.shown === this.gradients ? this.scale : this.shown.scale;
+    this.legend.show(this.shownScale);
     this.river.show();
     this.showTroubles();
   }
@@ -87,8 +89,8 @@ export class Drawing {
   }
 
   scene() {
-    const { drawing, scale, view, selected, hovered, bar, path, camera } = this;
-    return { drawing, scale, view, selected, hovered, bar, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
+    const { drawing, shown, shownScale: scale, scale: sizes, view, selected, hovered, bar, path, camera } = this;
+    return { drawing, shown, scale, sizes, view, selected, hovered, bar, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
   }
 
   // At once, because the browser prints what is there when this returns.
@@ -133,8 +135,16 @@ export class Drawing {
       this.bar = bar;
       this.draw();
     }
-    if (thing) this.tip.show(bar === null ? inShort(this.model, thing) : ofBar(this.model, thing, bar), event.clientX, event.clientY);
+    if (thing) this.tip.show(this._tipOf(thing, bar), event.clientX, event.clientY);
     else this.tip.hide();
+  }
+
+  /** What is said beside the pointer of a box or line, or of one bar of a box, with what an overlay says of it. */
+  _tipOf(thing, bar) {
+    const { model, shown } = this;
+    const one = bar === null ? thing : model.barOf(thing, bar);
+    const words = shown === this.gradients || !one ? "" : told(one.edges ? shown.onLine(one) : shown.of(one));
+    return [...(bar === null ? inShort(model, thing) : ofBar(model, thing, bar)), words && `${shown.name}: ${words}`].filter(Boolean);
   }
 
   keepInSight(box) {

@@ -280,6 +280,11 @@ export class Model {
     return box.bars ? this._arrivingAll(box.bars) : this.arrivals(box.group);
   }
 
+  /** What one bar of a box's strip stands for: a group or node, or null. */
+  barOf(box, number) {
+    return (box.bars ?? this.rounds(box.group))[number];
+  }
+
   _arrivingAll(things) {
     if (!this._bars.has(things)) this._bars.set(things, Array.from(things, (one) => (one ? this.arriving(one) : null)));
     return this._bars.get(things);
@@ -314,13 +319,16 @@ export class Model {
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */
-  flowing({ edges, seeds, each }) {
+  flowing(bundle) {
+    const { edges, each } = bundle;
     if (!this.pass) return null;
     if (each?.length > 1) return this._amongAll(each, (one) => (one.edges.length === 1 && !one.seeds.length ? this.pass.edges[one.edges[0]] : null), () => each.map((one) => this.flowing(one)));
-    if (!this._flowing.has(edges)) {
-      const along = (pass) => [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
-      this._flowing.set(edges, this._read((pass) => combine(along(pass).map((entry) => this.gradient(entry, pass)))));
-    }
+    if (!this._flowing.has(edges)) this._flowing.set(edges, this._read((pass) => this.flowingIn(pass, bundle)));
     return this._flowing.get(edges);
+  }
+
+  flowingIn(pass, { edges, seeds }) {
+    const along = [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
+    return combine(along.map((entry) => this.gradient(entry, pass)));
   }
 }

@@ -17,7 +17,7 @@ export class Painter {
     this.model = model;
   }
 
-  /** @param {object} scene {drawing, scale, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips} */
+  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips} */
   paint(scene) {
     const { canvas } = this;
     canvas.width = Math.round(scene.size.width * scene.ratio);
@@ -135,12 +135,13 @@ export class Painter {
       this._border(info, 1.2, theme.border);
     }
     this._groupTitle(box);
-    if (!info) return;
-    if (hasStrip(model, box)) return this._rounds(box, info);
-    const value = fitted(told(info), LABEL, 110);
-    const color = info.state === "non-finite" ? theme.bad : theme.ink;
+    const shown = scene.shown.of(box);
+    if (!shown) return;
+    if (hasStrip(model, box)) return this._rounds(box, shown);
+    const value = fitted(told(shown), LABEL, 110);
+    const color = shown.state === "non-finite" ? theme.bad : theme.ink;
     this._text(value, box.x + box.width - 10, box.y + 31, { color, align: "right" });
-    this._bar(info, { x: box.x + 10, y: box.y + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
+    this._bar(shown, { x: box.x + 10, y: box.y + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
   }
 
   _groupTitle(box) {
@@ -172,10 +173,10 @@ export class Painter {
   }
 
   /** The norms of all rounds, and what enters the first and the last, or what stands for several. */
-  _rounds(box, entering) {
+  _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(entering) : `${told(rounds[0])} → ${told(rounds.at(-1))}`;
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + 56, { color, face: SMALL });
   }
@@ -184,7 +185,7 @@ export class Painter {
   _strip(box) {
     const { context, scene, model } = this;
     const { scale, theme } = scene;
-    const rounds = model.bars(box);
+    const rounds = scene.shown.bars(box);
     const { x, y, width, height } = stripOf(model, box);
     const mark = scene.hovered === box.key && scene.bar !== null ? scene.bar : box.picked ?? null;
     strip(context, rounds, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
@@ -208,7 +209,8 @@ export class Painter {
     const leaf = model.isLeaf(box.node);
     const root = model.rootNodes.has(box.node);
     const info = model.arriving(box);
-    const color = info?.state === "finite" ? scene.theme.size ?? scale.color(info.norm) : null;
+    const shown = scene.shown.of(box);
+    const color = shown?.state === "finite" ? scene.theme.size ?? scale.color(shown.norm) : null;
     const radius = leaf ? Math.min(box.height / 2, 19) : root ? 0 : 4;
     this._outline(box.x, box.y, box.width, box.height, radius);
     context.fillStyle = color ? tint(color, theme.card, theme.tint) : theme.card;
@@ -216,12 +218,12 @@ export class Painter {
     if (color) {
       context.save();
       context.clip();
-      this._gauge(box, leaf ? 11 : 7, color, scale.share(info.norm));
+      this._gauge(box, leaf ? 11 : 7, color, scale.share(shown.norm));
       context.restore();
       this._outline(box.x, box.y, box.width, box.height, radius);
     }
     this._border(info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
-    this._lines(box, info);
+    this._lines(box, shown);
   }
 
   /** The colours of the smallest and the largest are equally dark: the height says which it is where there is no colour. */
@@ -255,12 +257,12 @@ export class Painter {
 
   _line(bundle) {
     const { context, scene, model } = this;
-    const { theme, scale, path } = scene;
+    const { theme, sizes, path } = scene;
     const info = model.flowing(bundle);
     const chosen = isOn(path, bundle) || bundle.key === scene.selected;
     const hovered = scene.hovered !== null && [bundle.key, bundle.from, bundle.to].includes(scene.hovered);
     const bad = info?.state === "non-finite";
-    const share = info ? scale.share(info.norm) : null;
+    const share = info ? sizes.share(info.norm) : null;
     context.globalAlpha = path && !chosen ? 0.35 : 1;
     context.strokeStyle = chosen ? theme.path : bad ? theme.bad : hovered ? theme.ink : theme.line;
     context.fillStyle = context.strokeStyle;
@@ -280,7 +282,7 @@ export class Painter {
     context.globalAlpha = path && !isOn(path, bundle) ? 0.35 : 1;
     const bad = model.flowing(bundle)?.state === "non-finite";
     const { x, y } = bundle.label;
-    this._text(flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
+    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
   }
 }
 

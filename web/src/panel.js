@@ -33,12 +33,13 @@ export class Panel {
   _whole() {
     const { meta, notes, findings } = this.model.data;
     const { model } = this;
-    const keys = HELP.filter(([key]) => key !== "R" || this.viewer.ranks).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
+    const keys = HELP.filter(([key]) => this.viewer.hasKey(key)).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
     return [
       element("h2", { text: visible(meta.target || "graph") }),
       element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
+      model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
       ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
@@ -103,6 +104,7 @@ export class Panel {
       element("h2", { text: `${name}${times}` }),
       element("p", { class: "faint", text: [kind, visible(type), size, plural(leaves.length, "leaf", "leaves")].filter(Boolean).join(" · ") }),
       this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
+      this.shown({ group: g }),
       entering ? this.facts("gradient entering", this._numbers(entering)) : null,
       onEachRank(this.viewer, (pass) => model.enteringIn(pass, g)),
       this._rounds(g, kind),
@@ -130,6 +132,7 @@ export class Panel {
         ["function", origin ? visible(origin.function) : ""],
       ]),
       origin ? sourceOf(model.data.sources, origin) : null,
+      this.shown({ node }),
       ...this.findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
       this.formula(node),
@@ -140,6 +143,11 @@ export class Panel {
       this._accumulated(node),
       this._path(node, path),
     ];
+  }
+
+  /** What all overlays say; findings are told in full. */
+  shown(thing) {
+    return this.facts("", this.viewer.overlays.map((one) => [one.name, one.name === "findings" ? "" : one.of(thing).words]));
   }
 
   // ------------------------------------------------------------------ facts

@@ -1,5 +1,5 @@
 // What stands on the canvas: zoom, a menu, where the selected thing is, and what was just done.
-import { element } from "./element.js";
+import { element, hear } from "./element.js";
 import { savePng, saveSvg } from "./saving.js";
 import { boxWords } from "./words.js";
 
@@ -30,7 +30,7 @@ function menu(viewer) {
   ];
   const details = element("details", { class: "menu", on: { keydown: (event) => event.key === "Escape" && shut(event), focusout: (event) => event.relatedTarget && shutBut(event.relatedTarget) } });
   const shutBut = (where) => details.contains(where) || (details.open = false);
-  addEventListener("pointerdown", (event) => shutBut(event.target));
+  hear(window, "pointerdown", (event) => shutBut(event.target));
   const shut = (event) => {
     event.stopPropagation();
     details.open = false;

@@ -1,6 +1,7 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
 import { Drawing } from "./drawing.js";
+import { forgetListeners, hear } from "./element.js";
 import { plural } from "./format.js";
 import { strongestPath } from "./gradients.js";
 import { listenToKeys } from "./keys.js";
@@ -10,7 +11,9 @@ import { MOST_BOXES, everything, firstOpen, mainRepeat } from "./opening.js";
 import { Outline } from "./outline.js";
 import { Panel } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
+import { SPREAD } from "./ranks.js";
 import { copied } from "./saving.js";
+import { SpreadScale } from "./scale.js";
 import { Trail } from "./trail.js";
 import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
@@ -20,16 +23,22 @@ const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)
 const pause = () => new Promise((done) => setTimeout(done));
 
 export class Viewer extends Drawing {
-  /** @param histograms a function that promises them, for each gradient of each pass */
-  constructor(data, histograms) {
+  /**
+   * @param histograms a function that promises them, for each gradient of each pass
+   * @param {{trail: Trail|null, address: string, isStep: boolean, elsewhere: Function}} way of the page: the steps so far, where
+   *   to go, whether that is a step, and how to show another of the page's graphs
+   */
+  constructor(data, histograms, way) {
     super(data);
+    this.way = way;
     this.trouble = -1;
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
-    this.legend = new Legend(this.footer, () => this._recolored());
+    this.legend = new Legend(this.footer, this);
     this.first = firstOpen(this.model, (open) => this._zoomOf(open));
     this.open = new Set(this.first);
-    this.trail = new Trail(() => this._written(), (address) => this._restore(address));
+    this.trail = way.trail ?? new Trail();
+    Object.assign(this.trail, { written: () => this._written(), go: (address) => this._restore(address) });
     this._arrange();
     this._rescale();
     this._listen();
@@ -40,8 +49,22 @@ export class Viewer extends Drawing {
   // ------------------------------------------------------------------ going somewhere
 
   _start() {
-    if (!this._restore(location.hash) && this.model.troubles.places.length) this.nextTrouble(1);
-    this.trail.push();
+    const { trail, way: { address, isStep } } = this;
+    const { isGoing } = trail;
+    trail.isGoing = true; // nothing of this belongs to the step before
+    if (!this._restore(address) && this.model.troubles.places.length) this.nextTrouble(1);
+    trail.isGoing = isGoing;
+    if (isStep) trail.push();
+    if (this.passes) this.passes.value = String(this.call);
+  }
+
+  /** Make room for another graph; returns whether the switch between calls has the focus. */
+  leave() {
+    const isSwitch = document.activeElement === this.passes;
+    clearTimeout(this.noting);
+    forgetListeners();
+    for (const part of this.parts) part.remove();
+    return isSwitch;
   }
 
   /** To the output. */
@@ -232,14 +255,66 @@ export class Viewer extends Drawing {
     const { passes } = this.model.data;
     const { isAsPlaced } = this;
     this.model.choose((number + passes.length) % passes.length, rank);
+    if (this.model.isSpread) this.shown = this.gradients;
     this.trouble = -1;
     this.layouts.forget();
     this._arrange();
     this._rescale();
     if (isAsPlaced) this._look(this.placed.key);
     this.select(this.thing(this.selected) ? this.selected : null);
-    if (this.passes) this.passes.value = String(this.model.passNumber);
+    if (this.passes) this.passes.value = String(this.call);
     if (this.ranks) this.ranks.value = String(rank);
+  }
+
+  /** To another of the run's backward calls, which may have walked another graph. */
+  chooseCall(i) {
+    const { calls, graph } = this.model.data;
+    const [, to, pass] = calls[(i + calls.length) % calls.length];
+    if (to === graph) this.choosePass(pass);
+    else this.way.elsewhere(`graph=${to}&pass=${pass}&show=${this.choice - 1}`, true);
+  }
+
+  /** Which of all calls is looked at. */
+  get call() {
+    const { calls, graph } = this.model.data;
+    return calls.findIndex(([, of, pass]) => of === graph && pass === this.model.passNumber);
+  }
+
+  nextCall(step) {
+    if (this.passes) this.chooseCall(this.call + step);
+  }
+
+  // ------------------------------------------------------------------ what is shown
+
+  /** What colours may mean: gradients, each overlay, and how far ranks are apart. */
+  get choices() {
+    const { ranks } = this.model;
+    return [this.gradients, ...this.overlays].map((one) => one.name).concat(ranks?.choices.includes(SPREAD) ? [SpreadScale.title] : []);
+  }
+
+  /** Whether a key has something to do on this page. */
+  hasKey(key) {
+    const needs = { R: this.ranks, "[  ]": this.passes, O: this.choices[1] };
+    return !(key in needs) || Boolean(needs[key]);
+  }
+
+  get choice() {
+    return this.model.isSpread ? this.choices.length - 1 : this.overlays.indexOf(this.shown) + 1;
+  }
+
+  chooseOverlay(choice) {
+    const { model, choices } = this;
+    const isSpread = choice > this.overlays.length;
+    this.shown = this.overlays[choice - 1] ?? this.gradients;
+    if (isSpread || model.isSpread) return this.choosePass(model.passNumber, isSpread ? SPREAD : model.ranks.first);
+    this._rescale();
+    this.draw();
+    this.trail.note();
+  }
+
+  nextOverlay() {
+    this.chooseOverlay((this.choice + 1) % this.choices.length);
+    this.status.say(`Colours mean: ${this.choices[this.choice]}`);
   }
 
   /** To the neighbour of the selected box in a direction. */
@@ -270,7 +345,13 @@ export class Viewer extends Drawing {
   /** See what an address says; returns whether it says where. */
   _restore(address) {
     const { model } = this;
-    const { at, open, pass, rank, middle } = read(address, model.parent.length);
+    const { at, open, graph, overlay, pass, rank, middle } = read(address, model.parent.length);
+    if (graph !== model.data.graph && this.way.elsewhere(address, false)) return true;
+    const shown = this.overlays[overlay] ?? this.gradients;
+    if (shown !== this.shown) {
+      this.shown = shown;
+      this._rescale();
+    }
     const named = this.ranks && rank === null ? model.ranks.first : model.ranks?.choices.find((choice) => String(choice) === rank);
     const isPass = Boolean(model.data.passes[pass]);
     if (isPass && (pass !== model.passNumber || (named !== undefined && named !== model.rank))) this.choosePass(pass, named);
@@ -303,10 +384,10 @@ export class Viewer extends Drawing {
 
   _listen() {
     new ResizeObserver(() => this._resized()).observe(this.canvas);
-    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(query).addEventListener("change", () => this._recolored());
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) hear(matchMedia(query), "change", () => this._recolored());
     listenToPointer(this);
     listenToKeys(this);
-    addEventListener("beforeprint", () => this._print(true));
-    addEventListener("afterprint", () => this._print(false));
+    hear(window, "beforeprint", () => this._print(true));
+    hear(window, "afterprint", () => this._print(false));
   }
 }

@@ -8,6 +8,7 @@ const FEW = 4;
 /** What stands for a gradient: its numbers if they are few, else its norm or its state. */
 export function told(info, shape) {
   if (!info) return "";
+  if (info.words !== undefined) return info.words;
   if (info.span) return toldAmong(info);
   if (info.each) return toldApart(info, told);
   if (info.state === "non-finite") return `⚠ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
@@ -25,7 +26,7 @@ function toldAmong({ state, span, many, of }) {
 }
 
 /** `‖g‖ 1.5`, or why there is no number. */
-export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null ? `‖g‖ ${info.each || info.span ? told(info) : number(info.norm)}` : told(info));
+export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null && info.words === undefined ? `‖g‖ ${info.each || info.span ? told(info) : number(info.norm)}` : told(info));
 
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
@@ -125,7 +126,7 @@ export function inShort(model, box) {
 
 /** What a bar of a box's strip stands for: the round, and what enters there. */
 export function ofBar(model, box, number) {
-  const one = (box.bars ?? model.rounds(box.group))[number];
+  const one = model.barOf(box, number);
   return [one && roundName(model, one), one && sizeWords(model.arriving(one))].filter(Boolean);
 }
 

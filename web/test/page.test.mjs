@@ -349,6 +349,56 @@ test("another backward pass has other numbers", async () => {
   await page.closed();
 });
 
+test("one switch goes through the calls of all graphs, and Back returns", async () => {
+  const page = await opened("graphs");
+  const saved = report("graphs");
+  const choice = page.getByLabel("Backward pass");
+  // A graph is unpacked when it is first asked for.
+  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen; }, String(wanted), { timeout: 5000 });
+  const [one, other] = [saved, saved.others[0]].map(({ graph }) => graph.nodes.length);
+  assert.deepEqual(await choice.locator("option").allTextContents(), ["backward call 1", "backward call 2", "backward call 3"]);
+  await page.keyboard.press("]");
+  await shows(1, 0, other, 1);
+  assert.equal(await page.locator("canvas").count(), 1);
+  await page.keyboard.press("]");
+  await shows(0, 1, one, 2);
+  await page.goBack();
+  await shows(1, 0, other, 1);
+  await choice.focus();
+  await choice.selectOption("0");
+  await shows(0, 0, one, 0);
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Backward pass");
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await page.waitForFunction(() => window.gradscope);
+  await shows(0, 0, one, 0);
+  await page.closed();
+});
+
+test("what colours mean can be chosen, and a link keeps it", async () => {
+  const page = await opened("answers");
+  const choice = page.getByLabel("What colours mean");
+  const footer = () => page.locator("footer").innerText();
+  assert.deepEqual(await choice.locator("option").allTextContents(), ["‖gradient‖", "derivatives", "saved bytes", "findings", "‖g‖ ÷ ‖w‖ of leaves"]);
+  assert.match(await footer(), /right\s+meant to differ\s+not differentiable\s+wrong/);
+  const { checks, memory } = report("answers");
+  const [wrong] = checks.calls.find((call) => call.verdict === "wrong").nodes;
+  await page.evaluate((node) => window.gradscope.reveal({ node }), wrong);
+  assert.match(await panel(page), /derivatives\s+wrong\s+saved bytes\s+4 KiB/);
+  await page.keyboard.press("o");
+  assert.match(await footer(), /KiB[^]*fewer – more/);
+  assert.match(page.url(), /show=1/);
+  const total = memory.kept.reduce((sum, { bytes }) => sum + bytes, 0);
+  assert.equal(await page.evaluate(() => window.gradscope.shown.of({ group: 0 }).norm), total);
+  await page.reload();
+  await page.waitForFunction(() => window.gradscope);
+  assert.equal(await choice.inputValue(), "2");
+  const leaf = nodeOf(report("answers"), report("answers").graph.leaves[0].names[0]);
+  const [ratio, size] = await page.evaluate((node) => [window.gradscope.overlays[3].of({ node }).norm, window.gradscope.model.upstream(node).norm], leaf);
+  assert.equal(ratio, size / 2);
+  await page.closed();
+});
+
 test("the ranks can be chosen, and how far they are apart", async () => {
   const page = await opened("ranks");
   const saved = report("ranks");
@@ -896,7 +946,7 @@ test("what one sheet cannot hold is printed on several", async () => {
 
 test("nothing serious for those who cannot see, hear or point", async () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  const page = await opened("findings");
+  const page = await opened("answers");
   await page.evaluate(axe);
   for (const [colorScheme, width, height] of [["light", 1280, 800], ["dark", 375, 812]]) {
     await page.emulateMedia({ colorScheme });

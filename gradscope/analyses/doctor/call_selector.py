@@ -167,6 +167,7 @@ class CallSelector:
         self._dropped = _LeftOut()
         self._bad = listener.learners.optimizers.order.bad
         self._failed: CapturedCall | None = None
+        self._firsts: list[Report] = []
         self._accumulates = False
         self._backwards = 0
         self._places: set[int] = set()
@@ -202,6 +203,8 @@ class CallSelector:
         ):
             return False
         case = self._case_of(made, before)
+        if elsewhere and self._examination.every_place:
+            self._firsts.append(case.plain())
         # Not asked for where nothing is wrong yet: it costs as much as the look.
         report = self._builder.report(case) if trouble or not first else None
         if trouble and report is not None:
@@ -327,6 +330,11 @@ class CallSelector:
             return failed
         last, kept = (self._builder.report(one, error) for one in (failed, self.case))
         return failed if judge(last, kept) else self.case
+
+    def others(self, shown: CapturedCall) -> tuple[Report, ...]:
+        """The first calls of other lines than that of the case, each with its graph."""
+        line = shown.plain().line_of_call
+        return tuple(one for one in self._firsts if one.line_of_call != line)
 
     def _is_new(self, made: FullCapture | BriefCapture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""

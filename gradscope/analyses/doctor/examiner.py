@@ -394,7 +394,8 @@ class Examiner:
                         scopes = Scopes.of_namespaces([{**namespace, "_": value}])
                     case = self._last_case(scopes, value, error)
                 case.notes.extend(self._selector.notes())
-                self.report = self._builder.report(case, error)
+                report = self._builder.report(case, error)
+                self.report = msgspec.structs.replace(report, others=self._selector.others(case))
         except GradscopeError as problem:
             self.error = problem
         except Exception as problem:

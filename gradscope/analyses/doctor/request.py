@@ -32,6 +32,7 @@ class Examination:
     ``call`` is the first call that is watched, those before it are made without a look; ``root`` is
     an expression whose graph is examined instead, at the first call from there on where it has a
     value, or at the end.  ``run_on``: the program goes on, unwatched, where it would be stopped.
+    ``every_place``: the report also holds the first call of other lines that call backward.
     ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
     ``as_test``: a backward call that raises counts only if that ends the program, for a test
     catches what it expects; and without any call nothing is looked at, for most tests make none.
@@ -52,6 +53,7 @@ class Examination:
     on_step: Callable[[Step], None] | None = None
     eager: bool = False
     as_test: bool = False
+    every_place: bool = False
 
     def waits_for(self, made: int) -> str:
         """What the program has to come to yet, after so many backward calls."""

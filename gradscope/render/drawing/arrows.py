@@ -5,6 +5,7 @@ Must not know where they lead in the drawing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 import msgspec
 
@@ -14,6 +15,8 @@ from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.simplify import Link
 from gradscope.simplify.gradients import middle
+
+WEIGHT = attrgetter("weight")
 
 
 class Arrows:
@@ -64,6 +67,6 @@ class Arrows:
 
 
 def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
-    """The mark that matters most among some nodes or edges."""
+    """The mark that matters most among some nodes or edges, if one matters."""
     found = [marks[number] for number in numbers if number in marks] if marks else []
-    return max(found, key=lambda mark: mark.weight, default=None)
+    return max((one for one in found if one.weight >= 0), key=WEIGHT, default=None)
