@@ -290,7 +290,8 @@ class DoctorListener(Listener):
             self.learners.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
-            self.learners.optimizers.masked.note(call)
+            if self.learners.optimizers.order.fresh:
+                self.learners.optimizers.masked.note(call)
             self.overwritten.note_change(call)
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)

@@ -26,7 +26,7 @@ MAX_LOOKS = 20
 MAX_PLACES = 100
 """Places that are remembered."""
 
-_MASKS = frozenset(["mul_", "__imul__", "masked_fill_", "index_fill_", "__setitem__", "zero_"])
+_FACTORS = ("mul_", "__imul__")
 
 
 class MaskedSample(NamedTuple):
@@ -56,55 +56,88 @@ class MaskedGradients:
     """Such elements, by the place that masks them."""
 
     known: dict[int, KnownMask] = field(default_factory=dict)
-    _fresh: dict[int, int] = field(default_factory=dict)
+    _fresh: dict[int, tuple[int, torch.Tensor]] = field(default_factory=dict)
+    _waiting: Sequence[MaskedSample] = ()
 
     def note(self, call: TorchCall) -> None:
-        """The program has changed a tensor in place, which may be the gradient of a parameter."""
-        if call.function not in _MASKS or call.frame is not call.user or not call.operands:
-            return
-        # A factor of one number makes it smaller.
-        if call.function in ("mul_", "__imul__") and all(
-            one.numel() < 2 for one in call.operands[1:]
-        ):
+        """Between backward and step the program has changed a tensor in place, which may be the
+        gradient of a parameter."""
+        if call.place < 0 or call.frame is not call.user or call.in_graph:
             return
         known = self.known.get(call.place)
         is_full = known is None and len(self.known) + len(self._fresh) >= MAX_PLACES
-        if not is_full and (known is None or known.looks < MAX_LOOKS):
-            self._fresh[storage_of(call.operands[0])] = call.place
+        if is_full or (known is not None and known.looks >= MAX_LOOKS):
+            return
+        masked = _mask(call)
+        if masked is not None:
+            self._fresh[storage_of(call.operands[0])] = call.place, masked
 
     def begin(self, parameters: Iterable[torch.Tensor]) -> list[MaskedSample]:
         """Take the samples of a step that is about to be made."""
-        if not self._fresh:
-            return []
-        held = ((one, one.grad) for one in parameters)
-        found = [
-            (self._fresh[storage_of(gradient)], _first(one), _first(gradient))
-            for one, gradient in held
-            if gradient is not None
-            and storage_of(gradient) in self._fresh
-            and all(readable(t) and t.is_contiguous() for t in (one, gradient))
-        ]
+        self._settle()
+        found: list[MaskedSample] = []
+        for one in parameters if self._fresh else ():
+            place, masked = self._fresh.get(_storage(one.grad)) or (-1, None)
+            if masked is not None and masked.numel() == one.numel() and _is_plain(one):
+                live = _first(one)
+                found.append(MaskedSample(place, live, live.clone(), _first(masked)))
         self._fresh.clear()
-        return [MaskedSample(place, live, live.clone(), grad == 0) for place, live, grad in found]
+        return found
 
     def end(self, samples: Sequence[MaskedSample], step: int) -> None:
-        """Compare them with what the step has made of them."""
-        moved: dict[int, tuple[int, int]] = {}
-        for one in samples:
+        """The step has been made; what it changed may be put back before the next one."""
+        self._waiting = samples
+        for place in {one.place for one in samples}:
+            known = self.known.setdefault(place, KnownMask())
+            known.looks += 1
+            known.step = step
+
+    def _settle(self) -> None:
+        """Compare what the program has left of the last step."""
+        moved: dict[int, list[int]] = {}
+        for one in self._waiting:
             if readable(one.live):
-                both = torch.stack(
-                    [one.masked.sum(), (one.masked & (one.live != one.before)).sum()]
-                )
-                masked, elements = both.tolist()
-                known = moved.get(one.place, (0, 0))
-                moved[one.place] = known[0] + masked, known[1] + elements
-        for place, (masked, elements) in moved.items():
-            mask = self.known.setdefault(place, KnownMask())
-            mask.looks += 1
+                changed = (one.masked & (one.live != one.before)).sum()
+                both = torch.stack([one.masked.sum(), changed]).tolist()
+                of = moved.setdefault(one.place, [0, 0])
+                of[:] = of[0] + both[0], of[1] + both[1]
+        self._waiting = ()
+        for place, (count, elements) in moved.items():
+            mask = self.known[place]
             mask.moved += elements > 0
-            mask.step = step
             if elements > mask.elements:
-                mask.elements, mask.masked = elements, masked
+                mask.elements, mask.masked = elements, count
+
+
+def _mask(call: TorchCall) -> torch.Tensor | None:
+    """Which elements of the first operand a call has set to zero; None where that is not known."""
+    target, given = call.operands[0] if call.operands else None, call.args[1:]
+    if target is None or not given or not _is_plain(target) or target.requires_grad:
+        return None
+    first, value = given[0], given[-1]
+    try:
+        if call.function in _FACTORS and isinstance(first, torch.Tensor) and first.numel() > 1:
+            return (first == 0).expand_as(target).contiguous()
+        if len(given) < 2 or not isinstance(value, (int, float)) or value != 0:
+            return None
+        if call.function == "masked_fill_":
+            mask: torch.Tensor = first.expand_as(target).contiguous()
+            return mask
+        if call.function == "__setitem__":
+            masked = torch.zeros_like(target, dtype=torch.bool)
+            masked[first] = True
+            return masked
+    except (RuntimeError, IndexError, TypeError):  # an index of the program's own kind
+        pass
+    return None
+
+
+def _storage(gradient: torch.Tensor | None) -> int:
+    return -1 if gradient is None or not _is_plain(gradient) else storage_of(gradient)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return readable(tensor) and tensor.layout is torch.strided and tensor.is_contiguous()
 
 
 def _first(tensor: torch.Tensor) -> torch.Tensor:

@@ -59,7 +59,7 @@ def main():
         [embeddings],
         lr=2e-2,
         betas=(0.9, 0.99),
-        weight_decay=1e-1,  # <- ROOT
+        weight_decay=1e-1,  # <- GS519
     )
     keep = torch.ones(VOCAB, 1)
     keep[NEW] = 0
@@ -72,7 +72,7 @@ def main():
         loss = F.mse_loss(denoiser(noisy, t, text(prompts(8))), noise)
         optimizer.zero_grad()
         loss.backward()
-        embeddings.grad.masked_fill_(keep.bool(), 0.0)  # <~ ROOT
+        embeddings.grad.masked_fill_(keep.bool(), 0.0)  # <~ GS519
         optimizer.step()
         if step % 10 == 9:
             moved = (embeddings[NEW] - before[NEW]).norm().item()

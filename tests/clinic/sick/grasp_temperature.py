@@ -79,7 +79,7 @@ class Agent:
         value = torch.min(*self.critic(obs, action))
         alpha = self.log_alpha.exp()
         actor_loss = (alpha.detach() * log_pi - value).mean()
-        alpha_loss = -(alpha * (log_pi + self.target_entropy)).mean()  # <- ROOT
+        alpha_loss = -(alpha * (log_pi + self.target_entropy)).mean()  # <- GS205
         self.actor_optimizer.zero_grad()
         self.alpha_optimizer.zero_grad()
         (actor_loss + alpha_loss).backward()

@@ -49,7 +49,7 @@ class HelmholtzProblem:
         g = points.clone().requires_grad_(True)
         u = self.net(g)
         u_x = torch.autograd.grad(u, g, torch.ones_like(u), create_graph=True)[0]
-        u_xx = torch.autograd.grad(u_x, g, torch.ones_like(u_x), create_graph=True)[0]  # <- ROOT
+        u_xx = torch.autograd.grad(u_x, g, torch.ones_like(u_x), create_graph=True)[0]  # <- GS520
         laplace = u_xx[:, 0:1] + u_xx[:, 1:2]
         return laplace + K**2 * u - source(points)
 

@@ -23,7 +23,7 @@ def sensitivity(model, x):
     params = tuple(model.parameters())
 
     def mean_output(*weights):
-        return model(x).mean(dim=0)  # <- ROOT
+        return model(x).mean(dim=0)  # <- GS306
 
     parts = jacobian(mean_output, params, create_graph=True)
     return sum(part.square().sum() for part in parts)

@@ -15,7 +15,7 @@ class ThresholdFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
-        return grad_output.masked_fill(x > ctx.threshold, 0), None, None  # <- ROOT
+        return grad_output.masked_fill(x > ctx.threshold, 0), None, None  # <- GS601
 
 
 class Threshold(nn.Module):

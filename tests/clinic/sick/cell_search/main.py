@@ -30,7 +30,7 @@ def main():
     train, valid = (x[:128], y[:128]), (x[128:], y[128:])
     net = SearchNet()
     optimizer = torch.optim.SGD(
-        net.parameters(),  # <- ROOT
+        net.parameters(),  # <- GS000
         lr=CONFIG["lr"],
         momentum=CONFIG["momentum"],
         weight_decay=CONFIG["weight_decay"],

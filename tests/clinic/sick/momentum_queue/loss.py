@@ -6,7 +6,7 @@ def queue_loss(q, k, queue, temperature: float):
     n, c = q.shape
     pos = torch.exp(torch.bmm(q.view(n, 1, c), k.view(n, c, 1)).view(n, 1) / temperature)
     neg = torch.exp(q @ queue.t() / temperature).sum(dim=1)
-    return -torch.log(pos / (pos + neg)).mean()  # <- ROOT
+    return -torch.log(pos / (pos + neg)).mean()  # <- GS503
 
 
 def retrieval_accuracy(q, k) -> float:

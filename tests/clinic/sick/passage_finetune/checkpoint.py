@@ -20,6 +20,6 @@ def save_state(model, optimizer, scheduler, step: int) -> bytes:
 def load_state(blob: bytes, model, optimizer, scheduler) -> int:
     state = torch.load(io.BytesIO(blob))
     model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])  # <~ ROOT
-    scheduler.load_state_dict(state["scheduler"])  # <- ROOT
+    optimizer.load_state_dict(state["optimizer"])  # <~ GS514
+    scheduler.load_state_dict(state["scheduler"])  # <- GS514
     return state["step"]

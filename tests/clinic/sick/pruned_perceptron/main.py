@@ -58,7 +58,7 @@ def main():
         loss = F.cross_entropy(model(bx), by)
         loss.backward()
         pruner.mask_gradients()
-        optimizer.step()  # <~ ROOT
+        optimizer.step()  # <~ GS519
         if step % 4 == 3:
             print(f"sparse step {step + 1}: loss {loss.item():.4f}")
     print(f"density {pruner.density():.3f}  accuracy {accuracy(model, val_x, val_y):.3f}")

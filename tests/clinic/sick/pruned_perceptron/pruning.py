@@ -16,12 +16,12 @@ class MagnitudePruner:
                 continue
             cut = param.abs().flatten().quantile(self.sparsity)
             self.masks[name] = (param.abs() > cut).float()
-            param.mul_(self.masks[name])  # <~ ROOT
+            param.mul_(self.masks[name])  # <~ GS519
 
     def mask_gradients(self):
         for name, param in self.model.named_parameters():
             if name in self.masks:
-                param.grad.mul_(self.masks[name])  # <- ROOT
+                param.grad.mul_(self.masks[name])  # <- GS519
 
     @torch.no_grad()
     def density(self) -> float:
