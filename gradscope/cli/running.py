@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OF_A_RUN = {
     *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
     *("--eager", "--seed"),
-    *("--leaf", "--node", "--jacobian"),
+    *("--node", "--jacobian"),
 }
 """Options that choose what is looked at, which in a saved report is settled."""
 
@@ -136,7 +136,7 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
     tell_unused(name, output)
-    output.write(report)
+    output.write(study.within(report))
 
 
 def tell_unused(name: str, output: Output) -> None:
