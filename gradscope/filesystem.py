@@ -21,11 +21,7 @@ def here() -> str:
 
 
 def key_of_here() -> str:
-    """A short name for the working folder, among all others.
-
-    Raises:
-        OSError: it has been removed.
-    """
+    """A short name for the working folder; raises OSError where it has been removed."""
     return hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket as socket_module
 import stat
 import tempfile
@@ -16,27 +17,22 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-# By name, so that a program may put another one into the module.
+# By name, so that a program may put others into the modules.
 from socket import socket
 from typing import Any
 
 from gradscope.errors import OutputError, TargetError, ToolMissing
 from gradscope.filesystem import key_of_here
+from gradscope.handlers import let_pass
 
-LONGEST_NAME = 103
+LONGEST = 103
 """Bytes of the name of a socket, on all systems that have them."""
-
-LONGEST = 65_536
-"""Bytes of a question."""
 
 PATIENCE = 5.0
 """Seconds that a connection may say nothing, or leave an answer unread, while others wait."""
 
-Answers = Mapping[str, bytes]
-"""The answer to each question, in JSON."""
-
-AF_UNIX: Any = getattr(socket_module, "AF_UNIX", None)
-"""None on Windows."""
+AF_UNIX: Any = getattr(socket_module, "AF_UNIX", None)  # None on Windows, as what polls
+poll: Any = getattr(select, "poll", None)
 
 _ELSEWHERE = "set XDG_RUNTIME_DIR to a folder of yours that has a short name"
 
@@ -58,8 +54,8 @@ class Holder:
         self._going_on = going_on
         self._left: list[socket] = []
 
-    def wait(self, answers: Answers) -> str:
-        """Answer until somebody says one of ``going_on``, and return that.
+    def wait(self, answers: Mapping[str, bytes]) -> str:
+        """Answer, in JSON, until somebody says one of ``going_on``; returns that.
 
         Sleeps in the system meanwhile, which signals of the program end as they end any call.
 
@@ -78,20 +74,24 @@ class Holder:
                 with left, suppress(OSError):
                     left.sendall(_answered(next(iter(answers.values()))))
             self._left.clear()
-            said = ""
+            said, waiting = "", poll()
+            waiting.register(listening, select.POLLIN)
             while not said:
-                # Who asks may go away at any time.
-                with suppress(OSError):
-                    said = self._converse(listening.accept()[0], answers)
+                waiting.poll()  # not in `accept`, which is python's, and would be in tracebacks
+                connection, _ = listening.accept()
+                try:
+                    said = self._converse(connection, answers)
+                except OSError as error:  # who asks may go away at any time
+                    let_pass(error)
             return said
 
-    def _converse(self, connection: socket, answers: Answers) -> str:
+    def _converse(self, connection: socket, answers: Mapping[str, bytes]) -> str:
         """Answer what one asks; what it said to go on, or ""."""
         with ExitStack() as ending:
             ending.enter_context(connection)
             connection.settimeout(PATIENCE)
             with connection.makefile("rb") as lines:
-                while line := lines.readline(LONGEST):
+                while line := lines.readline():
                     asked = _question(line)
                     if asked in self._going_on:
                         self._left.append(connection)
@@ -100,7 +100,7 @@ class Holder:
                     connection.sendall(self._reply(asked, answers))
         return ""
 
-    def _reply(self, asked: str, answers: Answers) -> bytes:
+    def _reply(self, asked: str, answers: Mapping[str, bytes]) -> bytes:
         if asked in answers:
             return _answered(answers[asked])
         known = ", ".join((*answers, *self._going_on))
@@ -164,7 +164,7 @@ def _own_place() -> Path:
     is_own = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
     if not is_own or stat.S_IMODE(state.st_mode) & 0o077:
         raise OutputError(f"{folder} is not a folder that only you can read", _ELSEWHERE)
-    if len(os.fsencode(place)) > LONGEST_NAME:
+    if len(os.fsencode(place)) > LONGEST:
         raise OutputError(f"{place} is too long for the name of a socket", _ELSEWHERE)
     return place
 

@@ -188,8 +188,14 @@ def test_ctrl_c_ends_it_and_a_killed_one_leaves_nothing(session: Session) -> Non
         assert session.cli("ask", "--pid", "1", "tree").status == 2
         os.chdir(session.folder)
         os.kill(pid, signal.SIGINT)
-        out, _ = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=60)
         assert "interrupted after 3" in out
+        traceback = err.partition("Traceback")[2].splitlines()
+        assert [line.strip() for line in traceback[1:]] == [
+            f'File "{session.folder}/program.py", line 15, in <module>',
+            "loss.backward()",
+            "KeyboardInterrupt",
+        ]
         assert not place.exists()
     # What is left of one that was killed.
     with socket.socket(socket.AF_UNIX) as left:

@@ -28,7 +28,7 @@ ROOMS = {
     "handlers": "",
     "version": "",
     "doing": "",
-    "holding": "errors filesystem",
+    "holding": "handlers errors filesystem",
     # The wall: plain data.
     "model": "words errors escaping",
     "notation": "",

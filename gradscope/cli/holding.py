@@ -69,9 +69,13 @@ class HeldAtFindings:
         """
         report, _ = self._diagnosed(report)
         stay = {one.cause for one in self._diagnosed(so_far)[0].findings} if so_far else set()
-        worth = [one for one in report.findings if one.severity in self._worth]
-        sure = [one for one in worth if one.rule.startswith(OF_ONE_CALL) or one.cause in stay]
-        new = tuple(one for one in sure if one.cause not in self._known)
+        new = tuple(
+            one
+            for one in report.findings
+            if one.severity in self._worth and one.cause not in self._known
+            # An error is enough to end a run.
+            if one.severity == "error" or one.rule.startswith(OF_ONE_CALL) or one.cause in stay
+        )
         self._known |= {one.cause for one in new}
         if not new or self._wait(report, new) != "stop":
             return

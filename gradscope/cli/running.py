@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from gradscope.analyses.explain.narrowed import of_leaf
+from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.last_numbers import NOTE
@@ -136,7 +138,9 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
     tell_unused(name, output)
-    output.write(study.within(report))
+    if isinstance(study, Explain) and study.leaf is not None:
+        report = of_leaf(report, study.leaf, study.everything)
+    output.write(report)
 
 
 def tell_unused(name: str, output: Output) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from gradscope.model.report import Report
+from typing import ClassVar
 
 
 class Study:
@@ -26,14 +23,6 @@ class Study:
     field: ClassVar[str]
     listener: ClassVar[str] = ""
     makes_calls: ClassVar[bool] = False
-
-    def within(self, report: Report) -> Report:
-        """Of a report that holds the answer already, what is asked for.
-
-        Raises:
-            ReportError: it does not hold that.
-        """
-        return report
 
     @property
     def needs_gradient(self) -> bool:

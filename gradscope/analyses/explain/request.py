@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from gradscope.model.request import Study
-
-if TYPE_CHECKING:
-    from gradscope.model.report import Report
 
 
 @dataclass(frozen=True)
@@ -37,9 +34,3 @@ class Explain(Study):
     def needs_gradient(self) -> bool:
         """Whether what was asked for is about a gradient: a Jacobian is not."""
         return not self.jacobian
-
-    def within(self, report: Report) -> Report:
-        """Of a report that holds an explanation, what is asked for."""
-        from gradscope.analyses.explain.narrowed import of_leaf  # not needed for --help
-
-        return report if self.leaf is None else of_leaf(report, self.leaf, self.everything)
