@@ -20,7 +20,7 @@ from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import given_options, prepared, remembered_target
+from gradscope.cli.running import prepared, remembered_target, tell_unused
 from gradscope.diagnose import (
     IgnoredByComment,
     at_least,
@@ -85,13 +85,6 @@ def _without_end(options: DoctorOptions) -> dict[str, Any]:
         if given:
             raise TargetError(f"{name}: a cell is watched to its end", f"leave out {name}")
     return {}
-
-
-_OF_A_RUN = {
-    *("--steps", "--for", "--keep-going", "--thorough", "--check", "--eager", "--seed"),
-    *("--root", "--call", "--run-on", "--hold"),
-}
-"""Options that say how to run a program, which a saved report has behind it."""
 
 
 @dataclass(frozen=True)
@@ -189,12 +182,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     limits = _without_end(options) if named.cell is not None else how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
-        unused = [option for option in given_options() if option in _OF_A_RUN]
-        if unused:
-            verdict.remark(
-                f"{target.text} is a saved report; ignored, because they need the program: "
-                f"{', '.join(unused)}"
-            )
+        tell_unused(target.text, verdict.remark)
         return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:
         target = remembered_target(named.arguments)
