@@ -79,7 +79,7 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     for side in sides:
         _check(side, options)
         if is_saved(side.words):
-            tell_unused(side.words, output)
+            tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
         a, b = (_report(side, options, output.quiet) for side in sides)
         with doing.during("comparing A and B"):
