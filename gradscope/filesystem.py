@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sysconfig
 from pathlib import Path
@@ -17,6 +18,11 @@ def here() -> str:
         return str(Path.cwd())
     except OSError:
         return ""
+
+
+def key_of_here() -> str:
+    """A short name for the working folder; raises OSError where it has been removed."""
+    return hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
 
 
 def is_file(name: str) -> bool:

@@ -38,6 +38,9 @@ FORMATS = {
 }
 """Every format of a graph, by its word after ``--format``, which is also its module's name."""
 
+SEVERAL_GRAPHS = ("json", "html")
+"""Those that hold all graphs of a report; the others draw one."""
+
 TEXTS = tuple(name for name, format in FORMATS.items() if format.is_text)
 LISTS = tuple(name for name, format in FORMATS.items() if format.is_list)
 BINARIES = tuple(name for name, format in FORMATS.items() if format.is_binary)
@@ -48,10 +51,10 @@ DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
 ANSWERS = {
     "graph": {"text": "tree"},
     "explain": {"text": "explain", "html": "explain_page"},
-    "memory": {"text": "memory", "html": "memory_page"},
-    "check": {"text": "checks", "html": "checks_page"},
+    "memory": {"text": "memory"},
+    "check": {"text": "checks"},
     "watch": {"text": "training", "html": "training_page"},
-    "diff": {"text": "difference", "html": "difference_page", "json": "difference_json"},
+    "diff": {"text": "difference", "json": "difference_json"},
 }
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its
 default, and formats that it writes in its own way."""

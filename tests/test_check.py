@@ -8,6 +8,7 @@ from gradscope.model import storage
 from gradscope.model.checks import CallCheck, Checks
 from gradscope.model.report import Report
 from tests.looking import Session, expression_of
+from tests.test_page import packed
 from tests.wrong_functions import CASES, program
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
@@ -647,9 +648,12 @@ loss.backward()
     done = session.cli("check", str(session.write(text)), "-o", "page.html")
     assert done.status == 0, done.err
     page = (session.folder / "page.html").read_text("utf-8")
-    assert "</script>" not in page
-    assert "&lt;/script&gt;" in page
-    assert "whole program" in page
+    assert "</script><b>" not in page
+    data = packed(page)
+    assert "</script><b>" in "".join(data["strings"])
+    assert "whole program" in data["answer"]
+    (shown, *_) = data["overlays"]
+    assert (shown["name"], [word for word, _ in shown["classes"]]) == ("derivatives", ["right"])
 
 
 def test_plain_characters_where_nothing_else_can_be_shown(

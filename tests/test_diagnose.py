@@ -21,7 +21,9 @@ from gradscope.model.loop_observations import (
     DroppedResult,
     FallingRate,
     LimitedParameter,
+    MaskedMove,
     MovingStatistics,
+    Overwrite,
     RemadeParameters,
     ReplacedModel,
     Setting,
@@ -51,6 +53,7 @@ from gradscope.model.observations import (
     LossTerm,
     LostTerm,
     Mismatch,
+    MixedDerivative,
     Observations,
     Raiser,
     RepeatedIndex,
@@ -1142,6 +1145,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=C),)},
         [("GS514", "warning", 8)],
     ),
+    "a rate that a loaded schedule ends at": (
+        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=B, loaded=C),)},
+        [("GS514", "warning", 9)],
+    ),
     "a rate that one line sets": (
         {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10, set_by=(C,)),)},
         [("GS514", "warning", 9)],
@@ -1192,6 +1199,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "a graph from before the step": (
         {"disorders": (Disorder("stale graph", B, A, 2, parameters=3),)},
+        [("GS508", "warning", 8)],
+    ),
+    "a part from before the step": (
+        {"disorders": (Disorder("stale part", B, A, 2, parameters=3),)},
         [("GS508", "warning", 8)],
     ),
     "casts from before the step": (
@@ -1302,6 +1313,34 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS306", "warning", 7)],
     ),
+    "a function that does not use what it is given": (
+        {"learners": (learner("", history="view", made=C, asked=C, result=A),)},
+        [("GS306", "warning", 7)],
+    ),
+    "columns at once": (
+        {"mixed": (MixedDerivative(B, 2, 2),)},
+        [("GS520", "warning", 8)],
+    ),
+    "masked, and moving": (
+        {"masked_moves": (MaskedMove(A, B, 2, 3, 4),)},
+        [("GS519", "warning", 7)],
+    ),
+    "drawn to what stays": (
+        {"overwrites": (Overwrite(C, 3, 3, ("w",), ("v",)),)},
+        [("GS521", "warning", 9)],
+    ),
+    "a new start now and then": ({"overwrites": (Overwrite(C, 3, 61),)}, []),
+    "a scaler that refuses": (
+        {
+            "failure": Failure(
+                "RuntimeError",
+                "unscale_() has already been called on this optimizer since the last update().",
+                A,
+                ended=True,
+            )
+        },
+        [("GS518", "error", 7)],
+    ),
     "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
     "hook": (
         {"alterations": (Alteration(A, "register_hook", 0, 1.0, 2.0),)},
@@ -1316,6 +1355,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "wrong derivative, by the engine": (
         {"functions": (CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),)},
         [("GS601", "warning", 3)],
+    ),
+    "wrong derivative, returned there": (
+        {
+            "functions": (
+                CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),), returned=B),
+            )
+        },
+        [("GS601", "warning", 8)],
     ),
     "straight through": ({"functions": (CallCheck((0,), "Own", "meant"),)}, []),
     "not checked": ({"functions": (CallCheck((0,), "Own", "not checked", (), "why"),)}, []),

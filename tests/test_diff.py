@@ -17,6 +17,7 @@ from gradscope.model.invariants import check
 from gradscope.model.report import Report
 from tests import forkserver, reports
 from tests.looking import Session
+from tests.test_page import packed
 
 PYTHON = sys.executable
 
@@ -292,7 +293,7 @@ def test_the_picture_marks_what_differs(session: Session) -> None:
     changed = MLP.replace("h = self.drop(h)", "h = h.sin()")
     done = session.cli("diff", *both(session, MLP, changed), "--format", "dot", "--all")
     assert done.out.startswith("digraph")
-    assert "pink: only in A; blue: only in B" in done.out
+    assert "pink: only in A; violet: only in B" in done.out
     assert (
         done.out.count("only in A") - done.out.count("only in A;") == 6
     )  # label and tip of three arrows
@@ -301,11 +302,21 @@ def test_the_picture_marks_what_differs(session: Session) -> None:
 
 
 def test_the_page_escapes(session: Session) -> None:
-    hostile = MLP.replace("self.drop(h)", "self.drop({'</pre><script>': h}['</pre><script>'])")
+    changed = "h = {'</pre><script>': h}['</pre><script>'].sin()"
+    hostile = MLP.replace("h = self.drop(h)", changed)
     done = session.cli("diff", *both(session, MLP, hostile), "-o", "page.html")
     assert done.status in (0, 1), done.err
     page = (session.folder / "page.html").read_text("utf-8")
-    assert "<script>" not in page
+    # Only the viewer's; what is foreign is in the packed data, which the page shows as text.
+    assert page.count("<script>") == 1
+    assert "self.drop" not in page
+    data = packed(page)
+    assert any("</pre><script>" in text for text in data["strings"])
+    assert "only in B" in data["answer"]
+    assert [words for _, _, _, words, _ in data["calls"]] == ["A: a.json", "B: b.json"]
+    (first, *_) = data["overlays"]
+    assert first["name"] == "B ÷ A" and first["isRatio"] and data["overlay"] == 0
+    assert sorted(word for word, _ in first["classes"]) == ["only in A", "only in B"]
 
 
 # ---------------------------------------------------------------- reports built by hand

@@ -986,15 +986,40 @@ def test_a_saved_explanation_is_told_again(session: Session) -> None:
     assert again.status == 0
     assert direct.endswith(again.out)
     assert "Step by step" in again.out
-    asked = session.cli("explain", "saved.json", "--leaf", "b", "--width", "80")
+    asked = session.cli("explain", "saved.json", "--root", "b", "--width", "80")
     assert asked.status == 0
-    told = "saved.json is a saved report; ignored, because they need the program: --leaf"
+    told = "saved.json is a saved report; ignored, because they need the program: --root"
     assert asked.err == f"gradscope: {told}\n"
     assert session.cli("show", "saved.json").status == 0
     session.cli("backward", path, "--gradient", "ones", "-o", "plain.json")
     refused = session.cli("explain", "plain.json")
     assert refused.status == 2
     assert "holds no explanation" in refused.err
+
+
+MANY = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(*(
+    layer for _ in range(14) for layer in (torch.nn.Linear(2, 2), torch.nn.Tanh())
+))
+net(torch.ones(3, 2)).sum().backward()
+"""
+
+
+def test_of_a_saved_explanation_one_leaf_is_told(session: Session) -> None:
+    """As it is where only that is asked of the program; in a large graph, too."""
+    session.write(MANY)
+    for path, leaf in ((str(EXAMPLES / "chain_rule.py"), "a"), ("program.py", "0.weight")):
+        session.cli("explain", path, "--all", "-o", "saved.json")
+        for chosen in (("--leaf", leaf), ("--leaf", leaf, "--all")):
+            again = session.cli("explain", "saved.json", *chosen)
+            assert not again.err
+            assert session.cli("explain", path, *chosen).out.endswith(again.out), chosen
+    refused = session.cli("explain", "saved.json", "--leaf", "0.wieght")
+    assert refused.status == 2
+    told = "--leaf 0.wieght: no such leaf is explained here"
+    assert refused.err.startswith(f"gradscope: {told}\ngradscope: leaves, nearest first: 0.weight")
 
 
 @pytest.mark.parametrize(

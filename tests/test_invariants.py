@@ -91,6 +91,11 @@ BROKEN = {
     "finite nan": (with_gradient(GradientInfo("finite", 1.0, nan=2)), "with 2 NaN"),
     "uncounted": (with_gradient(GradientInfo("non-finite", "NaN")), "with 0 NaN"),
     "negative": (with_gradient(GradientInfo("finite", -1.0)), "with norm -1.0"),
+    "another graph": (replace(small(), others=(with_node(3, id=4),)), "others[0].graph.nodes[3]"),
+    "others of others": (
+        replace(small(), others=(replace(small(), others=(small(),)),)),
+        "others have none themselves",
+    ),
     "not so zero": (with_gradient(GradientInfo("zero", 0, values=(0.0, 1.0))), "values are finite"),
 }
 

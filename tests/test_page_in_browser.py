@@ -18,6 +18,8 @@ import msgspec
 import pytest
 
 from gradscope.model import storage
+from gradscope.model.checks import CallCheck, Checks, Verdict
+from gradscope.model.memory import KeptStorage, Memory
 from gradscope.model.observations import Finding, Location, NodeReference, Severity
 from gradscope.model.report import Histogram, Node, Report
 from gradscope.render import render, save
@@ -93,6 +95,36 @@ def several_passes() -> Report:
     return msgspec.structs.replace(report, passes=passes)
 
 
+def several_graphs() -> Report:
+    """The calls of two losses: the first and the third walk one graph, the second another."""
+    report, other = several_passes(), broken()
+    first, second = report.passes
+    passes = (first, msgspec.structs.replace(second, number=3))
+    (between,) = other.passes
+    other = msgspec.structs.replace(other, passes=(msgspec.structs.replace(between, number=2),))
+    return msgspec.structs.replace(report, passes=passes, others=(other,))
+
+
+def with_answers() -> Report:
+    """All that boxes may show: bytes, verdicts, findings, gradients beside weights."""
+    report = with_findings()
+    graph = report.graph
+    ops = [node.id for node in graph.nodes if node.kind == "op"]
+    kept = tuple(
+        KeptStorage(4096 * at, 4096 * at, (1024, at), "float32", "cpu", "activation", ((n, "x"),))
+        for at, n in enumerate(ops, 1)
+    )
+    verdicts: tuple[Verdict, ...] = ("wrong", "kink", "right", "right", "meant")
+    calls = tuple(CallCheck((n,), "call", word) for n, word in zip(ops, verdicts, strict=False))
+    leaves = tuple(msgspec.structs.replace(leaf, norm=2.0) for leaf in graph.leaves)
+    return msgspec.structs.replace(
+        report,
+        graph=msgspec.structs.replace(graph, leaves=leaves),
+        memory=Memory(kept),
+        checks=Checks(calls),
+    )
+
+
 def with_histograms() -> Report:
     report = small()
     (backward,) = report.passes
@@ -151,6 +183,8 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "hostile": hostile,
     "findings": with_findings,
     "passes": several_passes,
+    "graphs": several_graphs,
+    "answers": with_answers,
     "ranks": on_ranks,
     "histograms": with_histograms,
     "long": long,

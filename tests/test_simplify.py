@@ -392,11 +392,11 @@ def test_a_profile_of_many_nodes_has_rows_of_several_and_no_jitter() -> None:
 def test_brackets_divide_a_graph_into_modules_of_one_kind() -> None:
     hierarchy = hierarchy_of(transformer().graph)
     size = len(hierarchy.graph.nodes)
-    named = [one.group.title for one in brackets(hierarchy, size / 40)]
+    named = [group.title for _, _, group in brackets(hierarchy, size / 40)]
     assert [name for name in named if ".h." in name] == [f"gpt.h.{n}" for n in range(11, -1, -1)]
     assert len(brackets(hierarchy, size)) < len(named) < len(brackets(hierarchy, 1))
     found = brackets(hierarchy, size / 40)
-    assert all(a.first < b.first for a, b in itertools.pairwise(found))
+    assert all(a[0] < b[0] for a, b in itertools.pairwise(found))
 
 
 def residual(branch: float, after: float = 1.0) -> Report:

@@ -28,6 +28,7 @@ ROOMS = {
     "handlers": "",
     "version": "",
     "doing": "",
+    "holding": "handlers errors filesystem",
     # The wall: plain data.
     "model": "words errors escaping",
     "notation": "",

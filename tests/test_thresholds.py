@@ -21,7 +21,9 @@ from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
+    MaskedMove,
     OrderKind,
+    Overwrite,
     RemadeParameters,
     ReplacedModel,
     StepEffect,
@@ -37,6 +39,7 @@ from gradscope.model.observations import (
     Intake,
     LossTerm,
     LostTerm,
+    MixedDerivative,
     Step,
 )
 from gradscope.model.plain import TensorInfo
@@ -755,6 +758,30 @@ EDGES = (
         summed("MeanBackward0"),
         ("GS510",),
         summed("MeanBackward0", steps=1),
+    ),
+    Edge(
+        "meant.FEWEST_MIXED",
+        observed(plain(), mixed=(MixedDerivative(A, 2, 2),)),
+        ("GS520",),
+        observed(plain(), mixed=(MixedDerivative(A, 1, 2),)),
+    ),
+    Edge(
+        "unlearned.FEWEST_MASKED",
+        observed(plain(), masked_moves=(MaskedMove(A, B, 2, 3, 4),)),
+        ("GS519",),
+        observed(plain(), masked_moves=(MaskedMove(A, B, 1, 3, 4),)),
+    ),
+    Edge(
+        "unlearned.FEWEST_OVERWRITES",
+        observed(plain(), overwrites=(Overwrite(A, 3, 3),)),
+        ("GS521",),
+        observed(plain(), overwrites=(Overwrite(A, 2, 3),)),
+    ),
+    Edge(
+        "unlearned.RARELY",
+        observed(plain(), overwrites=(Overwrite(A, 3, 60),)),
+        ("GS521",),
+        observed(plain(), overwrites=(Overwrite(A, 3, 61),)),
     ),
     Edge("unlearned.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
     Edge(

@@ -9,8 +9,10 @@ import numpy
 import pytest
 import torch
 
+from gradscope.model import storage
 from gradscope.model.report import GradientInfo, Report
 from tests.looking import Session, is_close, leaf_named, new_gradient
+from tests.test_page import packed
 
 SIZES = """
 import torch
@@ -99,10 +101,69 @@ def test_steps_begin_at_the_call_asked_for(session: Session) -> None:
     assert [one.number for one in report.passes] == [2, 3]
 
 
-def test_a_step_over_another_graph_is_named(session: Session) -> None:
+def test_a_step_over_another_graph_is_beside_it(session: Session) -> None:
     report = session.look(TRAINING, "--steps", "9")
-    assert [one.number for one in report.passes] == [1, 2, 3, 4]
-    assert any(note.startswith("backward call 5 walks another graph") for note in report.notes)
+    assert [one.call_numbers for one in report.graphs] == [[1, 2, 3, 4], [5]]
+    fifth = session.look(TRAINING, "--call", "5")
+    assert report.others[0].graph.edges == fifth.graph.edges
+    assert report.others[0].passes[0].gradients == fifth.passes[0].gradients
+    assert report.holding(5).graphs[0].passes == report.others[0].passes
+
+
+ADVERSARIES = """
+import torch
+torch.manual_seed(0)
+made, judged = (torch.randn(3, 3, requires_grad=True) for _ in range(2))
+for step in range(3):
+    fake = torch.randn(2, 3) @ made
+    d_loss = (fake.detach() @ judged).exp().mean() - (torch.ones(2, 3) @ judged).mean()
+    d_loss.backward()
+    g_loss = -(fake @ judged).mean()
+    g_loss.backward()
+"""
+
+
+def test_calls_of_two_losses_are_in_one_file(session: Session) -> None:
+    """A text draws the graph of one and names the other; a page holds both."""
+    program = str(session.write(ADVERSARIES))
+    saved = session.cli("backward", program, "--steps", "4", "-o", "run.json", "-q")
+    assert saved.status == 0, saved.err
+    first = session.cli("show", "run.json")
+    assert "backward calls 2, 4 walk another graph (g_loss.backward() " in first.out
+    second = session.cli("show", "run.json", "--call", "4")
+    assert "g_loss = -(fake @ judged).mean()" in second.out
+    assert "calls 1, 3 walk another graph" in second.out
+    none = session.cli("show", "run.json", "--call", "9")
+    assert (none.status, "calls it holds: 1, 2, 3, 4" in none.err) == (2, True)
+    for options, shown in (((), None), (("--call", "2"), 2)):
+        assert not session.cli("show", "run.json", *options, "-o", "run.html", "-q").status
+        page = (session.folder / "run.html").read_text("utf-8")
+        assert page.count("<script type") == 2
+        data = packed(page)
+        assert data["call"] == shown
+        assert [number for number, *_ in data["calls"]] == [1, 2, 3, 4]
+        assert len({graph for _, graph, *_ in data["calls"]}) == 2
+    examined = session.cli("doctor", program, "-o", "doctor.json", "-q")
+    assert examined.status in (0, 1), examined.err
+    report = storage.load(session.folder / "doctor.json")
+    assert [len(one.passes) for one in report.graphs] == [1, 1]
+
+
+PENALIZED = """
+import torch
+torch.manual_seed(0)
+w = torch.randn(3, 1, requires_grad=True)
+for step in range(2):
+    x = torch.randn(4, 3, requires_grad=True)
+    (slope,) = torch.autograd.grad(torch.tanh(x @ w).sum(), x, create_graph=True)
+    (slope.pow(2).sum() - 1).pow(2).backward()
+"""
+
+
+def test_the_inner_call_of_a_penalty_is_beside_the_loss(session: Session) -> None:
+    report = session.look(PENALIZED, "--steps", "2")
+    assert [one.call_numbers for one in report.graphs] == [[2, 4], [1]]
+    assert not session.look(PENALIZED).others
 
 
 def test_what_was_seen_before_the_program_failed_is_told(session: Session) -> None:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
+import msgspec
+
 from gradscope import render
-from gradscope.analyses.diff import Comparison, Tolerance, compare, union
+from gradscope.analyses.diff import Comparison, Tolerance, compare, passes, union
 from gradscope.analyses.diff.comparison import (
     EdgeDifference,
     GraphDifference,
@@ -114,7 +116,7 @@ class Difference:
         if name not in FORMATS:
             render.save(self.comparison, str(file), name, chosen)
         else:
-            both, chosen = in_one(self._a, self._b, self.comparison, chosen)
+            both, chosen = in_one(self._a, self._b, self.comparison, chosen, name)
             render.save(both, str(file), name, chosen)
 
     @in_python()
@@ -166,14 +168,26 @@ def _report(name: str, given: PlainReport | str | Path) -> PlainReport:
 
 
 def in_one(
-    a: PlainReport, b: PlainReport, found: Comparison, options: Options
+    a: PlainReport, b: PlainReport, found: Comparison, options: Options, format: str
 ) -> tuple[PlainReport, Options]:
-    """Both graphs in one, with what differs marked: for a picture.
+    """Both graphs in one, with what differs marked, for a picture; for a page with the gradients
+    of both, and what is said of them.
 
     Raises:
-        CaptureError: when the two have too little in common to be drawn as one.
+        CaptureError: when the two have too little in common to be drawn as one, except on a page,
+            where each has its place.
     """
-    if not found.related:
+    if format == "html":
+        words = replace(options, width=render.PAGE_WIDTH, color=False)
+        answer = render.as_text(found, ANSWERS["diff"]["text"], words)
+        sides = f"A: {found.a.target}", f"B: {found.b.target}"
+        options = replace(options, answer=answer, sides=sides)
+        if not found.related:
+            first, second = (
+                msgspec.structs.replace(side, passes=side.passes[:1], others=()) for side in (a, b)
+            )
+            return msgspec.structs.replace(first, others=(second,)), options
+    elif not found.related:
         raise CaptureError(
             "A and B are different programs: there is no picture of both",
             either(
@@ -181,4 +195,7 @@ def in_one(
             ),
         )
     both = union(a, b, found)
-    return both.report, replace(options, overlay=overlay(found, both))
+    report = both.report
+    if format == "html":
+        report = msgspec.structs.replace(report, passes=passes(a, b, both))
+    return report, replace(options, overlay=overlay(found, both))

@@ -45,6 +45,7 @@ from gradscope.cli.saved_options import max_size_option
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
+from gradscope.formats import FORMATS
 from gradscope.model.request import Request
 from gradscope.version import VERSION
 from gradscope.words import SIGNS
@@ -99,6 +100,8 @@ and is no option of gradscope goes to the program, as does all after --.
 
 LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning in SIGNS.values())))
 
+QUESTIONS = ("status", "findings", "explain", *FORMATS, "next", "stop")
+
 EXAMPLES = {
     "trace": (
         "gradscope trace train.py",
@@ -115,6 +118,10 @@ EXAMPLES = {
     "doctor": (
         "gradscope doctor train.py -- --epochs 2",
         "gradscope doctor train.py --steps 20 --format github",
+    ),
+    "ask": (
+        "gradscope ask explain --leaf w",
+        "gradscope ask tree --focus blocks.3",
     ),
     "memory": (
         "gradscope memory train.py --by module",
@@ -189,9 +196,9 @@ def trace(target: TargetOptions, request: Request, output: OutputOptions) -> Res
 def backward(target: TargetOptions, request: Request, output: OutputOptions) -> Result:
     """Show the graph with the gradient on every edge.
 
-    Watches the program's own backward call, with --steps several; those that walk another graph
-    are skipped, and -o FILE.html switches between them.  With --gradient or --root, sends a
-    gradient of your choice through the graph instead, and leaves the program's .grad alone.
+    Watches the program's own backward call, with --steps several; -o FILE.html switches between
+    them, also where they walk different graphs.  With --gradient or --root, sends a gradient of
+    your choice through the graph instead, and leaves the program's .grad alone.
     """
     from gradscope.cli.running import run_command
 
@@ -237,6 +244,34 @@ def doctor(target: TargetOptions, options: DoctorOptions) -> Result:
     from gradscope.cli.doctor import run_doctor
 
     return run_doctor(target, options)
+
+
+@gradscope.command(epilog=FINDING_STATUSES, context_settings={"allow_interspersed_args": False})
+@click.option(
+    "process",
+    "--pid",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask this process.  [default: the last that began to wait in this folder]",
+)
+@click.argument("question", metavar="[QUESTION]", default="status", type=click.Choice(QUESTIONS))
+@click.argument("words", metavar="[ITS_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
+def ask(question: str, words: tuple[str, ...], process: int | None) -> Result:
+    """Ask a run that waits: one of gradscope doctor --hold.
+
+    \b
+    QUESTION is one of
+      status                 which run waits, where, and at which findings
+      findings               as gradscope doctor FILE.json tells them
+      explain                as gradscope explain FILE.json does: --leaf, --all
+      tree, table, ...       as gradscope show FILE.json draws it, in any of its formats
+      next                   let it go on, and wait until it waits again; 1 where it ends
+      stop                   end the program as Ctrl-C does, and wait for that
+    and takes the options of that command.  Does not import torch.
+    """
+    from gradscope.cli.holding import ask as asked
+
+    return asked(question, words, process)
 
 
 @gradscope.command(epilog=EXIT_STATUSES)

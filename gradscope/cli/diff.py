@@ -79,7 +79,7 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     for side in sides:
         _check(side, options)
         if is_saved(side.words):
-            tell_unused(side.words, output)
+            tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
         a, b = (_report(side, options, output.quiet) for side in sides)
         with doing.during("comparing A and B"):
@@ -87,7 +87,7 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
         if output.format not in FORMATS:
             output.write(comparison)
         else:
-            both, drawing = in_one(a, b, comparison, output.drawing)
+            both, drawing = in_one(a, b, comparison, output.drawing, output.format)
             replace(output, drawing=drawing).write(both)
     different = comparison.verdict in ("different", "unrelated")
     is_one = sides[0].words == sides[1].words and not is_saved(sides[0].words)

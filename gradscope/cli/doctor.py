@@ -12,13 +12,15 @@ import msgspec
 
 from gradscope import doing, render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
+from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal, viewer
 from gradscope.cli import last_target as memory
+from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import given_options, prepared, remembered_target
+from gradscope.cli.running import prepared, remembered_target, tell_unused
 from gradscope.diagnose import (
     IgnoredByComment,
     at_least,
@@ -28,7 +30,7 @@ from gradscope.diagnose import (
     passing,
 )
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
-from gradscope.filesystem import here
+from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -78,17 +80,11 @@ def _without_end(options: DoctorOptions) -> dict[str, Any]:
     Raises:
         TargetError: one is asked for.
     """
-    for name, given in (("--steps", options.steps), ("--for", options.duration)):
-        if given is not None:
+    asked = {"--steps": options.steps, "--for": options.duration, "--hold": options.hold}
+    for name, given in asked.items():
+        if given:
             raise TargetError(f"{name}: a cell is watched to its end", f"leave out {name}")
     return {}
-
-
-_OF_A_RUN = {
-    *("--steps", "--for", "--keep-going", "--thorough", "--check", "--eager", "--seed"),
-    *("--root", "--call", "--run-on"),
-}
-"""Options that say how to run a program, which a saved report has behind it."""
 
 
 @dataclass(frozen=True)
@@ -186,25 +182,27 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     limits = _without_end(options) if named.cell is not None else how_long(options)
     target = named.program()
     if target is not None and _names_a_report(target):
-        unused = [option for option in given_options() if option in _OF_A_RUN]
-        if unused:
-            verdict.remark(
-                f"{target.text} is a saved report; ignored, because they need the program: "
-                f"{', '.join(unused)}"
-            )
+        tell_unused(target.text, verdict.remark)
         return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:
         target = remembered_target(named.arguments)
         verdict.remark(f"running {target.describe()} again")
+    held = None
+    if options.hold:
+        held = HeldAtFindings(target.describe(), verdict.diagnosed, options.fail_on)
     examination = Examination(
         **limits,
-        keep_going=options.keep_going or named.cell is not None,
+        # Who makes it wait says where it ends.
+        keep_going=options.keep_going or named.cell is not None or held is not None,
+        hold=held,
+        study=None if held is None else Explain(everything=True, cache=str(cache_folder())),
         check_all=options.check,
         thorough=options.thorough,
         eager=options.eager,
         root=options.root,
         call=options.call or 1,
         run_on=options.run_on or named.cell is not None,
+        every_place=verdict.destination != STDOUT,
         serious=is_serious,
         passing=passing,
         graver=is_graver,

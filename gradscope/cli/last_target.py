@@ -5,9 +5,7 @@ Kept in the user's cache folder, not in the project; losing it costs one argumen
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gradscope.cli.last_numbers import LastNumbers
 from gradscope.errors import GradscopeError, OutputError, TargetError
-from gradscope.filesystem import cache_folder, here
+from gradscope.filesystem import cache_folder, here, key_of_here
 from gradscope.render.output import write
 from gradscope.target import Target
 
@@ -110,5 +108,4 @@ def recall() -> Target:
 
 
 def _path() -> Path:
-    directory = hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
-    return cache_folder() / "last" / f"{directory}.json"
+    return cache_folder() / "last" / f"{key_of_here()}.json"

@@ -243,6 +243,12 @@ doctor_options = all_of(
     _steps_option(),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
     click.option(
+        "--hold",
+        is_flag=True,
+        help="Wait in the backward call with a finding, for gradscope ask in another terminal; "
+        "ask next goes on to the next one.",
+    ),
+    click.option(
         "--thorough",
         is_flag=True,
         help="Examine every backward call in full. By default the first ones are, then fewer and "
@@ -398,6 +404,7 @@ class DoctorOptions:
     call: int | None
     run_on: bool
     keep_going: bool
+    hold: bool
     thorough: bool
     check: bool
     eager: bool

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from gradscope.analyses.explain.narrowed import of_leaf
+from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.last_numbers import NOTE
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 OF_A_RUN = {
     *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
     *("--eager", "--seed"),
-    *("--leaf", "--node", "--jacobian"),
+    *("--node", "--jacobian"),
+    *("--steps", "--for", "--keep-going", "--hold", "--thorough", "--check"),
 }
-"""Options that choose what is looked at, which in a saved report is settled."""
+"""Options that say how to run a program and what to look at, which in a saved report is settled."""
 
 _STARTS_OWN_PASS = ("gradient", "root", "create_graph")
 
@@ -135,15 +138,17 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         raise ReportError(
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
-    tell_unused(name, output)
+    tell_unused(name, output.remark)
+    if isinstance(study, Explain) and study.leaf is not None:
+        report = of_leaf(report, study.leaf, study.everything)
     output.write(report)
 
 
-def tell_unused(name: str, output: Output) -> None:
+def tell_unused(name: str, remark: Callable[[str], None]) -> None:
     """Say which options a saved report has no use for."""
     ignored = [option for option in given_options() if option in OF_A_RUN]
     if ignored:
-        output.remark(
+        remark(
             f"{name} is a saved report; ignored, because they need the program: "
             f"{', '.join(ignored)}"
         )

@@ -20,6 +20,7 @@ from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 
 __all__ = [
+    "OF_ONE_CALL",
     "ORDER",
     "RULES",
     "IgnoredByComment",
@@ -60,6 +61,10 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
 def at_least(findings: Collection[Finding], severity: Severity) -> bool:
     """Whether any finding is as bad as this, or worse."""
     return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)
+
+
+OF_ONE_CALL = ("GS1", "GS2", "GS4", "GS503", "GS512", "GS517", "GS6")
+"""How codes of rules begin of which one call is enough; others say that something never happens."""
 
 
 def is_serious(report: Report) -> bool:

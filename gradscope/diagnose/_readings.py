@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.model.observations import Failure
+from gradscope.words import first_line
 
 
 class ErrorReading(NamedTuple):
@@ -12,6 +18,30 @@ class ErrorReading(NamedTuple):
     message: str
     why: str
     remedy: str
+
+
+def read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, FindingDraft]]:
+    """The failure, if one of these is what torch said, with a finding on it."""
+    failure = facts.seen.failure
+    for reading in readings:
+        if failure is not None and re.search(reading.text, failure.message):
+            yield failure, explained(facts, failure, reading)
+            return
+
+
+def explained(facts: Facts, failure: Failure, reading: ErrorReading) -> FindingDraft:
+    """A failure in these words, at its place."""
+    first = first_line(failure.message)
+    return facts.finding(
+        "error",
+        reading.message,
+        location=facts.location(failure.origin),
+        subject=facts.variable(failure.origin),
+        evidence=(f"{failure.type}: {first[:300]}",),
+        why=reading.why,
+        remedy=reading.remedy,
+        fails=True,
+    )
 
 
 NONSCALAR = ErrorReading(
@@ -127,5 +157,44 @@ HOOKS = (
         "A hook returns something that is not a gradient.",
         "What a hook returns takes the gradient's place.",
         "Return None, or a tensor of the same shape, dtype and device.",
+    ),
+)
+SCALER = (
+    ErrorReading(
+        r"unscale_\(\) has already been called on this optimizer",
+        "The gradients are unscaled a second time, and scaler.update() was not called in between.",
+        "A GradScaler remembers, until update(), which optimizers it has unscaled: to divide twice "
+        "would make the gradients 65,536 times too small. An iteration that leaves out the step "
+        "must not leave out the update.",
+        "Call `scaler.update()` once in every iteration that unscales, also in one that skips "
+        "`scaler.step(optimizer)`.",
+    ),
+    ErrorReading(
+        r"(unscale_\(\) is being called after step|step\(\) has already been called since)",
+        "A GradScaler is asked for the same step twice, without scaler.update() in between.",
+        "One iteration is scale, backward, unscale_, step, update, each once for an optimizer.",
+        "Call `scaler.unscale_` before `scaler.step`, each once, and `scaler.update()` at the end "
+        "of the iteration.",
+    ),
+    ErrorReading(
+        "No inf checks were recorded",
+        "A GradScaler steps or updates, and has unscaled no gradient since its last update.",
+        "Either the loss was not multiplied, `scaler.scale(loss).backward()`; or the optimizer was "
+        "stepped without it, with gradients that are still multiplied; or its parameters have no "
+        "gradient at all.",
+        "Write `scaler.scale(loss).backward()`, then `scaler.step(optimizer)` for "
+        "`optimizer.step()`, then `scaler.update()`.",
+    ),
+    ErrorReading(
+        "Attempting to unscale FP16 gradients",
+        "The parameters themselves are float16, and a GradScaler refuses to unscale them.",
+        "To divide a float16 gradient by the scale would round it to zero again.",
+        "Keep the parameters in float32 (no `.half()`), and compute under torch.autocast.",
+    ),
+    ErrorReading(
+        "but _scale is None",
+        "A GradScaler steps, and has never scaled a loss.",
+        "It learns the device and its scale from the first loss.",
+        "Write `scaler.scale(loss).backward()` for `loss.backward()`.",
     ),
 )

@@ -99,13 +99,20 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
         "information" if is_near or is_harmless else "warning",
         words.message.format(name=name),
         check.nodes[0] if check.nodes else None,
-        location=facts.location(check.origin),
+        location=facts.location(check.origin if check.returned is None else check.returned),
         subject=name,
-        evidence=tuple(filter(None, (*map(_told, wrong), check.reason))),
+        evidence=tuple(filter(None, (*map(_told, wrong), check.reason, _applied(facts, check)))),
         why=words.why,
         remedy=words.remedy,
         nodes=check.nodes[:1] if no_number else (),
     )
+
+
+def _applied(facts: Facts, check: CallCheck) -> str:
+    """Where the Function is used, if the finding is in its backward."""
+    used = facts.graph.nodes[check.nodes[0]].origin if check.nodes else check.origin
+    place = None if check.returned is None else facts.location(used)
+    return f"used by {facts.expression(used)} at {place.file}:{place.line}" if place else ""
 
 
 def _is_harmless(facts: Facts, check: CallCheck) -> bool:

@@ -17,12 +17,15 @@ from gradscope.diagnose._readings import (
     HOOKS,
     LEAVES,
     NONSCALAR,
+    SCALER,
     SHAPES,
     TWICE,
     ErrorReading,
+    explained,
+    read,
 )
 from gradscope.model.observations import Change, Failure, Freed, Raiser
-from gradscope.words import count, first_line, listed
+from gradscope.words import count, listed
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -30,29 +33,6 @@ _OWN_FUNCTION = re.compile(
     r"function (\w+?)(?:Backward)? returned an (?:incorrect|invalid)"
     r"|^(\w+?)(?:Backward)?: expected|(\w+?)Backward\S* returned"
 )
-
-
-def _read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, FindingDraft]]:
-    """The failure, if one of these is what torch said, with a finding on it."""
-    failure = facts.seen.failure
-    for reading in readings:
-        if failure is not None and re.search(reading.text, failure.message):
-            yield failure, _explained(facts, failure, reading)
-            return
-
-
-def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> FindingDraft:
-    first = first_line(failure.message)
-    return facts.finding(
-        "error",
-        reading.message,
-        location=facts.location(failure.origin),
-        subject=facts.variable(failure.origin),
-        evidence=(f"{failure.type}: {first[:300]}",),
-        why=reading.why,
-        remedy=reading.remedy,
-        fails=True,
-    )
 
 
 def saved_tensor_changed(facts: Facts) -> Iterable[FindingDraft]:
@@ -69,7 +49,7 @@ def saved_tensor_changed(facts: Facts) -> Iterable[FindingDraft]:
         yield _changed(facts, origin, changes)
     failure = facts.seen.failure
     if failure is not None and _CHANGED in failure.message and not by_line:
-        yield _explained(
+        yield explained(
             facts,
             failure,
             ErrorReading(
@@ -116,7 +96,7 @@ def freed_graph(facts: Facts) -> Iterable[FindingDraft]:
         "If state is carried from step to step, `.detach()` it; if two losses share a part, add "
         "them up and call backward once; what was computed before the loop, compute inside.",
     )
-    start = _explained(facts, failure, reading)
+    start = explained(facts, failure, reading)
     if freed is None:
         yield start
         return
@@ -152,7 +132,7 @@ def _carried_over(facts: Facts, freed: Freed) -> Iterable[str]:
 
 def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:
     """GS403: backward from a tensor of several elements without a gradient."""
-    for _, finding in _read(facts, (NONSCALAR,)):
+    for _, finding in read(facts, (NONSCALAR,)):
         root = facts.graph.roots[0].node if facts.backward and facts.backward.error else None
         if root is None:
             yield finding
@@ -170,12 +150,12 @@ def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:
 
 def gradient_shape(facts: Facts) -> Iterable[FindingDraft]:
     """GS404: a gradient that does not fit its tensor."""
-    return (finding for _, finding in _read(facts, (SHAPES,)))
+    return (finding for _, finding in read(facts, (SHAPES,)))
 
 
 def inplace_on_leaf_or_view(facts: Facts) -> Iterable[FindingDraft]:
     """GS405: an in-place operation that autograd cannot follow."""
-    for failure, finding in _read(facts, LEAVES):
+    for failure, finding in read(facts, LEAVES):
         maker = re.search(r"Output \d+ of (\w+)", failure.message)
         evidence = finding.evidence
         if maker:
@@ -185,7 +165,7 @@ def inplace_on_leaf_or_view(facts: Facts) -> Iterable[FindingDraft]:
 
 def function_returns_wrong(facts: Facts) -> Iterable[FindingDraft]:
     """GS406: the backward of a custom Function returns what it must not."""
-    for failure, finding in _read(facts, FUNCTIONS):
+    for failure, finding in read(facts, FUNCTIONS):
         yield _at_function(facts, failure, finding)
     yield from _missing_gradients(facts)
 
@@ -231,7 +211,7 @@ def _missing_gradients(facts: Facts) -> Iterable[FindingDraft]:
 
 def not_twice_differentiable(facts: Facts) -> Iterable[FindingDraft]:
     """GS407: a second derivative that does not exist."""
-    for failure, finding in _read(facts, TWICE):
+    for failure, finding in read(facts, TWICE):
         raiser = failure.raiser
         if raiser is not None and raiser.kind == "Function":
             yield _marked_once(facts, raiser, finding)
@@ -275,7 +255,7 @@ def _marked_once(facts: Facts, raiser: Raiser, finding: FindingDraft) -> Finding
 def hook_returns_wrong(facts: Facts) -> Iterable[FindingDraft]:
     """GS408: a hook whose result cannot take the place of a gradient."""
     placed = [entry for entry in facts.seen.alterations if entry.function.startswith("register")]
-    for _, finding in _read(facts, HOOKS):
+    for _, finding in read(facts, HOOKS):
         if placed:
             where = facts.location(placed[-1].origin) or finding.location
             finding = msgspec.structs.replace(finding, location=where)
@@ -287,7 +267,7 @@ def no_history(facts: Facts) -> Iterable[FindingDraft]:
     failure = facts.seen.failure
     if failure is None or not failed_without_history(facts):
         return
-    yield _explained(
+    yield explained(
         facts,
         failure,
         ErrorReading(
@@ -300,3 +280,8 @@ def no_history(facts: Facts) -> Iterable[FindingDraft]:
             "that no torch.no_grad block is around the forward pass.",
         ),
     )
+
+
+def scaler_out_of_order(facts: Facts) -> Iterable[FindingDraft]:
+    """GS518: a GradScaler that refuses, for something was left out."""
+    return (finding for _, finding in read(facts, SCALER))

@@ -217,17 +217,21 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
         yield _unused(
             facts,
-            facts.location(facts.seen.steps[-1].origin),
+            facts.location(facts.seen.guard) or facts.location(facts.seen.steps[-1].origin),
             "The gradients are zeroed, and no optimizer has used them."
             if streak
+            else f"No step was made: {facts.expression(facts.seen.guard)} was never true."
+            if facts.seen.guard is not None
             else "No optimizer has used the gradients: there was no step.",
             [
                 f"{count(max(len(streak) + 1, ended * facts.seen.calls), 'backward call')} without "
                 "any step: no parameter has changed",
                 *_zeroed(facts, "zero_grad is called between them at {}"),
             ],
-            "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up "
-            "the gradients of several batches, zero them only after the step.",
+            "Count the batches over all epochs, or make the step also after the last one of each."
+            if facts.seen.guard is not None
+            else "Call `optimizer.step()` after backward, before the gradients are zeroed; to add "
+            "up the gradients of several batches, zero them only after the step.",
         )
 
 

@@ -55,12 +55,36 @@ def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
         )
     # Those made at one line, as `x, t = xt[:, 0:1], xt[:, 1:2]`, have one cause.
     lines: dict[tuple[str, int] | None, list[TrackedParameter]] = {}
+    given = {one.result: one for one in facts.seen.learners if one.result is not None}
+    for learner in given.values():
+        yield _not_used(facts, learner)
     for learner in facts.seen.learners:
+        if learner.result is not None:
+            continue
         if learner.history and (learner.wanted or learner.asked is not None):
             at = facts.location(learner.made)
             lines.setdefault((at.file, at.line) if at else None, []).append(learner)
     for learners in lines.values():
         yield _not_in_graph(facts, learners)
+
+
+def _not_used(facts: Facts, learner: TrackedParameter) -> FindingDraft:
+    call = facts.location(learner.asked)
+    return facts.finding(
+        "warning",
+        f"{facts.expression(learner.result) or 'A result'} was not computed from what its function "
+        "is given, and the gradient by that is asked for.",
+        location=facts.location(learner.result),
+        evidence=(
+            f"asked for by {facts.expression(learner.asked)} at {call.file}:{call.line}: zeros"
+            if call
+            else "the gradient is zeros",
+        ),
+        why="`jacobian` and its like hand new tensors to the function: only what is computed from "
+        "these is differentiated. A module that is called inside uses its own parameters.",
+        remedy="Compute the result from the arguments; of a module: "
+        "`torch.func.functional_call(model, dict(zip(names, weights)), (x,))`.",
+    )
 
 
 def _not_in_graph(facts: Facts, learners: list[TrackedParameter]) -> FindingDraft:

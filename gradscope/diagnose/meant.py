@@ -161,3 +161,28 @@ def index_repeated(facts: Facts) -> Iterable[FindingDraft]:
             remedy="Add them up: `out.index_add_(0, index, values)`, `scatter_add_`, or "
             "`out.index_put_((index,), values, accumulate=True)`.",
         )
+
+
+FEWEST_MIXED = 2
+"""Calls that mix second derivatives, before anything is said of them."""
+
+
+def derivatives_mixed(facts: Facts) -> Iterable[FindingDraft]:
+    """GS520: second derivatives of several columns, taken at once."""
+    for entry in facts.seen.mixed:
+        if entry.times >= FEWEST_MIXED:
+            yield facts.finding(
+                "warning",
+                f"{facts.expression(entry.origin) or 'This'} adds mixed derivatives to the second "
+                "derivatives.",
+                location=facts.location(entry.origin),
+                evidence=(
+                    f"a gradient of {count(entry.columns, 'column')} is differentiated by the same "
+                    f"tensor, all columns at once; {count(entry.times, 'time')}",
+                ),
+                why="Started with ones, grad sums over what it starts from: column i of the result "
+                "is the derivative of the sum of all columns by x_i, u_xx + u_xy where u_xx was "
+                "meant.",
+                remedy="Take one column at a time: `torch.autograd.grad(u_x[:, 0].sum(), x, "
+                "create_graph=True)[0][:, 0]`; or `torch.func.hessian` under vmap.",
+            )

@@ -70,6 +70,7 @@ def clip_before_unscale(facts: Facts) -> Iterable[FindingDraft]:
 def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
     """GS508: a step between a forward pass and its backward."""
     failure = facts.seen.failure
+    yield from _stale_part(facts)
     for entry in _of(facts, "stale graph"):
         # Where torch has noticed it, the tensor that it needed is told.
         if entry.times < FEWEST_STALE or (failure is not None and failure.in_backward):
@@ -86,6 +87,25 @@ def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
             "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute "
             "a new loss for every step.",
         )
+
+
+def _stale_part(facts: Facts) -> Iterable[FindingDraft]:
+    """A part of the forward pass that is computed once, for several steps."""
+    for entry in _of(facts, "stale part"):
+        if entry.times >= FEWEST_STALE:
+            yield _finding(
+                facts,
+                entry,
+                f"{_words(facts, entry)} is older than the steps whose backward goes through it.",
+                f"{_place(facts, entry.beside, 'backward')} went through it again "
+                f"{count(entry.times, 'time')} after {count(entry.parameters, 'parameter')} that "
+                "it was computed from had changed",
+                "What the steps change does not reach forward: the loss sees the values that were "
+                "computed before them, and the gradient belongs to parameters that are no more. "
+                "`retain_graph=True` keeps torch from saying so.",
+                "Compute it anew in every step, before the loss; or, where it is to stay as it is, "
+                "under torch.no_grad().",
+            )
 
 
 def stale_cast(facts: Facts) -> Iterable[FindingDraft]:

@@ -35,6 +35,15 @@ LOW_SHARE = 0.2
 MOST = 4
 """Parameters clamped at one line that are listed."""
 
+FEWEST_MASKED = 2
+"""Steps that change masked elements, before anything is said of them."""
+
+FEWEST_OVERWRITES = 3
+"""Times that parameters are overwritten, before that is called a mistake."""
+
+RARELY = 20
+"""Steps for each of them, beyond which it is a new start."""
+
 STILL = 0.9
 """The share of elements that a step does not change though they have a gradient."""
 
@@ -103,6 +112,54 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
         )
 
 
+def masked_elements_move(facts: Facts) -> Iterable[FindingDraft]:
+    """GS519: elements whose gradient the program masks, and that a step changes all the same."""
+    for entry in facts.seen.masked_moves:
+        if entry.steps < FEWEST_MASKED:
+            continue
+        step = facts.location(entry.stepped)
+        where = f" at {step.file}:{step.line}" if step else ""
+        yield facts.finding(
+            "warning",
+            "Elements whose gradient is set to zero here are changed by the step all the same.",
+            location=facts.location(entry.origin),
+            evidence=(
+                f"{entry.elements:,} of {count(entry.masked, 'element')} with a gradient of "
+                f"exactly 0 changed, in {count(entry.steps, 'step')}{where}",
+            ),
+            why="A gradient of 0 does not keep a parameter where it is: weight decay shrinks it, "
+            "and a momentum, or Adam's running mean, from steps before goes on moving it.",
+            remedy="Put the masked elements back after the step, under torch.no_grad() "
+            "(`p.mul_(mask)`, or copy what they were); or keep what is to stay in a tensor of its "
+            "own, outside the optimizer. weight_decay=0 and no momentum are enough where the mask "
+            "is there from the first step.",
+        )
+
+
+def learner_overwritten(facts: Facts) -> Iterable[FindingDraft]:
+    """GS521: parameters of an optimizer that are drawn towards others which never change."""
+    for entry in facts.seen.overwrites:
+        if entry.times < FEWEST_OVERWRITES or entry.times * RARELY < entry.steps:
+            continue
+        yield facts.finding(
+            "warning",
+            "What the optimizer learns is overwritten here, towards parameters that never change.",
+            location=facts.location(entry.origin),
+            subject=entry.drawn[0] if entry.drawn else "",
+            evidence=(
+                f"{listed(entry.drawn, 3) or 'parameters of the optimizer'} changed towards "
+                f"{listed(entry.towards, 3) or 'others'}, after {entry.times:,} of "
+                f"{count(entry.steps, 'step')}",
+                "the latter take part in forward, are in no optimizer, and were never changed",
+            ),
+            why="A copy or an average goes from the network that learns to the one that follows. "
+            "The other way round it takes back what a step has learned, and what should follow "
+            "stays where it began.",
+            remedy="Swap the two: `target.lerp_(online, 1 - tau)`, "
+            "`target.load_state_dict(online.state_dict())`.",
+        )
+
+
 def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
     """GS514: a learning rate that ends at next to nothing, while the steps go on."""
     for entry in facts.seen.falling_rates:
@@ -117,7 +174,10 @@ def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
             location=_setter(facts, entry) or facts.location(entry.origin),
             evidence=_rates(facts, entry),
             why="A step changes a parameter by about the rate; these are lost in its rounding.",
-            remedy="Give the scheduler a factor between 0 and 1, or the smallest rate that it may "
+            remedy="The state that is loaded is that of a schedule at its end: to train on, load "
+            "the model alone, or a scheduler made for more steps."
+            if entry.loaded is not None
+            else "Give the scheduler a factor between 0 and 1, or the smallest rate that it may "
             "reach; where none is wanted, make none."
             if entry.fallen and entry.made is not None
             else "Is the schedule in units of epochs, and called at every batch, or made for "
@@ -130,7 +190,7 @@ def _setter(facts: Facts, entry: FallingRate) -> Location | None:
     that goes to nothing at once, or the only line that sets the rate by hand."""
     by_hand = entry.set_by[0] if len(entry.set_by) == 1 else None
     made = entry.made if entry.fallen else None
-    places = (made, entry.scheduler, by_hand)
+    places = (entry.loaded, made, entry.scheduler, by_hand)
     return facts.location(next((place for place in places if place is not None), None))
 
 
@@ -145,6 +205,8 @@ def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
     if entry.scheduler is not None:
         called, made = facts.expression(entry.scheduler), facts.expression(entry.made)
         yield f"set by {called}" + f", of the scheduler made by {made}" * bool(made)
+    if entry.loaded is not None:
+        yield f"next to nothing since {facts.expression(entry.loaded)} has loaded a state"
     lines = [place for place in map(facts.location, entry.set_by) if place]
     if len(lines) > 1:
         yield f"set at {listed([f'{line.file}:{line.line}' for line in lines], 3)}"

@@ -40,6 +40,7 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
         stop, names = next((found for found in silencing if found[1]), (None, []))
         if stop is None:
             yield from _ways_ended(facts, [node for node in nodes if stops[node].always])
+            yield from _terms_cancel(facts, nodes)
             continue
         leaves = count(len(names), "leaf").replace("leafs", "leaves")
         starts = list(_starts(facts, stop.node)) if stop.factors else []
@@ -81,6 +82,30 @@ def _ways_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
                 evidence=(_passed(facts, node), f"{listed(names)} learn in other ways only"),
                 why=_STEP_WHY,
                 remedy=_STEP_REMEDY,
+            )
+            return
+
+
+def _terms_cancel(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
+    """Two lines whose gradients for one result add up to nothing, though its leaves learn in other
+    ways."""
+    for target, source in facts.once(Zeros).sums.items():
+        lines = {facts.graph.nodes[above].origin for above in facts.above(target)}
+        if source in nodes and len(lines) > 1:
+            largest = max(size_of(info) for below, info in facts.sent(source) if below == target)
+            yield facts.finding(
+                "warning",
+                f"What {facts.words(source)} sends cancels all other gradient of "
+                f"{facts.words(target)}.",
+                source,
+                evidence=(
+                    f"{short(largest)} (2-norm) from each side, and nothing but rounding in sum",
+                ),
+                why="Two terms of the loss pull at one result with equal force in opposite "
+                "directions: neither has any effect on what made it.",
+                remedy="Detach the result in the term that is to train something else: a "
+                "temperature or a multiplier learns from `log_prob.detach()`, a critic from "
+                "`action.detach()`.",
             )
             return
 

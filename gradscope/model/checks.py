@@ -56,7 +56,7 @@ class CallCheck(Struct, frozen=True):
     where the verdict does not.  ``order`` 1 is its backward beside differences of its forward, 2
     its double backward beside differences of its backward.  The doctor also tells of calls whose
     nodes are in another graph of the run than the one shown: those have no ``nodes``, and an
-    ``origin``.
+    ``origin``.  ``returned`` is where the backward of a custom Function ends, known only there.
     """
 
     nodes: tuple[int, ...]
@@ -66,6 +66,7 @@ class CallCheck(Struct, frozen=True):
     reason: str = ""
     order: int = 1
     origin: int | None = None
+    returned: int | None = None
 
 
 class LeafCheck(Struct, frozen=True):

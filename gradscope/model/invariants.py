@@ -13,6 +13,7 @@ from itertools import chain
 
 import msgspec
 
+from gradscope.errors import ReportError
 from gradscope.model.answers import check_answers
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
@@ -40,6 +41,13 @@ def check(report: Report) -> None:
     for position, one in enumerate(report.ranks.passes if report.ranks else ()):
         for index, backward in enumerate(one.passes):
             check_pass(graph, backward, f"ranks.passes[{position}].passes[{index}]")
+    for position, other in enumerate(report.others):
+        if other.others:
+            fail(f"others[{position}].others", "is not empty; others have none themselves")
+        try:
+            check(other)
+        except ReportError as error:
+            raise ReportError(f"others[{position}].{error.what}", *error.hints) from None
 
 
 def check_pass(graph: Graph, backward: BackwardPass, place: str) -> None:

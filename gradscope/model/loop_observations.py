@@ -25,6 +25,7 @@ OrderKind = Literal[
     "clip unused",
     "clip scaled",
     "stale graph",
+    "stale part",
     "stale cast",
     "step alone",
     "step again",
@@ -33,9 +34,10 @@ OrderKind = Literal[
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
-between a forward pass and its backward; one inside of a region of autocast that has cast the
-parameters before it, and does not cast them again; a step without any backward; a second one with
-the same gradients; a scheduler between backward and step, or before all steps."""
+between a forward pass and its backward, or between a part of the pass and that; one inside of a
+region of autocast that has cast the parameters before it, and does not cast them again; a step
+without any backward; a second one with the same gradients; a scheduler between backward and step,
+or before all steps."""
 
 
 class Disorder(Struct, frozen=True):
@@ -71,7 +73,7 @@ class FallingRate(Struct, frozen=True):
 
     ``scheduler`` is where a scheduler was called, and ``made`` where that was made.  Where there is
     none, ``set_by`` are the lines that may have set the rate.  ``fallen``: the step before these
-    was made with the highest rate.
+    was made with the highest rate.  ``loaded`` is where a state was loaded, since which all were.
     """
 
     origin: int | None
@@ -85,6 +87,7 @@ class FallingRate(Struct, frozen=True):
     made: int | None = None
     set_by: tuple[int, ...] = ()
     fallen: bool = False
+    loaded: int | None = None
 
 
 class SummedGradients(Struct, frozen=True):
@@ -127,6 +130,28 @@ class StepEffect(Struct, frozen=True):
     asked: int
     still: int
     cast: int | None = None
+
+
+class MaskedMove(Struct, frozen=True):
+    """Elements of gradients that the program sets to zero at ``origin``, and that steps at
+    ``stepped`` changed all the same, in so many ``steps``: at most ``elements`` of ``masked``."""
+
+    origin: int | None
+    stepped: int | None
+    steps: int
+    elements: int
+    masked: int
+
+
+class Overwrite(Struct, frozen=True):
+    """Parameters of an optimizer (``drawn``) that the program draws, at ``origin``, towards others
+    that never change (``towards``), after so many steps (``times``) of all (``steps``)."""
+
+    origin: int | None
+    times: int
+    steps: int
+    drawn: tuple[str, ...] = ()
+    towards: tuple[str, ...] = ()
 
 
 class MovingStatistics(Struct, frozen=True):

@@ -15,7 +15,9 @@ from gradscope.model.loop_observations import (
     DroppedResult,
     FallingRate,
     LimitedParameter,
+    MaskedMove,
     MovingStatistics,
+    Overwrite,
     RemadeParameters,
     ReplacedModel,
     SharedObject,
@@ -121,7 +123,8 @@ class TrackedParameter(Struct, frozen=True):
     holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
     where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
-    is a part of is in the graph.
+    is a part of is in the graph; ``result`` is where a function that was given it computed what
+    does not depend on it.
     """
 
     name: str
@@ -149,6 +152,7 @@ class TrackedParameter(Struct, frozen=True):
     size: Number | None = None
     lazy: bool = False
     asked: int | None = None
+    result: int | None = None
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
@@ -519,6 +523,15 @@ class Stopped(Struct, frozen=True):
     ran_on: bool = False
 
 
+class MixedDerivative(Struct, frozen=True):
+    """Calls of torch.autograd.grad at ``origin``, so many ``times``, that differentiate all
+    ``columns`` of a gradient at once."""
+
+    origin: int | None
+    times: int
+    columns: int
+
+
 class Observations(Struct, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
@@ -528,12 +541,13 @@ class Observations(Struct, frozen=True):
     and the last are kept.  ``watched`` counts the backward calls that were looked at, ``glanced``
     those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
-    ended by itself, and nothing has used a gradient or looked at one.  ``zeroed`` is where
-    ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at for a
-    fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
+    ended by itself, and nothing has used a gradient or looked at one.  ``guard``, where no
+    optimizer has stepped, is the ``if`` around a step beside the last backward call.  ``zeroed`` is
+    where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
+    for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
     a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the
     program's modules, where other ranks have them as well.  ``stopped``: the
-    program did not end by itself.
+    program did not end by itself.  ``mixed``, ``masked_moves`` and ``overwrites`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -568,8 +582,12 @@ class Observations(Struct, frozen=True):
     alike: tuple[AlikeUnits, ...] = ()
     limited: tuple[LimitedParameter, ...] = ()
     never_stepped: bool = False
+    guard: int | None = None
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
+    mixed: tuple[MixedDerivative, ...] = ()
+    overwrites: tuple[Overwrite, ...] = ()
+    masked_moves: tuple[MaskedMove, ...] = ()
     statistics: tuple[MovingStatistics, ...] = ()
     shared: tuple[SharedObject, ...] = ()
     mismatches: tuple[Mismatch, ...] = ()

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+import msgspec
+
 from gradscope.model.checks import Checks
 from gradscope.model.explanation import Explanation
 from gradscope.model.gradients import GradientInfo as GradientInfo
@@ -170,6 +172,8 @@ class Report(Struct, frozen=True):
 
     ``notes`` are whole sentences for the reader: how the program ended, what could not be seen.
     ``ranks`` is there where several processes worked together, and told one another.
+    ``others`` are further backward calls of the run, which walk other graphs: each of these reports
+    is one graph with its calls, and has no ``others``.
     """
 
     graph: Graph
@@ -182,4 +186,36 @@ class Report(Struct, frozen=True):
     memory: Memory | None = None
     explanation: Explanation | None = None
     ranks: Ranks | None = None
+    others: tuple[Report, ...] = ()
     format: Literal["gradscope/1"] = FORMAT
+
+    @property
+    def graphs(self) -> tuple[Report, ...]:
+        """This graph alone, and each of the others, with the same ``meta``."""
+        alone = msgspec.structs.replace(self, others=()) if self.others else self
+        others = (msgspec.structs.replace(other, meta=self.meta) for other in self.others)
+        return (alone, *others)
+
+    @property
+    def call_numbers(self) -> list[int]:
+        """The numbers of the backward calls on this graph."""
+        return [one.number for one in self.passes]
+
+    @property
+    def line_of_call(self) -> tuple[str, int] | None:
+        """File and line of its first backward call, if there is one and its line is known."""
+        place = self.passes[0].origin if self.passes else None
+        return (
+            None
+            if place is None
+            else (self.graph.origins[place].file, self.graph.origins[place].line)
+        )
+
+    def holding(self, call: int | None) -> Report:
+        """The report of the graph that a backward call walks, with the rest as its others; this
+        one where that is it, or where none of them has the call."""
+        for other in self.graphs[1:]:
+            if call in other.call_numbers and call not in self.call_numbers:
+                rest = tuple(one for one in self.graphs if one.call_numbers != other.call_numbers)
+                return msgspec.structs.replace(other, others=rest)
+        return self

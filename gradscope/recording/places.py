@@ -106,11 +106,15 @@ class Places:
 
     def number_of_line(self, code: CodeType, line: int) -> int:
         """The number of a line at which no instruction need stand, such as a decorator's."""
-        number = self._numbers.get((id(code), -line))
+        return self.number_of_site(Site(code, -line))
+
+    def number_of_site(self, site: Site) -> int:
+        """The number of a place, whether a frame has stood there or not."""
+        number = self._numbers.get((id(site.code), site.lasti))
         if number is None:
             number = len(self._sites)
-            self._sites.append(Site(code, -line))
-            self._numbers[id(code), -line] = number
+            self._sites.append(site)
+            self._numbers[id(site.code), site.lasti] = number
         return number
 
     def known(self, frame: FrameType) -> int | None:

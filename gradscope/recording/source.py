@@ -54,6 +54,8 @@ class _File:
     """The first and the last line of each loop."""
     blocks: list[tuple[int, int, list[str]]] = field(default_factory=list)
     """The same of each ``with``, and what it enters."""
+    guarded: list[tuple[int, int, int]] = field(default_factory=list)
+    """The first and the last line of each ``if``, and one in its body that calls a ``step``."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
 
@@ -159,6 +161,18 @@ class Sources:
         around = [one for one in self._file(code).blocks if first <= one[0] < line <= one[1]]
         return [(start, texts) for start, _, texts in sorted(around, reverse=True)]
 
+    def guard(self, site: Site) -> int | None:
+        """The line of the innermost ``if`` in the function of this place that decides on a call of
+        a method ``step``, and not on this place itself."""
+        span = self.span(site)
+        lines = [line for _, _, line in site.code.co_lines() if line]
+        ifs = [
+            start
+            for start, last, step in self._file(site.code).guarded
+            if step in lines and span is not None and not start <= span[0] <= last
+        ]
+        return max(ifs, default=None)
+
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
         if site.lasti < 0:
@@ -238,6 +252,14 @@ def _without_comments(expression: str) -> str:
     return "\n".join(lines)
 
 
+def _steps(body: list[ast.stmt]) -> Iterator[int]:
+    """The lines that call a method ``step`` without arguments or with one."""
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="step"), args=args) if len(args) < 2:
+                yield node.lineno
+
+
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
     return (
         node.lineno,
@@ -275,6 +297,9 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
                 entered = [ast.unparse(item.context_expr) for item in items]
                 file.blocks.append((node.lineno, node.end_lineno or node.lineno, entered))
+            case ast.If(body=body):
+                end = node.end_lineno or node.lineno
+                file.guarded += [(node.lineno, end, step) for step in _steps(body)][:1]
             case ast.While():
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):

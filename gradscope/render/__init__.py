@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
-from gradscope.formats import ANSWERS, FORMATS
+from gradscope.formats import ANSWERS, FORMATS, SEVERAL_GRAPHS
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options, Overlay
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from gradscope.model.history import History
 
 __all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]
+
+
+PAGE_WIDTH = 44
+"""Cells of a text that stands beside the graph on a page."""
 
 
 class Renderer(Protocol):
@@ -44,8 +48,17 @@ def render(
     """
     module = _renderer(format)
     options = options or Options()
-    if isinstance(report, Report) and options.overlay is None:
-        options = replace(options, overlay=_overlay(report))
+    if isinstance(report, Report):
+        from gradscope.render.drawing.several import drawn_alone
+
+        if format not in SEVERAL_GRAPHS:
+            report = drawn_alone(report, options.call)
+        if options.overlay is None:
+            options = replace(options, overlay=_overlay(report))
+        told = answer_format(report, "text")
+        if format == "html" and told not in FORMATS:
+            answer = as_text(report, told, replace(options, width=PAGE_WIDTH, color=False))
+            options = replace(options, answer=answer)
     with precise(options.precision):
         return module.render(report, options)
 

@@ -15,9 +15,10 @@ TreeRow = TypeVar("TreeRow")
 
 @dataclass(frozen=True)
 class Mark:
-    """How one node or edge stands out: its colour, the words at it, and how much it matters.
+    """How one node or edge stands out: its colour, the words for that, and how much it matters.
 
-    ``fill`` colours the box itself rather than its border."""
+    ``fill`` colours the box itself rather than its border; what does not matter, with a weight
+    below 0, stands out on a page only."""
 
     color: str
     words: str = ""
@@ -27,16 +28,27 @@ class Mark:
 
 @dataclass(frozen=True)
 class Overlay:
-    """What to show on a graph, by the numbers of its nodes and edges, and a sentence on it.
+    """What to show on a graph besides its gradients, by the numbers of its nodes and edges.
 
-    ``bytes`` are those that each node saved, which add up over what is drawn as one, ``total`` is
-    their sum."""
+    ``name`` is what it is called among others, ``caption`` a sentence on it.  ``nodes`` and
+    ``edges`` are what stands out; a page has a colour for each of the ``words`` of nodes.
+    ``bytes`` are those that each node saved, which add up over what is drawn as one.  ``weights``
+    are norms by which those of gradients are divided.  ``is_ratio``: the norms of the report's
+    second pass are divided by those of its first.
+    """
 
+    name: str
     caption: str
-    nodes: Mapping[int, Mark]
-    edges: Mapping[int, Mark]
+    nodes: Mapping[int, Mark] = field(default_factory=dict)
+    edges: Mapping[int, Mark] = field(default_factory=dict)
     bytes: Mapping[int, int] = field(default_factory=dict)
-    total: int = 0
+    weights: Mapping[int, float] = field(default_factory=dict)
+    is_ratio: bool = False
+
+    @property
+    def total(self) -> int:
+        """Bytes of all nodes."""
+        return sum(self.bytes.values())
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,8 @@ class Options:
     largest. ``sort``: the column by which parameters are ordered. ``precision``: significant digits
     of numbers; None is four, or five where those are all. ``names``: what operations are called,
     ``Mul`` or as torch does, ``MulBackward0``. ``overlay``: what a picture shows instead of the
-    report's own gradients."""
+    report's own gradients.  ``answer``: what a command says in words, which a page shows as
+    well.  ``sides``: the names of the passes of a comparison."""
 
     width: int = 100
     color: bool = False
@@ -71,6 +84,8 @@ class Options:
     precision: int | None = None
     names: Literal["short", "torch"] = "short"
     overlay: Overlay | None = None
+    answer: str = ""
+    sides: tuple[str, ...] = ()
     folding: Folding = field(default_factory=Folding)
 
     def chosen(self, rows: Sequence[TreeRow], most: int) -> Sequence[TreeRow]:

@@ -1,5 +1,5 @@
-"""Several backward calls of one program: those that go into a later one, and those that are passes
-over one graph.
+"""Several backward calls of one program: those that go into a later one, those that are passes
+over one graph, and those that walk others.
 
 A gradient penalty, a physics-informed loss, an inner step of meta-learning: the program takes a
 gradient with ``create_graph`` and computes its loss from it.  Such a call is a part of the loss,
@@ -35,9 +35,13 @@ def is_inner(call: BackwardCall) -> bool:
 
 @dataclass
 class InnerCalls:
-    """The inner calls since the last one that was none."""
+    """The inner calls since the last one that was none.
+
+    ``are_kept``: what is shown holds the first of them as well, as a graph of its own.
+    """
 
     recorder: Recorder
+    are_kept: bool = False
     _first: Answer | None = None
     _numbers: list[int] = field(default_factory=list)
     _places: dict[str, None] = field(default_factory=dict)
@@ -59,36 +63,56 @@ class InnerCalls:
         first, self._first = self._first, None
         if first is None:
             return last
-        shown = last.report
+        answer, other = last, first.report
         # What an inner call has made is the sign that this call builds on it.
-        if shown is None or not any(node.backward_made for node in shown.graph.nodes):
-            return first if first.report is not None else last
-        notes = (*shown.notes, self._note())
-        return Answer(msgspec.structs.replace(shown, notes=notes), last.error)
+        if last.report is not None and any(node.backward_made for node in last.report.graph.nodes):
+            notes = (*last.report.notes, self._note())
+            answer = Answer(msgspec.structs.replace(last.report, notes=notes), last.error)
+        elif first.report is not None:
+            answer, other = first, last.report
+        if self.are_kept and answer.report is not None and other is not None:
+            answer = Answer(joined(answer.report, other), answer.error)
+        return answer
 
     def _note(self) -> str:
         first, last = self._numbers[0], self._numbers[-1]
         are = f"call {first} is" if first == last else f"calls {first} to {last} are"
         at = f" at {', '.join(self._places)}" if self._places else ""
-        return (
-            f"{are} torch.autograd.grad{at}, whose result this call uses; --call {first} shows it"
-        )
+        shown = "" if self.are_kept else f"; --call {first} shows it"
+        return f"{are} torch.autograd.grad{at}, whose result this call uses{shown}"
+
+
+MOST_GRAPHS = 12
+"""That one report holds; each may be of any size."""
 
 
 def joined(report: Report, later: Report) -> Report:
-    """The report with the pass of a later call, where that walked the same graph.
+    """The report with the pass of a later call: on the graph that it walked, which may be one more.
 
-    What else is known of nodes and leaves, such as their values, stays that of the first call.
-    Where the graph is another, a note says so.
+    What else is known of nodes and leaves, such as their values, stays that of the first call which
+    walked a graph.
     """
-    (added,) = later.passes
-    if not _is_same(report.graph, later.graph):
-        note = (
-            f"backward call {added.number} walks another graph and is not shown here; "
-            f"--call {added.number} shows it"
-        )
-        return msgspec.structs.replace(report, notes=(*report.notes, note))
-    graph, added = _placed(report.graph, later.graph, added)
+    if _is_same(report.graph, later.graph):
+        return _with_pass(report, later)
+    others = list(report.others)
+    for position, other in enumerate(others):
+        if _is_same(other.graph, later.graph):
+            others[position] = _with_pass(other, later)
+            break
+    else:
+        if len(others) + 1 == MOST_GRAPHS:
+            (number,) = later.call_numbers
+            note = (
+                f"backward call {number} walks another graph and is not shown here, because there "
+                f"are {MOST_GRAPHS} already; --call {number} shows it"
+            )
+            return msgspec.structs.replace(report, notes=(*report.notes, note))
+        others.append(later)
+    return msgspec.structs.replace(report, others=tuple(others))
+
+
+def _with_pass(report: Report, later: Report) -> Report:
+    graph, added = _placed(report.graph, later.graph, later.passes[0])
     notes = dict.fromkeys((*report.notes, *later.notes))
     return msgspec.structs.replace(
         report, graph=graph, passes=(*report.passes, added), notes=tuple(notes)

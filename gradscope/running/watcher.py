@@ -66,7 +66,7 @@ class Watcher:
         keep = self._detail.keep if request.values else SMALL
         self.recorder = Recorder(sources, self._on_backward, keep)
         self._listener = _listening(request, self.recorder)
-        self._inner = InnerCalls(self.recorder)
+        self._inner = InnerCalls(self.recorder, are_kept=request.steps > 1)
         root = request.root
         self._root = root and AwaitedRoot(root, request.root_line, self.recorder)
         self._member = member

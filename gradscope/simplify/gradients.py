@@ -13,7 +13,7 @@ from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, State
 from gradscope.simplify import Frame, Item, Link, View
 
-_LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
+LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 
 
 OPPOSING = 0.5
@@ -136,35 +136,27 @@ class ViewGradients:
     def residual(self, node: int, output: int = 0) -> float | None:
         """How much of what arrives there came through a skip: its share of Σ ‖gᵢ‖, where one part
         comes straight from an addition and all others through what was added; else None."""
-        edges = {number: self.graph.edges[number] for number in self._into(node, output)}
-        added = [n for n, edge in edges.items() if self._is_sum(edge.source)]
-        if len(edges) < 2 or not added or node in self._altered:
+        edges = {self.graph.edges[number].source: number for number in self._into(node, output)}
+        start = min((s for s in edges if self.graph.nodes[s].short_op == "Add"), default=None)
+        if start is None or len(edges) < 2 or node in self._altered:
             return None
-        skip = min(added, key=lambda number: edges[number].source)
-        start = edges.pop(skip).source
-        if not all(self._goes_through(start, edge.source) for edge in edges.values()):
+        if not all(self._goes_through(start, source) for source in edges if source != start):
             return None
-        known = [size for n in edges if (size := _size(self.backward.on_edge(n))) is not None]
-        own = _size(self.backward.on_edge(skip))
-        if own is None or len(known) < len(edges) or not own + math.fsum(known):
+        sizes = {s: _size(self.backward.on_edge(number)) for s, number in edges.items()}
+        known = [size for size in sizes.values() if size is not None]
+        if len(known) < len(sizes) or not math.fsum(known):
             return None
-        return own / (own + math.fsum(known))
-
-    def _is_sum(self, node: int) -> bool:
-        return self.graph.nodes[node].short_op == "Add"
+        return (sizes[start] or 0.0) / math.fsum(known)
 
     def _goes_through(self, start: int, node: int) -> bool:
         """Whether a gradient comes to a node from another; not where the way is too long."""
-        met, waiting = {node}, [node] if node != start else []
+        waiting = [node]
         for one in waiting:
             above = {self.graph.edges[number].source for number in self._edges_into.get(one, ())}
-            if start in above:
-                return True
+            if start in above or len(waiting) > LONGEST_BRANCH:
+                return start in above
             # Who is above has a lower number, so nothing beyond the start leads back to it.
-            waiting += [other for other in above - met if other > start]
-            met |= above
-            if len(met) > LONGEST_BRANCH:
-                return False
+            waiting += sorted(other for other in above.difference(waiting) if other > start)
         return False
 
     def _into(self, node: int, output: int) -> list[int]:
@@ -215,7 +207,7 @@ def combine(parts: list[GradientInfo]) -> GradientInfo:
     if len(parts) == 1:
         return parts[0]
     states = {part.state for part in parts}
-    state: State = next((state for state in _LOUDEST if state in states), "not reached")
+    state: State = next((state for state in LOUDEST if state in states), "not reached")
     return GradientInfo(
         state=state,
         norm=_together(part.norm for part in parts)

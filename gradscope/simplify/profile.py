@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gradscope.model.report import BackwardPass, GradientInfo, Graph
+from gradscope.simplify.gradients import LOUDEST
 from gradscope.simplify.hierarchy import Group, Hierarchy
 
 LOW, HIGH = 0.05, 0.95
@@ -74,7 +75,7 @@ def _smooth(rows: list[ProfileRow]) -> list[ProfileRow]:
     smooth = []
     for at, row in enumerate(rows):
         around = [one for one in rows[max(at - 2, 0) : at + 3] if one.middle is not None]
-        low, middle, high = (_at(sorted(one[n] or 0.0 for one in around), 0.5) for n in range(3))
+        low, middle, high = (_at([one[n] or 0.0 for one in around], 0.5) for n in range(3))
         smooth.append(
             row if row.middle is None else row._replace(low=low, middle=middle, high=high)
         )
@@ -86,54 +87,42 @@ def _row(graph: Graph, backward: BackwardPass, nodes: range) -> ProfileRow:
     counts = {"non-finite": 0, "zero": 0, "finite": 0}
     for node in nodes:
         info = _arriving(backward, node)
-        if info.state not in counts or (info.state == "finite" and info.norm is None):
-            continue
-        counts[info.state] += 1
-        if info.state == "finite":
+        known = info.state != "finite" or info.norm is not None
+        if info.state in counts and known:
+            counts[info.state] += 1
+        if info.state == "finite" and known:
             found[graph.nodes[node].kind == "leaf"].append(float(info.norm or 0))
-    operations = sorted(found[False])
-    low, middle, high = (_at(operations, share) for share in (LOW, 0.5, HIGH))
-    return ProfileRow(low, middle, high, _at(sorted(found[True]), 0.5), *counts.values())
+    low, middle, high = (_at(found[False], share) for share in (LOW, 0.5, HIGH))
+    return ProfileRow(low, middle, high, _at(found[True], 0.5), *counts.values())
 
 
 def _arriving(backward: BackwardPass, node: int) -> GradientInfo:
     """What enters a node; of an operation with several outputs the one that says most."""
-    order = ("not reached", "none", "zero", "finite", "non-finite")
+    infos = [backward.gradients[entry] for entry in backward.upstream[node]]
+    silent = GradientInfo("not reached")
     return max(
-        (backward.gradients[entry] for entry in backward.upstream[node]),
-        key=lambda info: (order.index(info.state), float(info.norm or 0)),
-        default=GradientInfo("not reached"),
+        infos, key=lambda info: (-LOUDEST.index(info.state), float(info.norm or 0)), default=silent
     )
 
 
-def _at(ordered: list[float], share: float) -> float | None:
-    return ordered[math.floor(share * (len(ordered) - 1) + 0.5)] if ordered else None
+def _at(norms: list[float], share: float) -> float | None:
+    return sorted(norms)[math.floor(share * (len(norms) - 1) + 0.5)] if norms else None
 
 
-class Bracket(NamedTuple):
-    """A group, its first node and the one behind its last."""
-
-    group: Group
-    first: int
-    behind: int
-
-
-def brackets(hierarchy: Hierarchy, least: float) -> list[Bracket]:
-    """Groups that divide the graph, in backward order: always the largest are divided further,
-    those of one kind together, as long as a part has ``least`` nodes on average."""
-    held = [hierarchy.flat(group.id) for group in hierarchy.groups]  # parts are ours
+def brackets(hierarchy: Hierarchy, least: float) -> list[tuple[int, int, Group]]:
+    """Groups that divide the graph, with their first node and the one behind their last: always the
+    largest are divided further, those of one kind together, into ``least`` nodes on average."""
+    groups, sizes = hierarchy.groups, hierarchy.sizes
+    held = [hierarchy.flat(group.id) for group in groups]  # parts are ours
     cut = held[0]
     while whole := [one for one in cut if held[one]]:
-        largest = hierarchy.groups[max(whole, key=hierarchy.sizes.__getitem__)]
-        alike = [one for one in whole if _kind(hierarchy.groups[one]) == _kind(largest)]
+        largest = groups[max(whole, key=sizes.__getitem__)]
+        kind = (largest.parent, largest.type)
+        alike = [one for one in whole if (groups[one].parent, groups[one].type) == kind]
         parts = [part for one in alike for part in held[one]]
-        if sum(hierarchy.sizes[one] for one in alike) < least * len(parts):
+        if sum(sizes[one] for one in alike) < least * len(parts):
             break
         cut = [one for one in cut if one not in alike] + parts
-    spans = ((hierarchy.groups[one], hierarchy.inside(one)) for one in cut)
-    found = [Bracket(group, nodes[0], nodes[-1] + 1) for group, nodes in spans if nodes]
-    return sorted(found, key=lambda bracket: bracket.first)
-
-
-def _kind(group: Group) -> tuple[int | None, str]:
-    return group.parent, group.type
+    spans = ((hierarchy.inside(one), groups[one]) for one in cut)
+    found = [(nodes[0], nodes[-1] + 1, group) for nodes, group in spans if nodes]
+    return sorted(found, key=lambda one: one[:2])

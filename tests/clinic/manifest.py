@@ -2461,6 +2461,145 @@ CASES: tuple[Case, ...] = (
         "https://discuss.pytorch.org/t/efficient-calculation-of-derivatives-for-pinn-solvers-in-"
         "pytorch/177249",
     ),
+    Case(
+        "cell_search",
+        "GS000",
+        "",
+        "The weights' SGD also holds alpha, the architecture parameters, so training data "
+        "moves them",
+        "https://github.com/dragen1860/DARTS-PyTorch/issues/5",
+    ),
+    Case(
+        "cloze_patterns",
+        "GS505",
+        "gradient_accumulation_steps",
+        "The step counter restarts each epoch and never reaches the accumulation length (2 "
+        "batches, 4 needed)",
+        "https://github.com/timoschick/pet/pull/25",
+    ),
+    Case(
+        "concept_token",
+        "GS519",
+        "",
+        "AdamW's weight decay moves the embedding rows whose gradient is zeroed",
+        "https://github.com/huggingface/diffusers/issues/507",
+    ),
+    Case(
+        "dice_ranker",
+        "GS000",
+        "",
+        "Dice's alpha is a plain tensor, not a Parameter",
+        "https://github.com/shenweichen/DeepCTR-Torch/issues/93",
+    ),
+    Case(
+        "grasp_temperature",
+        "GS205",
+        "target_entropy",
+        "log_pi is not detached in the temperature loss, which here cancels the actor's "
+        "entropy term exactly",
+        "https://github.com/mani-skill/ManiSkill/issues/899",
+    ),
+    Case(
+        "helmholtz_plate",
+        "GS520",
+        "create_graph",
+        "The second derivative is the gradient of u_x + u_y summed, so mixed derivatives "
+        "enter the Laplacian",
+        "https://github.com/prateekbhustali/Physics-Informed-Neural-Networks/issues/4",
+    ),
+    Case(
+        "jacobian_penalty",
+        "GS306",
+        "model",
+        "The function given to `jacobian` ignores its weights and calls the module, so the "
+        "Jacobian is all zeros",
+        "https://github.com/pytorch/pytorch/issues/49171",
+    ),
+    Case(
+        "momentum_queue",
+        "GS503",
+        "",
+        "(N,1) / ((N,1)+(N)) broadcasts to (N,N): each positive is normalised with the "
+        "negatives of all samples",
+        "https://github.com/Seonghoon-Yu/MoCov2_Pytorch_tutorial/issues/2",
+    ),
+    Case(
+        "novel_views",
+        "GS518",
+        "gradients",
+        "scaler.update() is skipped with the step when the gradient is large, so the next "
+        "unscale_ raises",
+        "https://github.com/Haian-Jin/LVSM/pull/19",
+    ),
+    Case(
+        "passage_finetune",
+        "GS514",
+        "learning",
+        "The restored scheduler/optimizer state is at the end of its schedule, so the second "
+        "run has lr 0",
+        "https://github.com/facebookresearch/DPR/issues/99",
+    ),
+    Case(
+        "pruned_perceptron",
+        "GS519",
+        "",
+        "Only the gradients of the pruned weights are masked, SGD's momentum buffer from the "
+        "dense phase still moves them",
+        "https://github.com/he-y/filter-pruning-geometric-median/issues/47",
+    ),
+    Case(
+        "question_types",
+        "GS000",
+        "",
+        "`states[:, -1]` after pad_packed_sequence is the zero padding for all but the "
+        "longest sentence",
+        "https://github.com/thtrieu/qclass_dl/issues/1",
+    ),
+    Case(
+        "semantic_ids",
+        "GS000",
+        "",
+        "The codebook loss is taken on the straight-through value, whose code part is detached",
+        "https://github.com/EdoardoBotta/RQ-VAE-Recommender/pull/26",
+    ),
+    Case(
+        "sentence_latents",
+        "GS000",
+        "",
+        "`view` of the (2, B, H) final states to (B, 2H) mixes sentences of the batch",
+        "https://github.com/timbmg/Sentence-VAE/issues/15",
+    ),
+    Case(
+        "sparse_codes",
+        "GS601",
+        "ThresholdFunction",
+        "The threshold Function's backward masks the wrong side",
+        "https://github.com/pytorch/pytorch/pull/1863",
+    ),
+    Case(
+        "stochastic_unet",
+        "GS000",
+        "",
+        "A hand-written checkpoint Function runs dropout again with other random numbers in "
+        "backward",
+        "https://github.com/openai/guided-diffusion/issues/167",
+    ),
+    Case(
+        "byol_signals",
+        "GS521",
+        "overwritten",
+        "EMA called with online and target swapped: the online net is pulled back to the "
+        "frozen start, the target never moves",
+        "https://github.com/saltoricristiano/cosmix-uda/issues/21",
+    ),
+    Case(
+        "two_tower_rank",
+        "GS508",
+        "features",
+        "item vectors are computed once before the loop; retain_graph hides that the item "
+        "tower's updates never enter the forward",
+        "https://github.com/rentruewang/brief/issues/1",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -3132,6 +3271,30 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "step_inside_autocast",
         "two networks step inside of a region of autocast that is left after each batch",
+    ),
+    Healthy(
+        "confident_pseudo_labels",
+        "no sample above the threshold in the first steps, so that the loss is 0; averaged weights",
+    ),
+    Healthy(
+        "corrected_temporal_difference",
+        "two-time-scale update, .grad assigned by hand under no_grad",
+    ),
+    Healthy(
+        "learned_inner_rates",
+        "meta-learning whose inner loop has learned rates",
+    ),
+    Healthy(
+        "memory_light_blocks",
+        "own recomputation in backward that restores the random state",
+    ),
+    Healthy(
+        "memory_projection",
+        "the gradient is projected against that of a memory, and written back to .grad",
+    ),
+    Healthy(
+        "supermask_net",
+        "frozen random weights, straight-through scores",
     ),
 )
 

@@ -50,7 +50,8 @@ def warm_up() -> None:
     for name in OFTEN_USED:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(gradscope.__path__, "gradscope."):
-        if not module.name.endswith("__main__"):
+        # The trainers are large, and need not be installed.
+        if not module.name.endswith(("__main__", ".lightning", ".transformers")):
             importlib.import_module(module.name)
     # Every fork would tell torch.compile of all our functions, which takes most of a short run.
     compiler.keep_out()

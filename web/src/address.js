@@ -24,10 +24,12 @@ const members = (text, size) => {
 
 const rounded = (x) => String(Number(x.toPrecision(6)));
 
-/** @param {{at: string|null, open: Set<number>|null, pass: number, rank: string, middle: object|null}} state */
-export function written({ at, open, pass, rank, middle }) {
+/** @param {{at: string|null, open: Set<number>|null, graph: number, overlay: number, pass: number, rank: string, middle: object|null}} state */
+export function written({ at, open, graph, overlay, pass, rank, middle }) {
   const text = new URLSearchParams();
   if (at) text.set("at", at);
+  if (graph) text.set("graph", String(graph));
+  if (overlay >= 0) text.set("show", String(overlay));
   if (pass) text.set("pass", String(pass));
   if (rank !== "") text.set("rank", rank);
   if (open) text.set("open", ranges(open));
@@ -41,6 +43,8 @@ export function read(address, groups) {
   const [x, y, zoom] = (text.get("view") ?? "").split("~").map(Number);
   return {
     at: text.get("at"),
+    graph: Number(text.get("graph") ?? 0),
+    overlay: Number(text.get("show") ?? -1),
     pass: Number(text.get("pass") ?? 0),
     rank: text.get("rank"),
     open: text.has("open") ? members(text.get("open"), groups) : null,
@@ -49,11 +53,13 @@ export function read(address, groups) {
 }
 
 /** What a viewer shows now. */
-export function stateOf({ model, selected, open, first, ranks, camera, isAsPlaced }) {
+export function stateOf({ model, shown, overlays, selected, open, first, ranks, camera, isAsPlaced }) {
   const isFirst = open.size === first.size && [...open].every((g) => first.has(g));
   return {
     at: selected,
     open: isFirst ? null : open,
+    graph: model.data.graph,
+    overlay: overlays.indexOf(shown),
     pass: model.passNumber,
     rank: ranks && model.rank !== model.ranks.first ? String(model.rank) : "",
     // What was brought into sight because it is selected, is so again on a screen of another size.

@@ -3,7 +3,7 @@ import { layered } from "./layered.js";
 import { IN, OUT } from "./level.js";
 import { LABEL_GAP, labelAt } from "./stretch.js";
 
-const GAP = { nodesep: 22, ranksep: 34 };
+const GAP = { nodesep: 22, ranksep: 20 };
 const LABEL_HEIGHT = 12;
 
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */

@@ -2,9 +2,11 @@
 /** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
 export const READABLE = 0.8;
 /** But the whole at once is worth smaller text. */
-const WHOLE = 0.55;
+export const WHOLE = 0.55;
 export const LARGEST = 1.4;
 const MARGIN = 24;
+/** How much more than an open group is shown of its height. */
+const AROUND = 1.5;
 const [FURTHEST, NEAREST] = [0.02, 4];
 
 export class Camera {
@@ -32,8 +34,19 @@ export class Camera {
   lookAt(box, drawing) {
     if (this.fitting(drawing) >= WHOLE) return this.fit(drawing);
     const { width, height } = this.size;
+    // An open group with something of what is around it.
+    const inside = this.fitting({ width: box.width, height: box.height * AROUND });
+    if (box.open) return this._lookInto(box, drawing, Math.max(Math.min(inside, 1), WHOLE));
     const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
     this.view = { zoom, x: box.x + box.width / 2 - width / zoom / 2, y: Math.max(box.y - height / zoom / 3, -MARGIN) };
+  }
+
+  /** An open group in the middle, or its head where it is too large, but nothing of what is below or above the drawing. */
+  _lookInto(box, drawing, zoom) {
+    const half = this.size.height / zoom / 2;
+    if (box.height > 2 * half) return this.centre(box.x + box.width / 2, box.y - MARGIN + half, zoom);
+    const y = Math.max(Math.min(box.y + box.height / 2, drawing.height + MARGIN - half), half - MARGIN);
+    this.centre(box.x + box.width / 2, y, zoom);
   }
 
   centre(x, y, zoom = this.view.zoom) {

@@ -1,15 +1,14 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
-import { Camera, READABLE } from "./camera.js";
+import { Camera } from "./camera.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
+import { Gradients, Overlay } from "./overlay.js";
 import { buildPage } from "./page.js";
 import { Painter } from "./paint.js";
 import { addSheets, onPaper, removeSheets } from "./paper.js";
-import { Scale, SpreadScale } from "./scale.js";
 import { labelOf, sizeOf } from "./sizes.js";
 import { screenTheme } from "./theme.js";
-import { keyOf } from "./whereabouts.js";
-import { inShort } from "./words.js";
+import { inShort, ofBar, told } from "./words.js";
 
 /** A canvas may be small or not be there yet; what is open at first does not hang on that. */
 const SMALLEST = { width: 700, height: 800 };
@@ -23,8 +22,11 @@ export class Drawing {
     this.open = new Set([0]);
     this.selected = null;
     this.hovered = null;
+    this.bar = null;
     this.path = null;
     this.printing = false;
+    this.overlays = data.overlays.map((one) => new Overlay(this.model, one));
+    this.shown = this.gradients = new Gradients(this.model);
     Object.assign(this, buildPage(this));
     this.camera = new Camera(this.canvas);
     this.painter = new Painter(this.canvas, this.model);
@@ -34,15 +36,15 @@ export class Drawing {
     return this.camera.view;
   }
 
-  /** Whether the drawing with these groups open can be read as a whole. */
-  _fits(open) {
+  /** The zoom at which the drawing with these groups open is in sight as a whole. */
+  _zoomOf(open) {
     const { width, height } = this.camera.size;
     const size = { width: Math.max(width, SMALLEST.width), height: Math.max(height, SMALLEST.height) };
-    return this.camera.fitting(this.layouts.whole(open), size) >= READABLE;
+    return this.camera.fitting(this.layouts.whole(open), size);
   }
 
   _keyOf(thing) {
-    return keyOf(this.model, this.open, thing);
+    return this.cast.keyOf(this.open, thing);
   }
 
   /** The box or line that a key names, if it is drawn. */
@@ -53,16 +55,18 @@ export class Drawing {
   // ------------------------------------------------------------------ what is drawn
 
   _rescale() {
-    const { model } = this;
-    if (model.isSpread) this.scale = new SpreadScale([...model.source.keys()].map((edge) => model.onEdge(edge).norm));
-    else this.scale = new Scale(model.pass ? [...new Set(model.pass.edges)].map((entry) => model.pass.norm[entry]) : []);
-    this.legend.show(this.scale);
+    for (const one of this.overlays) one.forget();
+    this.scale = this.gradients.scale;
+    this.shownScale = this.shown === this.gradients ? this.scale : this.shown.scale;
+    this.legend.show(this.shownScale);
     this.river.show();
     this.showTroubles();
   }
 
   _arrange() {
-    this.drawing = flatten(this.layouts.whole(this.open));
+    const { templates } = this.model;
+    this.cast = templates.cast(this.open);
+    this.drawing = flatten(this.layouts.whole(this.open), this.cast, (repeat) => templates.layer(repeat, this.open));
     this.boxes = new Map(this.drawing.boxes.map((box) => [box.key, box]));
     this.outline.show(this.drawing.boxes);
   }
@@ -85,8 +89,8 @@ export class Drawing {
   }
 
   scene() {
-    const { drawing, scale, view, selected, hovered, path, camera } = this;
-    return { drawing, scale, view, selected, hovered, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
+    const { drawing, shown, shownScale: scale, scale: sizes, view, selected, hovered, bar, path, camera } = this;
+    return { drawing, shown, scale, sizes, view, selected, hovered, bar, path, size: camera.size, theme: screenTheme(), ratio: window.devicePixelRatio ?? 1 };
   }
 
   // At once, because the browser prints what is there when this returns.
@@ -125,13 +129,22 @@ export class Drawing {
   }
 
   /** What is under the pointer is marked, and said beside it. */
-  hover(thing, event) {
-    if ((thing?.key ?? null) !== this.hovered) {
+  hover(thing, event, bar = null) {
+    if ((thing?.key ?? null) !== this.hovered || bar !== this.bar) {
       this.hovered = thing?.key ?? null;
+      this.bar = bar;
       this.draw();
     }
-    if (thing) this.tip.show(inShort(this.model, thing), event.clientX, event.clientY);
+    if (thing) this.tip.show(this._tipOf(thing, bar), event.clientX, event.clientY);
     else this.tip.hide();
+  }
+
+  /** What is said beside the pointer of a box or line, or of one bar of a box, with what an overlay says of it. */
+  _tipOf(thing, bar) {
+    const { model, shown } = this;
+    const one = bar === null ? thing : model.barOf(thing, bar);
+    const words = shown === this.gradients || !one ? "" : told(one.edges ? shown.onLine(one) : shown.of(one));
+    return [...(bar === null ? inShort(model, thing) : ofBar(model, thing, bar)), words && `${shown.name}: ${words}`].filter(Boolean);
   }
 
   keepInSight(box) {

@@ -12,6 +12,17 @@ export function element(tag, options = {}, ...children) {
   return made;
 }
 
+let life = new AbortController();
+
+/** Hear of events of the window and the like, for as long as one graph is shown. */
+export const hear = (target, name, listener) => target.addEventListener(name, listener, { signal: life.signal });
+
+/** Another graph is shown from now on. */
+export function forgetListeners() {
+  life.abort();
+  life = new AbortController();
+}
+
 /** An element of a drawing. */
 export function svg(tag, attributes, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);

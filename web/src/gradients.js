@@ -19,6 +19,20 @@ export function combine(parts) {
   };
 }
 
+/**
+ * Gradients of places that one box stands for as one: the median of their norms, and of what is finite the smallest and the largest.
+ * @param all anything that `stateOf` and `normOf` tell of, and `infoOf` makes a gradient of: there may be very many
+ */
+export function among(all, stateOf, normOf, infoOf) {
+  const states = all.map(stateOf);
+  const state = LOUDEST.find((one) => states.includes(one));
+  const sorted = all.filter((one, i) => states[i] === "finite" && normOf(one) !== null).sort((a, b) => normOf(a) - normOf(b));
+  const middle = infoOf(sorted[sorted.length >> 1] ?? all[0]);
+  const span = [sorted[0], sorted.at(-1)].filter((one) => one !== undefined).map(infoOf);
+  const many = states.filter((one) => one === state).length;
+  return { ...middle, state, norm: state === "finite" ? middle.norm : null, absmax: null, values: null, span, many, of: all.length };
+}
+
 /** The nodes, with the numbers of their outputs, at which edges or seeds lead into a group: each once. */
 export function placesEntered(model, group) {
   const places = new Map();

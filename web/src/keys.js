@@ -1,5 +1,7 @@
 // What the keys do, wherever on the page the focus is.
 
+import { hear } from "./element.js";
+
 export const HELP = [
   ["arrows", "follow the graph"],
   ["Enter", "open or close"],
@@ -9,8 +11,11 @@ export const HELP = [
   ["F  0", "all that is drawn"],
   ["E  C", "open, close everything, or all in what is selected"],
   ["Ctrl+Z", "undo opening and closing; Ctrl+Y does it again"],
+  [",  .", "previous, next layer of what is drawn once"],
   ["Home", "to the output"],
   ["L", "to the list"],
+  ["O", "what colours mean"],
+  ["[  ]", "previous, next backward call"],
   ["R", "next rank"],
   ["Esc", "select nothing"],
 ];
@@ -30,12 +35,15 @@ export function listenToKeys(viewer) {
     0: () => viewer.fit(),
     e: () => viewer.openAll(),
     c: () => viewer.shutAll(),
-    "[": () => viewer.passes && viewer.choosePass(viewer.model.passNumber - 1),
-    "]": () => viewer.passes && viewer.choosePass(viewer.model.passNumber + 1),
+    ",": () => viewer.nextLayer(-1),
+    ".": () => viewer.nextLayer(1),
+    "[": () => viewer.nextCall(-1),
+    "]": () => viewer.nextCall(1),
+    o: () => viewer.nextOverlay(),
     r: () => viewer.ranks && viewer.choosePass(viewer.model.passNumber, viewer.model.ranks.after(viewer.model.rank)),
     Home: () => viewer.goHome(),
   };
-  addEventListener("keydown", (event) => {
+  hear(window, "keydown", (event) => {
     if (event.altKey || event.target.closest?.("input")) return;
     if (event.ctrlKey || event.metaKey) return undoing(viewer, event);
     if (isOwn(event)) return;

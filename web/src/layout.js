@@ -2,11 +2,13 @@
 // A pure function of model, open groups and the sizes of boxes; levels are kept while nothing in them changes.
 import { arrange } from "./arrange.js";
 import { extent } from "./curve.js";
-import { IN, OUT, level } from "./level.js";
+import { IN, OUT, level, withEach } from "./level.js";
+import { HEAD } from "./sizes.js";
 import { stretched } from "./stretch.js";
 
 export const PAD = 18;
-export const HEAD = 26;
+/** The heading of what is drawn once has a strip of its rounds. */
+export const STRIP = 22;
 
 /** No open group is narrower, so that its title has room. */
 const NARROWEST = 168;
@@ -35,40 +37,38 @@ export class Layouts {
 
   /** The whole drawing with these groups open: the placed level of group 0. */
   whole(open) {
-    return this._place(0, open);
+    return this._place(0, open, this.model.templates.cast(open));
   }
 
   // The depth of this recursion is the depth of nested modules that a person has opened.
-  _place(group, open) {
-    const base = this._base(group);
+  _place(group, open, cast) {
+    const base = this._base(group, cast);
     const inner = new Map();
-    for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open));
+    for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast));
     const signature = [...inner].map(([key, { width, height }]) => `${key} ${width}x${height}`).join();
     let known = this.placed.get(group);
-    if (known?.signature !== signature) {
-      known = { signature, ...framed(inner.size ? stretched(base, inner) : base, group === 0) };
+    if (known?.signature !== signature || known.base !== base) {
+      known = { signature, base, ...framed(inner.size ? stretched(base, inner) : base, headOf(group, cast)) };
       this.placed.set(group, known);
     }
     return { ...known, boxes: known.boxes.map((box) => ({ ...box, inner: inner.get(box.key) ?? null })) };
   }
 
   /** Do what takes longest for a group that will be opened. */
-  prepare(group) {
-    this._base(group);
+  prepare(group, open) {
+    this._base(group, this.model.templates.cast(open));
   }
 
   /** The level while all in it is closed. */
-  _base(group) {
-    if (!this.bases.has(group)) {
-      const { boxes, bundles } = this._level(group);
-      this.bases.set(group, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles)));
+  _base(group, cast) {
+    // What is in a group hangs on the repeats around it that are drawn once.
+    const name = [group, ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
+    if (!this.bases.has(name)) {
+      if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
+      const { boxes, bundles } = this.levels.get(name);
+      this.bases.set(name, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles)));
     }
-    return this.bases.get(group);
-  }
-
-  _level(group) {
-    if (!this.levels.has(group)) this.levels.set(group, level(this.model, group));
-    return this.levels.get(group);
+    return this.bases.get(name);
   }
 
   /** Lines with room for their gradients, where there are few enough to be read. */
@@ -80,9 +80,11 @@ export class Layouts {
   }
 }
 
+/** What is above the boxes of a group: its heading, and the strip of its rounds where it is drawn once. */
+const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP : 0));
+
 /** The level with its borders: places from its top left corner, and its size. */
-function framed(placed, isWhole) {
-  const above = isWhole ? PAD : HEAD + PAD / 2;
+function framed(placed, above) {
   const { left, right, top, bottom } = bounds(placed);
   const width = Math.max(right - left + 2 * PAD, NARROWEST);
   const height = bottom - top + above + PAD;
@@ -124,17 +126,21 @@ function toBorder(bundle, points, width, height) {
 }
 
 /** Every box and bundle with absolute places, parents before what is in them. */
-export function flatten(whole) {
+export function flatten(whole, cast, layerOf) {
   const boxes = [];
   const bundles = [];
   const waiting = [{ placed: whole, x: 0, y: 0, depth: 0, around: null }];
   for (const { placed, x, y, depth, around } of waiting) {
-    for (const box of placed.boxes) {
+    for (const each of placed.boxes) {
+      const box = withEach(each, cast, layerOf);
       const here = { ...box, x: box.x + x, y: box.y + y, depth, around, open: box.inner !== null };
       boxes.push(here);
       if (box.inner) waiting.push({ placed: box.inner, x: here.x, y: here.y, depth: depth + 1, around: here.key });
     }
-    for (const bundle of placed.bundles) {
+    for (const each of placed.bundles) {
+      const bundle = withEach(each, cast, layerOf);
+      // No line of this round.
+      if (bundle.each?.length === 0) continue;
       const move = (p) => ({ x: p.x + x, y: p.y + y });
       const points = bundle.points.map(move);
       bundles.push({ ...bundle, around, key: `e${around ?? ""}>${bundle.from}>${bundle.to}`, label: bundle.label && move(bundle.label), points, extent: extent(points) });

@@ -1,6 +1,5 @@
 // The colour scale with its two ends, which can be dragged or moved by keys, and the signs of the drawing.
 import { element } from "./element.js";
-import { number } from "./format.js";
 
 /** Decades that an arrow key moves an end. */
 const STEP = 0.25;
@@ -15,17 +14,31 @@ const SIGNS = [
 ];
 
 export class Legend {
-  /** @param changed called when the scale was moved */
-  constructor(root, changed) {
+  constructor(root, viewer) {
     this.root = root;
-    this.changed = changed;
+    this.viewer = viewer;
   }
 
   show(scale) {
     this.scale = scale;
     this.first = { from: scale.from, to: scale.to };
-    this.root.replaceChildren(scale.known ? this._scale() : element("span", { text: "no gradients in this report" }), ...SIGNS.map(sign));
-    if (scale.known) this._update();
+    this.ends = null;
+    const kinds = scale.classes?.map(([words, color]) => classOf(words, color)) ?? [];
+    const parts = scale.known ? [...(scale.steps ? this._scale() : []), ...kinds] : [element("span", { text: "no gradients in this report" })];
+    const { activeElement } = document;
+    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...SIGNS.map(sign));
+    if (activeElement && !activeElement.isConnected) this.choice?.focus();
+    if (this.ends) this._update();
+  }
+
+  /** What is shown, which can be chosen where there are several things to show. */
+  _title() {
+    const { choices, choice } = this.viewer;
+    if (choices.length < 2) return element("b", { text: this.scale.title ?? "" });
+    const change = ({ target }) => this.viewer.chooseOverlay(Number(target.value));
+    this.choice = element("select", { class: "shown", "aria-label": "What colours mean", title: "what the colour and the bar of boxes mean (O)", on: { change } }, ...choices.map((text, value) => element("option", { value, text })));
+    this.choice.value = String(choice);
+    return this.choice;
   }
 
   _scale() {
@@ -40,11 +53,7 @@ export class Legend {
     this.track.addEventListener("pointerdown", (event) => this._drag(event, ["from", "to"]));
     this.track.addEventListener("dblclick", () => this._set(this.first.from, this.first.to));
     this.ends = { from: this._end("from", "smallest gradient with a colour of its own"), to: this._end("to", "largest gradient with a colour of its own") };
-    return element(
-      "span", { class: "scale" },
-      element("b", { text: this.scale.title }), this.ends.from, this.track, this.ends.to,
-      element("span", { class: "faint", text: this.scale.meaning }),
-    );
+    return [this.ends.from, this.track, this.ends.to, element("span", { class: "faint", text: this.scale.meaning })];
   }
 
   _end(end, name) {
@@ -80,12 +89,12 @@ export class Legend {
     if (to - from < NARROWEST) return;
     Object.assign(this.scale, { from, to });
     this._update();
-    this.changed();
+    this.viewer._recolored();
   }
 
   _update() {
     for (const [end, shown] of Object.entries(this.ends)) {
-      const text = `${number(Number((10 ** this.scale[end]).toPrecision(2)))}${this.scale.unit}`;
+      const text = this.scale.tell(Number((10 ** this.scale[end]).toPrecision(2)));
       shown.textContent = text;
       shown.setAttribute("aria-valuetext", text);
       shown.setAttribute("aria-valuenow", this.scale[end].toFixed(2));
@@ -94,3 +103,9 @@ export class Legend {
 }
 
 const sign = ([kind, words]) => element("span", { class: "sign" }, element("i", { class: kind }), element("span", { class: "faint", text: words }));
+
+function classOf(words, color) {
+  const box = element("i", {});
+  box.style.background = color;
+  return element("span", { class: "sign class" }, box, element("span", { text: words }));
+}

@@ -12,19 +12,15 @@ export const nodeKey = (node) => `n${node}`;
 export const groupKey = (group) => `g${group}`;
 const seedKey = (root) => `s${root}`;
 
-/** A group with a single member hides nothing: the member is shown as itself. */
-export function lone(model, group) {
-  while (group >= 0) {
-    if (model.children[group].length + model.members[group].length !== 1) return { group };
-    if (model.members[group].length) return { node: model.members[group][0] };
-    group = model.children[group][0];
-  }
-  return { group };
-}
-
-/** @returns {{boxes: Box[], bundles: Bundle[]}} */
-export function level(model, group) {
-  const { boxes, boxOf } = boxesOf(model, group);
+/**
+ * What stands for several rounds has `bars`, what it stands for by their numbers; its bundles have their edges by rounds.
+ * @param {Cast} cast how the graph is drawn
+ * @returns {{boxes: Box[], bundles: Bundle[]}}
+ */
+export function level(cast, group) {
+  const { model } = cast;
+  const repeats = cast.repeats(group);
+  const { boxes, boxOf } = boxesOf(cast, group, repeats);
   const bundles = new Map();
   const between = (from, to) => {
     const pair = from * (boxes.length + 2) + to + boxes.length + 3;
@@ -35,7 +31,12 @@ export function level(model, group) {
   for (let edge = 0; edge < model.source.length; edge++) {
     const from = boxOf[model.source[edge]];
     const to = boxOf[model.target[edge]];
-    if (from !== to) between(from, to).edges.push(edge);
+    if (from < 0 && to < 0) continue;
+    // From one round to the next it leaves what is drawn once below, and comes in again above.
+    if (repeats.length && cast.isCarried(repeats, edge)) {
+      if (from >= 0) between(from, -1).edges.push(edge);
+      if (to >= 0) between(-1, to).edges.push(edge);
+    } else if (from !== to) between(from, to).edges.push(edge);
   }
   const seeds = [];
   model.data.roots.forEach((root, i) => {
@@ -46,23 +47,64 @@ export function level(model, group) {
     seeds.push({ key: seedKey(i), seed: i });
     bundles.set(seedKey(i), { from: seedKey(i), to: boxes[here].key, edges: [], seeds: [i] });
   });
-  return { boxes: [...seeds, ...boxes], bundles: [...bundles.values()] };
+  const all = [...bundles.values()];
+  if (repeats.length) for (const bundle of all) Object.assign(bundle, barsOf(repeats, byRounds(cast, repeats, bundle)));
+  return { boxes: [...seeds, ...boxes], bundles: all };
+}
+
+/** What a box or bundle says of the rounds that it stands for; `isFull` where it is in all of them. */
+const barsOf = (repeats, bars) => ({ repeats, bars, isFull: !bars.includes(undefined) });
+
+/** The edges and seeds of a bundle by the rounds that they are in. */
+function byRounds(cast, repeats, { from, edges, seeds }) {
+  const { source, target, data } = cast.model;
+  const found = [];
+  const of = (node) => (found[cast.ordinal(repeats, node) ?? 0] ??= { edges: [], seeds: [] });
+  for (const edge of edges) of(from === IN ? target[edge] : source[edge]).edges.push(edge);
+  for (const root of seeds) of(data.roots[root].node).seeds.push(root);
+  return found;
 }
 
 /** The boxes, and for every node of the graph the position of the box that it is in, or -1. */
-function boxesOf(model, group) {
+function boxesOf(cast, group, repeats) {
+  const { model } = cast;
   const boxes = [];
   const ofChild = new Int32Array(model.parent.length).fill(-1);
-  for (const child of model.children[group]) {
-    const shown = lone(model, child);
-    ofChild[child] = boxes.length;
-    boxes.push(shown.node === undefined ? { key: groupKey(shown.group), group: shown.group } : { key: nodeKey(shown.node), node: shown.node });
-  }
-  const child = model.childrenAround(group);
-  const boxOf = model.owner.map((owner) => (child[owner] < 0 ? -1 : ofChild[child[owner]]));
-  for (const node of model.members[group]) {
-    boxOf[node] = boxes.length;
-    boxes.push({ key: nodeKey(node), node });
-  }
+  const add = (thing) => {
+    const box = thing.node === undefined ? { key: groupKey(thing.group), group: thing.group } : { key: nodeKey(thing.node), node: thing.node };
+    const within = box.group === undefined || !cast.at.has(box.group) ? repeats : [...repeats, box.group];
+    const bars = within.length ? cast.standing(within, thing) : [];
+    boxes.push(bars.length > 1 ? { ...box, ...barsOf(within, bars) } : box);
+    return boxes.length - 1;
+  };
+  for (const child of cast.childrenOf(group)) ofChild[child] = add(cast.lone(child));
+  const child = cast.childrenAround(group);
+  const boxOf = cast.owner.map((owner) => (child[owner] < 0 ? -1 : ofChild[child[owner]]));
+  const place = new Map(cast.membersOf(group).map((node) => [node, add({ node })]));
+  for (const [node, at] of place) for (const one of cast.stood?.get(node) ?? [node]) boxOf[one] = at;
   return { boxes, boxOf };
+}
+
+/**
+ * A box or bundle that stands for several rounds as it is drawn while some of its repeats show one round.
+ * `each` are those of its `bars` that are shown, `picked` the number of the only one, else null.
+ */
+export function withEach(thing, cast = null, layerOf = () => null) {
+  if (!thing.bars) return thing;
+  const layers = thing.repeats.map(layerOf);
+  // The same list as long as all are shown: what is found of its many gradients is kept with it.
+  if (thing.isFull && layers.every((layer) => layer === null)) return { ...thing, each: thing.bars, picked: null };
+  const isShown = (number) => {
+    for (let i = layers.length - 1; i >= 0; i--) {
+      const { length } = cast.at.get(thing.repeats[i]).rounds;
+      if (layers[i] !== null && layers[i] !== number % length) return false;
+      number = Math.floor(number / length);
+    }
+    return true;
+  };
+  const numbers = [...thing.bars.keys()].filter((number) => thing.bars[number] && (!cast || isShown(number)));
+  const each = numbers.map((number) => thing.bars[number]);
+  const picked = numbers.length === 1 && layers.some((layer) => layer !== null) ? numbers[0] : null;
+  if (thing.edges) return { ...thing, each, edges: each.flatMap(({ edges }) => edges), seeds: each.flatMap(({ seeds }) => seeds) };
+  return { ...thing, ...(each.length === 1 ? each[0] : {}), each, picked };
 }

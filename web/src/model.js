@@ -2,8 +2,9 @@
 // Knows nothing of layout or of the screen.  The other side of this form is render/drawing/pack.py.
 
 import { bucket } from "./bucket.js";
-import { combine, placesEntered } from "./gradients.js";
+import { among, combine, placesEntered } from "./gradients.js";
 import { Ranks, SPREAD, apart } from "./ranks.js";
+import { Templates } from "./template.js";
 import { Troubles } from "./trouble.js";
 
 export const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
@@ -20,6 +21,9 @@ export class Model {
     this._link(data.edges);
     this._nest();
     this._rounds = new Map();
+    /** Repeats whose rounds are equal, so that one can be drawn for all. */
+    this.once = new Set(data.groups.once);
+    this.templates = new Templates(this);
     this.leafOf = new Map(data.leaves.node.map((node, position) => [node, position]));
     this.rootNodes = new Set(data.roots.map((root) => root.node));
     this.ranks = data.ranks ? new Ranks(data) : null;
@@ -89,6 +93,8 @@ export class Model {
     this._entering = new Map();
     this._arrivals = new Map();
     this._flowing = new WeakMap();
+    this._bars = new WeakMap();
+    this._among = new WeakMap();
     this.troubles = new Troubles(this);
   }
 
@@ -176,16 +182,6 @@ export class Model {
     return found;
   }
 
-  /** For every group the child of `group` that it lies in, -1 elsewhere. */
-  childrenAround(group) {
-    const found = new Int32Array(this.parent.length).fill(-1);
-    // Parents come before their children.
-    for (let g = 1; g < found.length; g++) {
-      found[g] = this.parent[g] === group ? g : found[this.parent[g]];
-    }
-    return found;
-  }
-
   /** The rounds of a repeat, or the parts of a module, in backward order, as groups or single nodes. */
   rounds(group) {
     if (!this._rounds.has(group)) this._rounds.set(group, this._roundsNow(group));
@@ -193,6 +189,7 @@ export class Model {
   }
 
   _roundsNow(group) {
+    if (this.once.has(group)) return this.templates.of(group).rounds.map((round) => ({ group: round }));
     const found = [];
     const waiting = [group];
     for (const g of waiting) {
@@ -266,8 +263,9 @@ export class Model {
     return this.pass ? Number(this.pass.norm[this.pass.edges[edge]] ?? 0) : 1;
   }
 
-  /** What enters a node or group. */
-  arriving({ node, group }) {
+  /** What enters a node or group, or the range of what enters those that it stands for. */
+  arriving({ node, group, each }) {
+    if (each?.length > 1) return this._amongAll(each, (one) => (one.node === undefined ? null : this.pass.upstream[one.node][0]), () => this._arrivingAll(each));
     return node === undefined ? this.entering(group) : this.upstream(node);
   }
 
@@ -275,6 +273,38 @@ export class Model {
   arrivals(group) {
     if (!this._arrivals.has(group)) this._arrivals.set(group, this.rounds(group).map((round) => this.arriving(round)));
     return this._arrivals.get(group);
+  }
+
+  /** What enters each of the rounds that a box has a strip of; null for those that lack it. */
+  bars(box) {
+    return box.bars ? this._arrivingAll(box.bars) : this.arrivals(box.group);
+  }
+
+  /** What one bar of a box's strip stands for: a group or node, or null. */
+  barOf(box, number) {
+    return (box.bars ?? this.rounds(box.group))[number];
+  }
+
+  _arrivingAll(things) {
+    if (!this._bars.has(things)) this._bars.set(things, Array.from(things, (one) => (one ? this.arriving(one) : null)));
+    return this._bars.get(things);
+  }
+
+  /**
+   * Many at once, so what is found of a list is kept as long as the list.
+   * @param entryOf the entry of the pass's table that each is, or null; where all are one no object is made for each
+   */
+  _amongAll(each, entryOf, infos) {
+    if (!this.pass) return null;
+    if (!this._among.has(each)) {
+      const { state, norm } = this.pass;
+      const entries = this.isSpread ? [null] : each.map(entryOf);
+      const found = entries.includes(null)
+        ? among(infos().filter(Boolean), (info) => info.state, (info) => info.norm, (info) => info)
+        : among(entries, (entry) => STATES[state[entry]], (entry) => norm[entry], (entry) => this.gradient(entry));
+      this._among.set(each, found);
+    }
+    return this._among.get(each);
   }
 
   /** What enters a group: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
@@ -289,12 +319,16 @@ export class Model {
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */
-  flowing({ edges, seeds }) {
+  flowing(bundle) {
+    const { edges, each } = bundle;
     if (!this.pass) return null;
-    if (!this._flowing.has(edges)) {
-      const along = (pass) => [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
-      this._flowing.set(edges, this._read((pass) => combine(along(pass).map((entry) => this.gradient(entry, pass)))));
-    }
+    if (each?.length > 1) return this._amongAll(each, (one) => (one.edges.length === 1 && !one.seeds.length ? this.pass.edges[one.edges[0]] : null), () => each.map((one) => this.flowing(one)));
+    if (!this._flowing.has(edges)) this._flowing.set(edges, this._read((pass) => this.flowingIn(pass, bundle)));
     return this._flowing.get(edges);
+  }
+
+  flowingIn(pass, { edges, seeds }) {
+    const along = [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
+    return combine(along.map((entry) => this.gradient(entry, pass)));
   }
 }

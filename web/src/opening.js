@@ -1,42 +1,77 @@
 // Which groups are open at first.
+import { READABLE, WHOLE } from "./camera.js";
 
 /** Boxes that are opened by themselves at most. */
 const FIRST = 70;
+/** Operations of a graph that is drawn as it is. */
+const SMALL = 30;
 /** A repeat of more rounds starts closed: its strip tells more than as many boxes. */
 const MOST_ROUNDS = 16;
 /** Opening everything stops at so many boxes: more could neither be placed at once nor read. */
 export const MOST_BOXES = 600;
 
-const held = (model, g) => model.children[g].length + model.members[g].length;
+function held(model, g) {
+  const { children, members } = model.templates.contents(g);
+  return children.length + members.length;
+}
 
 /**
  * The largest first, as long as the whole can be seen at once and read: a first look is for the whole.  Loops stay closed,
  * for their rounds are alike, and so does what is beside a larger group that had no room: it would only be plumbing.
- * @param {(open: Set<number>) => boolean} fits whether the drawing can be read with these groups open
+ * What leads to blocks that are drawn once for all is worth smaller text, and is opened in any case where they are most of the model.
+ * @param {(open: Set<number>) => number} zoomOf the zoom at which the drawing with these groups open can be seen as a whole
  */
-export function firstOpen(model, fits) {
+export function firstOpen(model, zoomOf) {
   const open = new Set([0]);
+  const worth = new Set([...model.once].flatMap((g) => model.around(g)));
+  const main = mainRepeat(model);
+  const always = new Set(main === null ? [0] : model.around(main));
+  let now = Infinity;
   let drawn = held(model, 0);
-  let waiting = [...model.children[0]];
+  let waiting = [...model.templates.contents(0).children];
   while (waiting.length) {
     waiting.sort((a, b) => model.ops[b] - model.ops[a] || a - b);
     const group = waiting.shift();
-    if (isLoop(model, group) || drawn + held(model, group) > FIRST) continue;
+    // Of a small graph every round is drawn, of all others one for all.
+    const opened = model.once.has(group) && model.ops[0] <= SMALL ? [group, ...model.templates.of(group).rounds] : alike(model, group, waiting);
+    const more = opened.reduce((sum, g) => sum + held(model, g), 0);
+    waiting = waiting.filter((g) => !opened.includes(g));
+    if (isLoop(model, group) || drawn + more > FIRST) continue;
     // What holds everything is opened in any case: closed it says nothing.
-    if (model.ops[group] < model.ops[0] && !fits(new Set([...open, group]))) {
-      waiting = waiting.filter((g) => model.parent[g] !== model.parent[group]);
-      continue;
-    }
-    open.add(group);
-    drawn += held(model, group);
-    waiting.push(...model.children[group]);
+    if (model.ops[group] < model.ops[0] && !always.has(group)) {
+      const least = worth.has(group) ? WHOLE : READABLE;
+      // Nothing gets smaller by opening: what is too large needs no second look.
+      now ??= zoomOf(open);
+      const next = now < least ? 0 : zoomOf(new Set([...open, ...opened]));
+      if (next < least) {
+        waiting = waiting.filter((g) => model.parent[g] !== model.parent[group]);
+        continue;
+      }
+      now = next;
+    } else now = null;
+    for (const g of opened) open.add(g);
+    drawn += more;
+    waiting.push(...opened.flatMap((g) => model.templates.contents(g).children).filter((g) => !open.has(g)));
   }
   return open;
 }
 
+/** A module and those of its class beside it, such as the stages of a network: all of them are opened, or none. */
+function alike(model, group, waiting) {
+  const { kind, type } = model.group(group);
+  const isAlike = (g) => model.parent[g] === model.parent[group] && model.group(g).kind === kind && model.group(g).type === type;
+  return kind === "module" && type ? [group, ...waiting.filter(isAlike)] : [group];
+}
+
+/** The repeat that is drawn once for most of the model; null where there is none, or all is small. */
+export function mainRepeat(model) {
+  const [main] = [...model.once].filter((g) => 2 * model.ops[g] > model.ops[0] && model.ops[0] > SMALL);
+  return main ?? null;
+}
+
 function isLoop(model, g) {
   const { kind, type, count } = model.group(g);
-  return kind === "repeat" && (!type || count > MOST_ROUNDS);
+  return kind === "repeat" && !model.once.has(g) && (!type || count > MOST_ROUNDS);
 }
 
 /**
@@ -57,8 +92,10 @@ export async function everything(model, open, within, prepare, pause) {
     }
     if (!found.has(g)) drawn += held(model, g);
     found.add(g);
-    prepare(g);
-    waiting.push(...model.children[g]);
+    prepare(g, found);
+    // Where not all rounds have room they stay drawn as one.
+    const { children } = model.once.has(g) && drawn + model.inside(g).length > MOST_BOXES ? model.templates.contents(g) : { children: model.children[g] };
+    waiting.push(...children);
     if (performance.now() - since > 50) {
       await pause();
       since = performance.now();

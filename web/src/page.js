@@ -20,7 +20,7 @@ export function buildPage(viewer) {
   const finder = new Finder(viewer, canvas);
   const [crumbs, status, tip] = [new Crumbs(viewer), new Status(), new Tip()];
   const river = new River(viewer, tip);
-  document.body.append(
+  const parts = [
     element("header", {},
       element("h1", { text: "gradscope" }),
       element("span", { class: "about faint", text: about(viewer.model) }),
@@ -32,8 +32,9 @@ export function buildPage(viewer) {
     aside,
     footer,
     tip.element,
-  );
-  return { canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, showTroubles: troubles.show };
+  ];
+  document.body.append(...parts);
+  return { parts, canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, showTroubles: troubles.show };
 }
 
 function about({ data, size }) {
@@ -46,12 +47,13 @@ function toggleList(button, list) {
   button.setAttribute("aria-pressed", String(shown));
 }
 
-/** A switch between the backward passes of the report. */
+/** A switch between the backward calls of the run, whatever graphs they walk. */
 function passSwitch(viewer) {
-  const { passes } = viewer.model.data;
-  if (passes.length < 2) return null;
-  const options = passes.map((pass, i) => element("option", { value: i, text: `${pass.number ? `backward call ${pass.number}` : "gradscope's own pass"}${pass.error ? " ⚠" : ""}` }));
-  const change = (event) => viewer.choosePass(Number(event.target.value));
+  const { calls } = viewer.model.data;
+  if (calls.length < 2) return null;
+  const name = ([number, , , words]) => (!number ? words : words ? `${words} · call ${number}` : `backward call ${number}`);
+  const options = calls.map((call, i) => element("option", { value: i, text: `${name(call)}${call[4] ? " ⚠" : ""}` }));
+  const change = (event) => viewer.chooseCall(Number(event.target.value));
   return element("select", { "aria-label": "Backward pass", title: "[ and ] go to the one before and after", on: { change } }, ...options);
 }
 

@@ -1,11 +1,11 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { arrow, trace } from "./curve.js";
 import { tint } from "./scale.js";
-import { LABEL, SMALL, TITLE, hasRounds, linesOf } from "./sizes.js";
+import { LABEL, SMALL, TITLE, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { strip } from "./strip.js";
 import { fitted, font, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { flowWords, groupWords, seedWords, sizeWords, told } from "./words.js";
+import { boxWords, flowWords, seedWords, sizeWords, told } from "./words.js";
 
 const HEADING = font(11, 600);
 /** Zoom below which the numbers on lines would only be noise. */
@@ -17,7 +17,7 @@ export class Painter {
     this.model = model;
   }
 
-  /** @param {object} scene {drawing, scale, view: {x, y, zoom}, size, selected, hovered, path, theme, ratio, detail?: instead of ratio for strips} */
+  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips} */
   paint(scene) {
     const { canvas } = this;
     canvas.width = Math.round(scene.size.width * scene.ratio);
@@ -88,14 +88,15 @@ export class Painter {
   _heading(box) {
     const { model, scene } = this;
     const { theme } = scene;
-    const { name, times, size } = groupWords(model, box.group);
-    const badge = model.troubles.inside(box.group);
+    const { name, times, size } = boxWords(model, box);
+    const badge = model.troubles.at(box);
     const halo = theme.tints[box.depth % 2];
     const sign = badge ? "▾ ⚠ " : "▾ ";
     const room = box.width - 18 - widthOf(`${sign}${times}`, HEADING);
     const title = `${sign}${fitted(name, HEADING, room)}${times}`;
     this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING, halo });
     const used = widthOf(title, HEADING);
+    if (box.bars) this._strip(box);
     if (used + widthOf(size, SMALL) < box.width - 30) this._text(size, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
   }
 
@@ -126,7 +127,7 @@ export class Painter {
   _group(box) {
     const { context, scene, model } = this;
     const { theme } = scene;
-    const info = model.entering(box.group);
+    const info = model.arriving(box);
     for (const shift of [3, 0]) {
       this._outline(box.x + shift, box.y + shift, box.width, box.height, 6);
       context.fillStyle = theme.card;
@@ -134,25 +135,23 @@ export class Painter {
       this._border(info, 1.2, theme.border);
     }
     this._groupTitle(box);
-    if (!info) return;
-    if (hasRounds(model, box.group)) {
-      this._rounds(box);
-      return;
-    }
-    const value = fitted(told(info), LABEL, 110);
-    const color = info.state === "non-finite" ? theme.bad : theme.ink;
+    const shown = scene.shown.of(box);
+    if (!shown) return;
+    if (hasStrip(model, box)) return this._rounds(box, shown);
+    const value = fitted(told(shown), LABEL, 110);
+    const color = shown.state === "non-finite" ? theme.bad : theme.ink;
     this._text(value, box.x + box.width - 10, box.y + 31, { color, align: "right" });
-    this._bar(info, { x: box.x + 10, y: box.y + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
+    this._bar(shown, { x: box.x + 10, y: box.y + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
   }
 
   _groupTitle(box) {
     const { scene, model } = this;
     const { theme } = scene;
-    const { name, times, size } = groupWords(model, box.group);
-    const badge = model.troubles.inside(box.group);
+    const { name, times, size } = boxWords(model, box);
+    const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: HEADING });
-    const below = hasRounds(model, box.group);
+    const below = hasStrip(model, box);
     this._text(size, box.x + box.width - 9, box.y + (below ? 56 : 14), { color: theme.faint, face: SMALL, align: "right" });
     const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, SMALL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
@@ -173,15 +172,24 @@ export class Painter {
     context.strokeRect(x, y, Math.max(width * share, 2), height);
   }
 
-  /** The norms of all rounds, and what enters the first and the last. */
-  _rounds(box) {
-    const { context, scene, model } = this;
-    const { theme, scale } = scene;
-    const rounds = model.arrivals(box.group);
-    strip(context, rounds, { x: box.x + 10, y: box.y + 25, width: box.width - 20, height: 20 }, { scale, theme, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
-    const words = `${told(rounds[0])} → ${told(rounds.at(-1))}`;
-    const color = rounds.some((info) => info.state === "non-finite") ? theme.bad : theme.ink;
+  /** The norms of all rounds, and what enters the first and the last, or what stands for several. */
+  _rounds(box, shown) {
+    const { theme } = this.scene;
+    const rounds = this._strip(box);
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
+    const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + 56, { color, face: SMALL });
+  }
+
+  /** The strip of a box: what enters each of its rounds, or of the places that it stands for. */
+  _strip(box) {
+    const { context, scene, model } = this;
+    const { scale, theme } = scene;
+    const rounds = scene.shown.bars(box);
+    const { x, y, width, height } = stripOf(model, box);
+    const mark = scene.hovered === box.key && scene.bar !== null ? scene.bar : box.picked ?? null;
+    strip(context, rounds, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
+    return rounds;
   }
 
   /** The border says the state: magenta where not finite, dashed where no number flows. */
@@ -200,21 +208,22 @@ export class Painter {
     const { theme, scale } = scene;
     const leaf = model.isLeaf(box.node);
     const root = model.rootNodes.has(box.node);
-    const info = model.upstream(box.node);
-    const color = info?.state === "finite" ? scene.theme.size ?? scale.color(info.norm) : null;
-    const radius = leaf ? box.height / 2 : root ? 0 : 4;
+    const info = model.arriving(box);
+    const shown = scene.shown.of(box);
+    const color = shown?.state === "finite" ? scene.theme.size ?? scale.color(shown.norm) : null;
+    const radius = leaf ? Math.min(box.height / 2, 19) : root ? 0 : 4;
     this._outline(box.x, box.y, box.width, box.height, radius);
     context.fillStyle = color ? tint(color, theme.card, theme.tint) : theme.card;
     context.fill();
     if (color) {
       context.save();
       context.clip();
-      this._gauge(box, leaf ? 11 : 7, color, scale.share(info.norm));
+      this._gauge(box, leaf ? 11 : 7, color, scale.share(shown.norm));
       context.restore();
       this._outline(box.x, box.y, box.width, box.height, radius);
     }
     this._border(info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
-    this._lines(box, info);
+    this._lines(box, shown);
   }
 
   /** The colours of the smallest and the largest are equally dark: the height says which it is where there is no colour. */
@@ -232,25 +241,28 @@ export class Painter {
   _lines(box, info) {
     const { scene, model } = this;
     const { theme } = scene;
-    const { title, label, shape } = linesOf(model, box.node);
-    const badge = model.troubles.atNode(box.node);
+    const { title, label, shape } = linesOf(model, box);
+    const badge = model.troubles.at(box);
     const [middle, room] = [box.x + box.width / 2, box.width - 20];
     const line = (words, y, face, color, keepEnd = false) => this._text(fitted(words, face, room, keepEnd), middle, y, { color, face, align: "center" });
     line(`${badge ? "⚠ " : ""}${title}`, box.y + 13, TITLE, badge ? severityColor(badge, theme) : theme.ink, model.isLeaf(box.node));
     if (label) line(label, box.y + 27, LABEL, theme.teal);
-    line([shape, sizeWords(info)].filter(Boolean).join("   "), box.y + box.height - 11, SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
+    if (box.bars) this._strip(box);
+    const size = sizeWords(info);
+    const both = [shape, size].filter(Boolean).join("   ");
+    line(box.bars && widthOf(both, SMALL) > room ? size : both, box.y + (label ? 41 : 27), SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
   }
 
   // ------------------------------------------------------------------ lines
 
   _line(bundle) {
     const { context, scene, model } = this;
-    const { theme, scale, path } = scene;
+    const { theme, sizes, path } = scene;
     const info = model.flowing(bundle);
     const chosen = isOn(path, bundle) || bundle.key === scene.selected;
     const hovered = scene.hovered !== null && [bundle.key, bundle.from, bundle.to].includes(scene.hovered);
     const bad = info?.state === "non-finite";
-    const share = info ? scale.share(info.norm) : null;
+    const share = info ? sizes.share(info.norm) : null;
     context.globalAlpha = path && !chosen ? 0.35 : 1;
     context.strokeStyle = chosen ? theme.path : bad ? theme.bad : hovered ? theme.ink : theme.line;
     context.fillStyle = context.strokeStyle;
@@ -270,7 +282,7 @@ export class Painter {
     context.globalAlpha = path && !isOn(path, bundle) ? 0.35 : 1;
     const bad = model.flowing(bundle)?.state === "non-finite";
     const { x, y } = bundle.label;
-    this._text(flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
+    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
   }
 }
 

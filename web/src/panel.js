@@ -3,6 +3,7 @@ import { element } from "./element.js";
 import { count, lookup, number, plural, shapeOf, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { HELP } from "./keys.js";
+import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
 import { endName, groupWords, nodeName, seedWords, told } from "./words.js";
@@ -22,8 +23,8 @@ export class Panel {
 
   /** @param path the edges of the way that is marked, or null */
   show(box, path) {
-    const told = !box ? this._whole() : box.edges ? this._edges(box) : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
-    this.root.replaceChildren(...told.filter(Boolean), ...(box ? [this._copying()] : []));
+    const told = !box ? this._whole() : box.each?.length > 1 && !box.edges ? standing(this, box) : box.edges ? this._edges(box) : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
+    this.root.replaceChildren(...[layerSwitch(this.viewer, box), ...told, box && this._copying()].filter(Boolean));
     this.root.scrollTop = 0;
   }
 
@@ -32,12 +33,13 @@ export class Panel {
   _whole() {
     const { meta, notes, findings } = this.model.data;
     const { model } = this;
-    const keys = HELP.filter(([key]) => key !== "R" || this.viewer.ranks).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
+    const keys = HELP.filter(([key]) => this.viewer.hasKey(key)).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
     return [
       element("h2", { text: visible(meta.target || "graph") }),
       element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
+      model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
       ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
@@ -74,7 +76,7 @@ export class Panel {
     return [
       element("h2", { text: `${endName(model, bundle.from)} → ${endName(model, bundle.to)}` }),
       element("p", { class: "faint", text: [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ") }),
-      info ? this._facts("", this._numbers(info)) : null,
+      info ? this.facts("", this._numbers(info)) : null,
       edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),
     ];
   }
@@ -86,7 +88,7 @@ export class Panel {
     return [
       element("h2", { text: seedWords(model, root) }),
       element("p", { class: "faint", text: "the gradient that backward starts with" }),
-      info ? this._facts("", this._numbers(info, model.shape(node, output))) : null,
+      info ? this.facts("", this._numbers(info, model.shape(node, output))) : null,
       element("p", {}, "given for ", this._link(node)),
     ];
   }
@@ -101,11 +103,12 @@ export class Panel {
     return [
       element("h2", { text: `${name}${times}` }),
       element("p", { class: "faint", text: [kind, visible(type), size, plural(leaves.length, "leaf", "leaves")].filter(Boolean).join(" · ") }),
-      this._facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
-      entering ? this._facts("gradient entering", this._numbers(entering)) : null,
+      this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
+      this.shown({ group: g }),
+      entering ? this.facts("gradient entering", this._numbers(entering)) : null,
       onEachRank(this.viewer, (pass) => model.enteringIn(pass, g)),
       this._rounds(g, kind),
-      ...this._findings(nodes),
+      ...this.findings(nodes),
       this._leaves("leaves inside", leaves),
     ];
   }
@@ -120,7 +123,7 @@ export class Panel {
       element("h2", { text: names[0] ?? nodeName(model, node) }),
       element("p", { class: "faint", text: [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ") }),
       names.length > 1 ? element("p", { class: "faint", text: `also ${names.slice(1).join(", ")}` }) : null,
-      this._facts("", [
+      this.facts("", [
         ["raised, at", visible(model.data.nodes.raised[node] ?? "")],
         ["shape", this._shapes(node)],
         ["value", values ? tensor(values, shapeOf(model.shape(node))) : ""],
@@ -129,9 +132,10 @@ export class Panel {
         ["function", origin ? visible(origin.function) : ""],
       ]),
       origin ? sourceOf(model.data.sources, origin) : null,
-      ...this._findings([node]),
+      this.shown({ node }),
+      ...this.findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
-      this._formula(node),
+      this.formula(node),
       ...this._upstream(node),
       onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),
       this._contributions(node),
@@ -141,6 +145,11 @@ export class Panel {
     ];
   }
 
+  /** What all overlays say; findings are told in full. */
+  shown(thing) {
+    return this.facts("", this.viewer.overlays.map((one) => [one.name, one.name === "findings" ? "" : one.of(thing).words]));
+  }
+
   // ------------------------------------------------------------------ facts
 
   _shapes(node) {
@@ -148,7 +157,7 @@ export class Panel {
     return model.data.nodes.shape[node].map((_, output) => model.shape(node, output)).filter(Boolean).join(", ");
   }
 
-  _facts(head, rows) {
+  facts(head, rows) {
     const known = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined);
     if (!known.length) return null;
     const list = element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", { text: name }), element("dd", { text: value })]));
@@ -170,11 +179,11 @@ export class Panel {
   }
 
   /** What the operation does with the gradient, where that has a notation. */
-  _formula(node) {
+  formula(node) {
     const { model } = this;
     const rows = lookup(model.data.formulas, model.strings[model.data.nodes.short[node]]);
     if (!rows || model.kind(node) !== "op") return null;
-    return this._facts("formula", rows.map(([argument, isDerivative, text]) => [isDerivative ? `∂/∂${argument}` : `to ${argument}`, text]));
+    return this.facts("formula", rows.map(([argument, isDerivative, text]) => [isDerivative ? `∂/∂${argument}` : `to ${argument}`, text]));
   }
 
   // ------------------------------------------------------------------ findings
@@ -183,7 +192,7 @@ export class Panel {
     return node ? this._link(node.id, "show in the graph") : null;
   }
 
-  _findings(nodes) {
+  findings(nodes) {
     const { findingsAt } = this.model.troubles;
     if (!findingsAt.size) return [];
     return nodes.flatMap((node) => findingsAt.get(node) ?? []).map((finding) => findingOf(finding, nodes.length > 1 ? this._toNode(finding) : null));
@@ -195,7 +204,7 @@ export class Panel {
     const { model } = this;
     if (!model.pass) return [];
     const sections = model.pass.upstream[node].map((entry, output) => {
-      const section = this._facts(output ? `upstream gradient of output ${output}` : "upstream gradient", this._numbers(model.upstream(node, output), model.shape(node, output)));
+      const section = this.facts(output ? `upstream gradient of output ${output}` : "upstream gradient", this._numbers(model.upstream(node, output), model.shape(node, output)));
       this._histogram(section, entry);
       return section;
     });
@@ -247,7 +256,7 @@ export class Panel {
     if (after === null) return null;
     const shape = shapeOf(model.shape(node));
     const say = (entry) => (entry === null ? "None" : told(model.gradient(entry), shape));
-    return this._facts(".grad", [["before", say(before)], ["new", say(now)], ["after", say(after)]]);
+    return this.facts(".grad", [["before", say(before)], ["new", say(now)], ["after", say(after)]]);
   }
 
   _leaves(which, leaves) {

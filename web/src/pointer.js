@@ -1,6 +1,7 @@
 // Mouse, wheel, pen and touch on the canvas: one pointer drags, two zoom.
 import { distanceTo } from "./curve.js";
-import { HEAD } from "./layout.js";
+import { HEAD, stripOf } from "./sizes.js";
+import { roundAt } from "./strip.js";
 
 /** Pixels that a pointer may move and still be a click; a finger is less steady. */
 const STILL = { mouse: 4, pen: 6, touch: 10 };
@@ -89,7 +90,8 @@ class Hand {
     const isSecond = event.pointerType === "touch" && event.timeStamp - this.last.time < SOON && distance(placeOf(event), this.last) < NEAR;
     this.last = { ...placeOf(event), time: isSecond ? -Infinity : event.timeStamp, kind: event.pointerType };
     const found = thingAt(this.viewer, event);
-    if (found.onSign || (isSecond && found.opens)) this.viewer.toggle(found.thing.key);
+    if (found.bar !== undefined && found.bar !== null) this.viewer.showBar(found.thing, found.bar);
+    else if (found.onSign || (isSecond && found.opens)) this.viewer.toggle(found.thing.key);
     else this.viewer.select(found.thing?.key ?? null);
   }
 
@@ -101,9 +103,9 @@ class Hand {
 
   _hover(event) {
     if (event.pointerType === "touch") return;
-    const { thing, opens, onSign } = thingAt(this.viewer, event);
-    this.canvas.classList.toggle("on", Boolean(thing && (!thing.open || opens || onSign)));
-    this.viewer.hover(thing?.open && !opens ? null : thing, event);
+    const { thing, opens, onSign, bar = null } = thingAt(this.viewer, event);
+    this.canvas.classList.toggle("on", Boolean(thing && (!thing.open || opens || onSign || bar !== null)));
+    this.viewer.hover(thing?.open && !opens && bar === null ? null : thing, event, bar);
   }
 
   leave() {
@@ -115,6 +117,15 @@ const placeOf = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });
 const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
 const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
 
+/** The number of the bar of a box's strip at a place, where a bar can be opened; else null. */
+function barAt({ model, view }, box, x, y) {
+  if (!box.bars && !model.once.has(box.group)) return null;
+  const strip = box.seed === undefined && stripOf(model, box);
+  if (!strip || y < box.y + strip.y - 2 || y > box.y + strip.y + strip.height + 2) return null;
+  const share = (x - box.x - strip.x) / strip.width;
+  return share < 0 || share > 1 ? null : roundAt(model.bars(box), share, strip.width, view.zoom * (window.devicePixelRatio ?? 1));
+}
+
 /**
  * The box or line under a pointer: the innermost closed box, else a line, else the open group around.
  * `opens` says whether a double-click there opens or closes it: in an open group only its heading does.
@@ -123,6 +134,8 @@ function thingAt(viewer, event) {
   const { x, y } = viewer.camera.placeOf(placeOf(event));
   const { boxes, bundles } = viewer.drawing;
   const box = boxes.findLast((one) => x >= one.x && x <= one.x + one.width && y >= one.y && y <= one.y + one.height);
+  const bar = box ? barAt(viewer, box, x, y) : null;
+  if (bar !== null) return { thing: box, opens: false, onSign: false, bar };
   if (box && box.group === undefined) return { thing: box, opens: false, onSign: false };
   const below = box ? y - box.y : Infinity;
   const heads = box && (!box.open || below <= HEAD);

@@ -123,8 +123,10 @@ export class River {
     let [from, to] = [model.size, 0];
     for (const box of viewer.inSight()) {
       if (box.open || box.seed !== undefined) continue;
-      from = Math.min(from, box.node ?? model.first[box.group]);
-      to = Math.max(to, box.node === undefined ? this.behind[box.group] : box.node + 1);
+      for (const { node, group } of box.each ?? [box]) {
+        from = Math.min(from, node ?? model.first[group]);
+        to = Math.max(to, node === undefined ? this.behind[group] : node + 1);
+      }
     }
     const tall = Math.max(((to - from) * this.height) / model.size, THINNEST);
     const y = Math.min((from * this.height) / model.size, this.height - tall);

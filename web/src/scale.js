@@ -1,5 +1,6 @@
 // Colour and bar of a gradient's size: nine steps over log10 of the norm, relative to this file.  Neighbouring steps
 // differ by more than 10 (CIE76) also to people who lack one kind of cones; bars and numbers say the same.
+import { number } from "./format.js";
 
 const STEPS = ["#0b4a8f", "#4b94d1", "#7db8dd", "#c3dff0", "#eef1f3", "#fbe3c4", "#f6b26b", "#e07b1f", "#a84b00"];
 
@@ -7,10 +8,11 @@ export class Scale {
   steps = STEPS;
   title = "‖gradient‖";
   meaning = "smaller – typical – larger in this file";
-  unit = "";
+  tell = number;
 
-  /** From the 1st to the 99th percentile of the norms on the edges. */
-  constructor(norms) {
+  /** From the 1st to the 99th percentile of the norms on the edges; of numbers that only grow in the warm half of the steps. */
+  constructor(norms, onlyGrows = false) {
+    if (onlyGrows) this.steps = STEPS.slice(4);
     const sizes = norms.map(Number).filter((x) => x > 0 && Number.isFinite(x)).map(Math.log10).sort((a, b) => a - b);
     const at = (share) => sizes[Math.min(Math.floor(share * sizes.length), sizes.length - 1)];
     this.known = sizes.length > 0;
@@ -22,14 +24,16 @@ export class Scale {
     }
   }
 
-  /** 0 for the smallest to 1 for the largest; null where there is no number. */
+  /** 0 for the smallest to 1 for the largest; null where there is no number.  Below 0 is a class. */
   share(norm) {
     const x = Number(norm);
+    if (x < 0) return -x / this.classes.length;
     if (norm === null || !(x > 0) || !Number.isFinite(x)) return null;
     return Math.min(Math.max((Math.log10(x) - this.from) / (this.to - this.from), 0), 1);
   }
 
   color(norm) {
+    if (norm < 0) return this.classes[-norm - 1][1];
     const share = this.share(norm);
     return share === null ? null : this.steps[Math.min(Math.floor(share * this.steps.length), this.steps.length - 1)];
   }
@@ -38,9 +42,10 @@ export class Scale {
 /** How many times the largest gradient over ranks is the smallest: from the same upwards, in the warm half of the steps. */
 export class SpreadScale extends Scale {
   steps = STEPS.slice(4);
-  title = "largest ÷ smallest ‖gradient‖ over ranks";
+  static title = "largest ÷ smallest ‖gradient‖ over ranks";
+  title = SpreadScale.title;
   meaning = "the same – apart";
-  unit = "×";
+  tell = times;
 
   constructor(ratios) {
     super(ratios);
@@ -50,6 +55,20 @@ export class SpreadScale extends Scale {
 
   share(ratio) {
     return ratio === Infinity ? 1 : super.share(ratio);
+  }
+}
+
+const times = (x) => `${number(x)}×`;
+
+/** Words and colours instead of numbers, those that matter most last; or how many times one gradient is another, the same in the middle. */
+export class ClassScale extends Scale {
+  meaning = "smaller – the same – larger";
+  tell = times;
+
+  constructor(title, classes, ratios) {
+    super(ratios ?? []);
+    this.to = Math.max(Math.abs(this.from), Math.abs(this.to), 0.3);
+    Object.assign(this, { title, classes, from: -this.to, known: true, steps: ratios && STEPS });
   }
 }
 

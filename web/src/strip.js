@@ -2,18 +2,35 @@
 
 /**
  * One column a round, or for every pixel the largest of the rounds that share it.
+ * @param rounds their gradients, null for a round that has none
+ * @param mark the number of the round that is shown or pointed at, or null
  * @param fine pixels of the screen for one of the drawing's: who zooms in sees every round of a long repeat
  */
-export function strip(context, rounds, { x, y, width, height }, { scale, theme, fine }) {
+export function strip(context, rounds, { x, y, width, height }, { scale, theme, fine, mark = null }) {
   context.fillStyle = theme.track;
   context.fillRect(x, y, width, height);
   const columns = columnsOf(rounds.length, width, fine);
   const step = width / columns;
   const gap = step >= 4 ? 1 : 0;
   for (let i = 0; i < columns; i++) {
-    const shared = rounds.slice(Math.floor((i * rounds.length) / columns), Math.floor(((i + 1) * rounds.length) / columns));
-    column(context, largest(shared), { x: x + i * step, width: step - gap, y, height }, scale, theme);
+    const shared = rounds.slice(Math.floor((i * rounds.length) / columns), Math.floor(((i + 1) * rounds.length) / columns)).filter(Boolean);
+    if (shared.length) column(context, largest(shared), { x: x + i * step, width: step - gap, y, height }, scale, theme);
   }
+  if (mark === null) return;
+  const each = width / rounds.length;
+  context.lineWidth = 2;
+  context.strokeStyle = theme.path;
+  context.strokeRect(x + mark * each - 1, y - 1, Math.max(each - gap, 1) + 2, height + 2);
+}
+
+/** The number of the round at a share of a strip's width: of those that share a pixel the one that is shown there. */
+export function roundAt(rounds, share, width, fine) {
+  const columns = columnsOf(rounds.length, width, fine);
+  const column = Math.min(Math.floor(share * columns), columns - 1);
+  const from = Math.floor((column * rounds.length) / columns);
+  const shared = rounds.slice(from, Math.max(Math.floor(((column + 1) * rounds.length) / columns), from + 1));
+  const known = shared.filter(Boolean);
+  return known.length ? from + shared.indexOf(largest(known)) : null;
 }
 
 export const columnsOf = (rounds, width, fine) => Math.max(Math.min(rounds, Math.floor(width * fine)), 1);

@@ -1,7 +1,7 @@
 // What stands on the canvas: zoom, a menu, where the selected thing is, and what was just done.
-import { element } from "./element.js";
+import { element, hear } from "./element.js";
 import { savePng, saveSvg } from "./saving.js";
-import { groupWords } from "./words.js";
+import { boxWords } from "./words.js";
 
 /** Milliseconds that a message stays. */
 const READ = 8000;
@@ -30,7 +30,7 @@ function menu(viewer) {
   ];
   const details = element("details", { class: "menu", on: { keydown: (event) => event.key === "Escape" && shut(event), focusout: (event) => event.relatedTarget && shutBut(event.relatedTarget) } });
   const shutBut = (where) => details.contains(where) || (details.open = false);
-  addEventListener("pointerdown", (event) => shutBut(event.target));
+  hear(window, "pointerdown", (event) => shutBut(event.target));
   const shut = (event) => {
     event.stopPropagation();
     details.open = false;
@@ -51,19 +51,21 @@ export class Crumbs {
   }
 
   show(thing) {
-    const { model } = this.viewer;
-    const around = groupAround(model, thing);
-    const chain = around === null ? [] : model.around(around).reverse().slice(1);
-    const link = (group) => element("button", { class: "link", text: groupWords(model, group).name, on: { click: () => this.viewer.reveal({ group }) } });
+    const { model, cast, boxes } = this.viewer;
+    const around = groupAround(cast, thing);
+    const chain = around === null ? [] : cast.around(around).reverse().slice(1);
+    const name = (group) => boxWords(model, boxes.get(`g${group}`) ?? { group }).name;
+    const link = (group) => element("button", { class: "link", text: name(group), on: { click: () => this.viewer.goTo(`g${group}`) } });
     this.element.replaceChildren(...chain.flatMap((group, i) => [i ? element("span", { class: "faint", text: "›" }) : null, link(group)]).filter(Boolean));
     this.element.hidden = !chain.length;
   }
 }
 
-function groupAround(model, thing) {
+function groupAround(cast, thing) {
   if (!thing || thing.seed !== undefined) return null;
   if (thing.edges) return thing.around ? Number(thing.around.slice(1)) : null;
-  return thing.node === undefined ? model.parent[thing.group] : model.owner[thing.node];
+  const id = Number(thing.key.slice(1));
+  return thing.node === undefined ? cast.parent[id] : cast.owner[id];
 }
 
 /** A line that says what was done, or why not, for a while. */

@@ -1,13 +1,8 @@
 // What was seen before, one step for each that opened or closed something: for Ctrl-Z, and for the browser's Back and Forward.
 
 export class Trail {
-  /**
-   * @param {() => string} written what is seen now, as an address
-   * @param {(address: string) => void} go shows what an address says
-   */
-  constructor(written, go) {
-    this.written = written;
-    this.go = go;
+  /** Who shows a graph sets `written`, which says what is seen now as an address, and `go`, which shows what an address says. */
+  constructor() {
     this.steps = [];
     this.at = -1;
     this.isGoing = false;

@@ -26,6 +26,12 @@ export class Troubles {
     return LEVELS[this.inGroup[group]];
   }
 
+  /** The worst at a box: at all that it stands for. */
+  at({ node, group, each }) {
+    if (each?.length > 1) return LEVELS[each.reduce((worst, one) => Math.max(worst, one.node === undefined ? this.inGroup[one.group] : this.gravity[one.node]), 0)];
+    return node === undefined ? this.inside(group) : this.atNode(node);
+  }
+
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;

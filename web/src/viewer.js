@@ -1,33 +1,44 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
 import { Drawing } from "./drawing.js";
+import { forgetListeners, hear } from "./element.js";
 import { plural } from "./format.js";
 import { strongestPath } from "./gradients.js";
 import { listenToKeys } from "./keys.js";
 import { Legend } from "./legend.js";
 import { nextBox } from "./neighbours.js";
-import { MOST_BOXES, everything, firstOpen } from "./opening.js";
+import { MOST_BOXES, everything, firstOpen, mainRepeat } from "./opening.js";
 import { Outline } from "./outline.js";
 import { Panel } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
+import { SPREAD } from "./ranks.js";
 import { copied } from "./saving.js";
+import { SpreadScale } from "./scale.js";
 import { Trail } from "./trail.js";
 import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
 
+/** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
+const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));
 const pause = () => new Promise((done) => setTimeout(done));
 
 export class Viewer extends Drawing {
-  /** @param histograms a function that promises them, for each gradient of each pass */
-  constructor(data, histograms) {
+  /**
+   * @param histograms a function that promises them, for each gradient of each pass
+   * @param {{trail: Trail|null, address: string, isStep: boolean, elsewhere: Function}} way of the page: the steps so far, where
+   *   to go, whether that is a step, and how to show another of the page's graphs
+   */
+  constructor(data, histograms, way) {
     super(data);
+    this.way = way;
     this.trouble = -1;
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
-    this.legend = new Legend(this.footer, () => this._recolored());
-    this.first = firstOpen(this.model, (open) => this._fits(open));
+    this.legend = new Legend(this.footer, this);
+    this.first = firstOpen(this.model, (open) => this._zoomOf(open));
     this.open = new Set(this.first);
-    this.trail = new Trail(() => this._written(), (address) => this._restore(address));
+    this.trail = way.trail ?? new Trail();
+    Object.assign(this.trail, { written: () => this._written(), go: (address) => this._restore(address) });
     this._arrange();
     this._rescale();
     this._listen();
@@ -38,8 +49,22 @@ export class Viewer extends Drawing {
   // ------------------------------------------------------------------ going somewhere
 
   _start() {
-    if (!this._restore(location.hash) && this.model.troubles.places.length) this.nextTrouble(1);
-    this.trail.push();
+    const { trail, way: { address, isStep } } = this;
+    const { isGoing } = trail;
+    trail.isGoing = true; // nothing of this belongs to the step before
+    if (!this._restore(address) && this.model.troubles.places.length) this.nextTrouble(1);
+    trail.isGoing = isGoing;
+    if (isStep) trail.push();
+    if (this.passes) this.passes.value = String(this.call);
+  }
+
+  /** Make room for another graph; returns whether the switch between calls has the focus. */
+  leave() {
+    const isSwitch = document.activeElement === this.passes;
+    clearTimeout(this.noting);
+    forgetListeners();
+    for (const part of this.parts) part.remove();
+    return isSwitch;
   }
 
   /** To the output. */
@@ -48,8 +73,11 @@ export class Viewer extends Drawing {
     this.trail.note();
   }
 
+  /** The whole, or of what does not fit what is most of it, or where it begins. */
   _home() {
-    this._look(this._rootKey());
+    const main = mainRepeat(this.model);
+    const box = main === null ? null : this.boxes.get(`g${main}`);
+    this._look(box?.open ? box.key : this._rootKey());
     this._choose(null);
   }
 
@@ -59,14 +87,26 @@ export class Viewer extends Drawing {
 
   /** Open everything around a node or group, select it and bring it into sight. */
   reveal(thing) {
-    const { model } = this;
-    const inner = thing.node === undefined ? model.parent[thing.group] : model.owner[thing.node];
-    for (const g of model.around(inner)) this.open.add(g);
-    this._arrange();
+    this._openTo(thing);
     const key = this._keyOf(thing);
     this._look(key);
     this._choose(key);
     this.trail.push();
+  }
+
+  /** To a box that is drawn. */
+  goTo(key) {
+    this._look(key);
+    this.select(key);
+  }
+
+  /** Open what is around a node or group; of a repeat that is drawn once the round that has it is shown. */
+  _openTo({ node, group }) {
+    const { parent, owner, templates } = this.model;
+    this.open = templates.opened(this.open, node === undefined ? parent[group] : owner[node]);
+    const isRound = group !== undefined && this.cast.roundIn(group, this.cast.groupOf(group)) !== null;
+    if (isRound) this.open = templates.opened(this.open, group);
+    this._arrange();
   }
 
   select(key) {
@@ -77,7 +117,7 @@ export class Viewer extends Drawing {
   _choose(key) {
     this.selected = key;
     const box = key && this.boxes.get(key);
-    this.path = box?.node !== undefined && this.model.isLeaf(box.node) ? this._marked(box.node) : null;
+    this.path = box?.node !== undefined && this.model.isLeaf(box.node) && !(box.each?.length > 1) ? this._marked(box.node) : null;
     const node = box && (box.node ?? (box.group === undefined ? undefined : this.model.first[box.group]));
     if (node !== undefined && node !== null) this.river.mark(node);
     this._show();
@@ -111,8 +151,9 @@ export class Viewer extends Drawing {
   toggle(key) {
     const before = this.boxes.get(key);
     if (before?.group === undefined) return;
-    if (this.open.has(before.group)) this.open.delete(before.group);
-    else this.open.add(before.group);
+    const group = groupOf(before);
+    if (this.open.has(group)) this.open.delete(group);
+    else this.open.add(group);
     this._arrange();
     const after = this.boxes.get(key);
     this.view.x += after.x + after.width / 2 - before.x - before.width / 2;
@@ -121,17 +162,52 @@ export class Viewer extends Drawing {
     this.trail.push();
   }
 
+  // ------------------------------------------------------------------ one of several layers
+
+  /** Show the round that a bar stands for, or all again where it is shown alone. */
+  showBar(box, number) {
+    this._showRound(box.repeats ?? [box.group], box.picked === number ? null : number);
+    this._choose(box.key);
+    this.trail.push();
+  }
+
+  /** @param repeats that are drawn once @param number of the round in them, null for all */
+  _showRound(repeats, number) {
+    const { templates } = this.model;
+    for (const repeat of [...repeats].reverse()) {
+      const { length } = templates.of(repeat).rounds;
+      this.open.add(repeat);
+      templates.single(this.open, repeat, number === null ? null : number % length);
+      number = number === null ? null : Math.floor(number / length);
+    }
+    this._arrange();
+  }
+
+  /** To the next round of what is selected, or of the first that is drawn once; after the last come all. */
+  nextLayer(step) {
+    const { templates } = this.model;
+    const { repeats } = this.thing(this.selected) ?? {};
+    const repeat = repeats?.at(-1) ?? [...this.cast.at.keys()][0];
+    if (repeat === undefined) return;
+    const { length } = templates.of(repeat).rounds;
+    const now = templates.layer(repeat, this.open) ?? -1;
+    const next = ((now + 1 + step + length + 1) % (length + 1)) - 1;
+    this._showRound([repeat], next < 0 ? null : next);
+    this._choose(this.thing(this.selected) ? this.selected : `g${repeat}`);
+    this.trail.push();
+  }
+
   /** Open everything in the selected group, or everything there is, as far as there is room. */
   async openAll() {
-    const { group = 0 } = this.boxes.get(this.selected) ?? {};
-    const { open, left } = await everything(this.model, this.open, group, (g) => this.layouts.prepare(g), pause);
+    const group = groupOf(this.boxes.get(this.selected));
+    const { open, left } = await everything(this.model, this.open, group, (g, found) => this.layouts.prepare(g, found), pause);
     this._openedTo(open);
     if (left) this.status.say(`${plural(left, "group")} stay closed, for at most ${MOST_BOXES} boxes are opened at once. Select one and press E to open what is in it.`);
   }
 
   /** Close everything in the selected group, or everything there is. */
   shutAll() {
-    const { group = 0 } = this.boxes.get(this.selected) ?? {};
+    const group = groupOf(this.boxes.get(this.selected));
     const { before, behind } = this.model;
     this._openedTo(new Set([...this.open].filter((g) => g === 0 || before[g] < before[group] || before[g] >= behind[group])));
   }
@@ -179,21 +255,73 @@ export class Viewer extends Drawing {
     const { passes } = this.model.data;
     const { isAsPlaced } = this;
     this.model.choose((number + passes.length) % passes.length, rank);
+    if (this.model.isSpread) this.shown = this.gradients;
     this.trouble = -1;
     this.layouts.forget();
     this._arrange();
     this._rescale();
     if (isAsPlaced) this._look(this.placed.key);
     this.select(this.thing(this.selected) ? this.selected : null);
-    if (this.passes) this.passes.value = String(this.model.passNumber);
+    if (this.passes) this.passes.value = String(this.call);
     if (this.ranks) this.ranks.value = String(rank);
+  }
+
+  /** To another of the run's backward calls, which may have walked another graph. */
+  chooseCall(i) {
+    const { calls, graph } = this.model.data;
+    const [, to, pass] = calls[(i + calls.length) % calls.length];
+    if (to === graph) this.choosePass(pass);
+    else this.way.elsewhere(`graph=${to}&pass=${pass}&show=${this.choice - 1}`, true);
+  }
+
+  /** Which of all calls is looked at. */
+  get call() {
+    const { calls, graph } = this.model.data;
+    return calls.findIndex(([, of, pass]) => of === graph && pass === this.model.passNumber);
+  }
+
+  nextCall(step) {
+    if (this.passes) this.chooseCall(this.call + step);
+  }
+
+  // ------------------------------------------------------------------ what is shown
+
+  /** What colours may mean: gradients, each overlay, and how far ranks are apart. */
+  get choices() {
+    const { ranks } = this.model;
+    return [this.gradients, ...this.overlays].map((one) => one.name).concat(ranks?.choices.includes(SPREAD) ? [SpreadScale.title] : []);
+  }
+
+  /** Whether a key has something to do on this page. */
+  hasKey(key) {
+    const needs = { R: this.ranks, "[  ]": this.passes, O: this.choices[1] };
+    return !(key in needs) || Boolean(needs[key]);
+  }
+
+  get choice() {
+    return this.model.isSpread ? this.choices.length - 1 : this.overlays.indexOf(this.shown) + 1;
+  }
+
+  chooseOverlay(choice) {
+    const { model, choices } = this;
+    const isSpread = choice > this.overlays.length;
+    this.shown = this.overlays[choice - 1] ?? this.gradients;
+    if (isSpread || model.isSpread) return this.choosePass(model.passNumber, isSpread ? SPREAD : model.ranks.first);
+    this._rescale();
+    this.draw();
+    this.trail.note();
+  }
+
+  nextOverlay() {
+    this.chooseOverlay((this.choice + 1) % this.choices.length);
+    this.status.say(`Colours mean: ${this.choices[this.choice]}`);
   }
 
   /** To the neighbour of the selected box in a direction. */
   follow(direction) {
     const box = this.boxes.get(this.selected);
     if (!box) return this.select(this._rootKey());
-    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, this.open, box, forward));
+    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this._keyOf({ node }), box, forward));
     if (!next) return;
     this.select(next.key);
     this.keepInSight(next);
@@ -217,7 +345,13 @@ export class Viewer extends Drawing {
   /** See what an address says; returns whether it says where. */
   _restore(address) {
     const { model } = this;
-    const { at, open, pass, rank, middle } = read(address, model.parent.length);
+    const { at, open, graph, overlay, pass, rank, middle } = read(address, model.parent.length);
+    if (graph !== model.data.graph && this.way.elsewhere(address, false)) return true;
+    const shown = this.overlays[overlay] ?? this.gradients;
+    if (shown !== this.shown) {
+      this.shown = shown;
+      this._rescale();
+    }
     const named = this.ranks && rank === null ? model.ranks.first : model.ranks?.choices.find((choice) => String(choice) === rank);
     const isPass = Boolean(model.data.passes[pass]);
     if (isPass && (pass !== model.passNumber || (named !== undefined && named !== model.rank))) this.choosePass(pass, named);
@@ -236,12 +370,9 @@ export class Viewer extends Drawing {
     const [, sort, digits] = /^([ng])(\d+)$/.exec(key ?? "") ?? [];
     const id = Number(digits);
     if (sort && id < (sort === "n" ? model.size : model.parent.length)) {
-      const around = model.around(sort === "n" ? model.owner[id] : model.parent[id]);
-      if (around.some((g) => !this.open.has(g))) {
-        for (const g of around) this.open.add(g);
-        this._arrange();
-      }
-      key = this._keyOf(sort === "n" ? { node: id } : { group: id });
+      const thing = sort === "n" ? { node: id } : { group: id };
+      if (!this.boxes.has(key)) this._openTo(thing);
+      key = this._keyOf(thing);
     }
     if (!this.thing(key)) return false;
     this._look(key);
@@ -253,10 +384,10 @@ export class Viewer extends Drawing {
 
   _listen() {
     new ResizeObserver(() => this._resized()).observe(this.canvas);
-    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(query).addEventListener("change", () => this._recolored());
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) hear(matchMedia(query), "change", () => this._recolored());
     listenToPointer(this);
     listenToKeys(this);
-    addEventListener("beforeprint", () => this._print(true));
-    addEventListener("afterprint", () => this._print(false));
+    hear(window, "beforeprint", () => this._print(true));
+    hear(window, "afterprint", () => this._print(false));
   }
 }

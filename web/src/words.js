@@ -8,6 +8,8 @@ const FEW = 4;
 /** What stands for a gradient: its numbers if they are few, else its norm or its state. */
 export function told(info, shape) {
   if (!info) return "";
+  if (info.words !== undefined) return info.words;
+  if (info.span) return toldAmong(info);
   if (info.each) return toldApart(info, told);
   if (info.state === "non-finite") return `⚠ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
@@ -16,8 +18,15 @@ export function told(info, shape) {
   return info.norm === null ? "?" : number(info.norm);
 }
 
+/** `0.61–0.84`, of what a box stands for, and for how many of them that holds. */
+function toldAmong({ state, span, many, of }) {
+  const ends = [...new Set(span.map((info) => told({ ...info, values: null })))].join("–");
+  const what = state === "finite" ? ends : state === "non-finite" ? "⚠ not finite" : told({ state });
+  return many < of ? `${what} in ${many} of ${of}` : what;
+}
+
 /** `‖g‖ 1.5`, or why there is no number. */
-export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null ? `‖g‖ ${info.each ? told(info) : number(info.norm)}` : told(info));
+export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null && info.words === undefined ? `‖g‖ ${info.each || info.span ? told(info) : number(info.norm)}` : told(info));
 
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
@@ -31,6 +40,9 @@ export const inside = (text) => {
 
 /** What a node is called by itself: its name, or the user's words for it. */
 export const nodeName = (model, node) => inside(visible(model.label(node) || model.title(node)));
+
+/** What the box of a node is called: by the name it has in all rounds, where it stands for several. */
+export const boxName = (model, box) => (box.each?.length > 1 && model.isLeaf(box.node) ? inside(visible(inRound(model, box.node))) : nodeName(model, box.node));
 
 /** What the box of a key is called, and an end of a line outside the open group. */
 export function endName(model, key) {
@@ -50,6 +62,34 @@ export function groupWords(model, group) {
     return { name: inside(visible(name)), times: ` ×${count}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
+}
+
+/** The name of a box that is a group: of a repeat that is drawn once its rounds, or the one that is shown. */
+export function boxWords(model, box) {
+  const words = groupWords(model, box.group);
+  if (!box.bars) return words;
+  const template = model.templates.of(Number(box.key.slice(1)));
+  if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
+  const size = plural(model.ops[box.each[0].group], "op");
+  return { ...words, name: allNames(model, box.each) ?? words.name, size: template ? `${size} each` : size };
+}
+
+/** `h.0–h.11`, of modules in backward order; null where they have no names, or one. */
+function allNames(model, each) {
+  const [last, first] = [each[0], each.at(-1)].map(({ group }) => model.group(group).kind === "module" && groupWords(model, group).name);
+  // Those in a Sequential have nothing but numbers for names.
+  if (/^\d+$/.test(first)) return null;
+  if (!first || !last) return null;
+  return last === first ? last : `${first}–${last}`;
+}
+
+/** What a node is called in the round of a repeat that it is in. */
+export function inRound(model, node) {
+  const title = model.title(node);
+  const chain = model.around(model.owner[node]);
+  const round = chain.find((g, i) => model.group(g).kind === "module" && model.once.has(chain.slice(i + 1).find((h) => model.group(h).kind !== "part")));
+  const around = round === undefined ? "" : `${model.group(round).title}.`;
+  return around && title.startsWith(around) ? title.slice(around.length) : title;
 }
 
 /** What a repeat of modules is called; those that have nothing but numbers for names, as in a Sequential, by their types. */
@@ -76,13 +116,26 @@ export function inShort(model, box) {
   if (box.edges) return [`${endName(model, box.from)} → ${endName(model, box.to)}`, gradient, plural(box.edges.length + box.seeds.length, "edge")];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
   if (box.group !== undefined) {
-    const { name, times, size } = groupWords(model, box.group);
+    const { name, times, size } = boxWords(model, box);
     const { kind, type } = model.group(box.group);
     return [`${name}${times}`, [kind, visible(type)].filter(Boolean).join(" "), size, gradient].filter(Boolean);
   }
   const origin = model.origin(box.node);
-  const names = model.names(box.node).map(visible).map(inside);
-  return [names[0] ?? nodeName(model, box.node), model.isLeaf(box.node) ? "leaf" : visible(model.op(box.node)), model.shape(box.node), gradient, origin ? inside(visible(`${origin.file}:${origin.line}`)) : ""].filter(Boolean);
+  return [boxName(model, box), model.isLeaf(box.node) ? "leaf" : visible(model.op(box.node)), model.shape(box.node), gradient, origin ? inside(visible(`${origin.file}:${origin.line}`)) : ""].filter(Boolean);
+}
+
+/** What a bar of a box's strip stands for: the round, and what enters there. */
+export function ofBar(model, box, number) {
+  const one = model.barOf(box, number);
+  return [one && roundName(model, one), one && sizeWords(model.arriving(one))].filter(Boolean);
+}
+
+/** `h.3`, the round of a repeat that a node or group is in, or the repeat's own name for it. */
+export function roundName(model, { node, group }) {
+  const chain = model.around(node === undefined ? group : model.owner[node]);
+  const at = chain.findIndex((g, i) => model.once.has(chain.slice(i + 1).find((h) => model.group(h).kind !== "part")));
+  if (at >= 0) return groupWords(model, chain[at]).name;
+  return node === undefined ? groupWords(model, group).name : nodeName(model, node);
 }
 
 /** One sentence on a box or line, for the list and for what is read aloud. */
@@ -95,18 +148,20 @@ export function described(model, box) {
   const gradient = model.pass ? `, gradient ${told(model.arriving(box))}` : "";
   if (box.node !== undefined) {
     const kind = model.isLeaf(box.node) ? "leaf" : visible(model.title(box.node));
-    return `${alarm(model.troubles.atNode(box.node))}${nodeName(model, box.node)}, ${kind}${gradient}`;
+    return `${alarm(model.troubles.at(box))}${boxName(model, box)}, ${kind}${gradient}`;
   }
-  const { name, times, size } = groupWords(model, box.group);
-  return `${alarm(model.troubles.inside(box.group))}${name}${times}, ${size}${gradient}`;
+  const { name, times, size } = boxWords(model, box);
+  return `${alarm(model.troubles.at(box))}${name}${times}, ${size}${gradient}`;
 }
 
 const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
 
-/** The gradient on a line; `·3` where it stands for three edges. */
+/** The gradient on a line; `·3` where it stands for three edges, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {
-  const total = bundle.edges.length + bundle.seeds.length;
-  return told(model.flowing(bundle), total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` ·${total}` : "");
+  const total = Math.round((bundle.edges.length + bundle.seeds.length) / (bundle.each?.length || 1));
+  const info = model.flowing(bundle);
+  // A line has no room for how many layers it tells of.
+  return told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` ·${total}` : "");
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {

@@ -73,6 +73,8 @@ async function doubleClick(page, x, y) {
 const heading = (page) => page.locator("aside h2").innerText();
 const panel = (page) => page.locator("aside").innerText();
 const drawn = (page) => page.evaluate(() => [...window.gradscope.boxes.keys()]);
+/** The node whose numbers the selected box shows: of a repeat that is drawn once, in the round that is shown. */
+const selectedNode = (page) => page.evaluate(() => window.gradscope.thing(window.gradscope.selected)?.node);
 const nodeOf = ({ graph }, name) => graph.leaves.find((leaf) => leaf.names.includes(name)).node;
 const norm = (x) => Number(x).toPrecision(4);
 
@@ -164,7 +166,7 @@ test("every node can be reached by opening, and is drawn once", async () => {
   const nodes = await page.evaluate(() => {
     const viewer = window.gradscope;
     for (let closed; (closed = viewer.drawing.boxes.find((box) => box.group !== undefined && !box.open)); ) viewer.toggle(closed.key);
-    return viewer.drawing.boxes.filter((box) => box.node !== undefined).map((box) => box.node).sort((a, b) => a - b);
+    return viewer.drawing.boxes.flatMap((box) => box.bars ?? [box]).filter((one) => one.node !== undefined).map((one) => one.node).sort((a, b) => a - b);
   });
   assert.deepEqual(nodes, report("transformer").graph.nodes.map((node) => node.id));
   await page.closed();
@@ -177,8 +179,7 @@ test("search finds a parameter and opens what it is in", async () => {
   await page.locator("[role=option]").first().waitFor();
   await page.keyboard.press("Enter");
   assert.equal(await heading(page), "gpt.h.3.attn.c_proj.weight");
-  const node = nodeOf(report("transformer"), "gpt.h.3.attn.c_proj.weight");
-  assert.ok((await drawn(page)).includes(`n${node}`));
+  assert.equal(await selectedNode(page), nodeOf(report("transformer"), "gpt.h.3.attn.c_proj.weight"));
   await page.keyboard.press("/");
   await page.keyboard.type("no such thing");
   assert.match(await page.locator(".results").innerText(), /nothing found/);
@@ -234,7 +235,7 @@ test("it opens at the worst finding, and goes to the next and back", async () =>
   const page = await opened("findings");
   const saved = report("findings");
   const nodes = ["error", "warning"].flatMap((level) => saved.findings.filter((finding) => finding.severity === level && finding.node).map((finding) => finding.node.id));
-  const at = () => page.evaluate(() => window.gradscope.selected);
+  const at = async () => `n${await selectedNode(page)}`;
   assert.equal(await at(), `n${nodes[0]}`);
   assert.match(await panel(page), new RegExp(saved.findings.find((finding) => finding.node?.id === nodes[0]).rule));
   await page.keyboard.press("n");
@@ -345,6 +346,56 @@ test("another backward pass has other numbers", async () => {
     assert.equal(norm(shown["‖g‖"]), norm(pass.gradients[pass.upstream[node][0]].norm));
   }
   await page.keyboard.press("Escape");
+  await page.closed();
+});
+
+test("one switch goes through the calls of all graphs, and Back returns", async () => {
+  const page = await opened("graphs");
+  const saved = report("graphs");
+  const choice = page.getByLabel("Backward pass");
+  // A graph is unpacked when it is first asked for.
+  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen; }, String(wanted), { timeout: 5000 });
+  const [one, other] = [saved, saved.others[0]].map(({ graph }) => graph.nodes.length);
+  assert.deepEqual(await choice.locator("option").allTextContents(), ["backward call 1", "backward call 2", "backward call 3"]);
+  await page.keyboard.press("]");
+  await shows(1, 0, other, 1);
+  assert.equal(await page.locator("canvas").count(), 1);
+  await page.keyboard.press("]");
+  await shows(0, 1, one, 2);
+  await page.goBack();
+  await shows(1, 0, other, 1);
+  await choice.focus();
+  await choice.selectOption("0");
+  await shows(0, 0, one, 0);
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Backward pass");
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await page.waitForFunction(() => window.gradscope);
+  await shows(0, 0, one, 0);
+  await page.closed();
+});
+
+test("what colours mean can be chosen, and a link keeps it", async () => {
+  const page = await opened("answers");
+  const choice = page.getByLabel("What colours mean");
+  const footer = () => page.locator("footer").innerText();
+  assert.deepEqual(await choice.locator("option").allTextContents(), ["‖gradient‖", "derivatives", "saved bytes", "findings", "‖g‖ ÷ ‖w‖ of leaves"]);
+  assert.match(await footer(), /right\s+meant to differ\s+not differentiable\s+wrong/);
+  const { checks, memory } = report("answers");
+  const [wrong] = checks.calls.find((call) => call.verdict === "wrong").nodes;
+  await page.evaluate((node) => window.gradscope.reveal({ node }), wrong);
+  assert.match(await panel(page), /derivatives\s+wrong\s+saved bytes\s+4 KiB/);
+  await page.keyboard.press("o");
+  assert.match(await footer(), /KiB[^]*fewer – more/);
+  assert.match(page.url(), /show=1/);
+  const total = memory.kept.reduce((sum, { bytes }) => sum + bytes, 0);
+  assert.equal(await page.evaluate(() => window.gradscope.shown.of({ group: 0 }).norm), total);
+  await page.reload();
+  await page.waitForFunction(() => window.gradscope);
+  assert.equal(await choice.inputValue(), "2");
+  const leaf = nodeOf(report("answers"), report("answers").graph.leaves[0].names[0]);
+  const [ratio, size] = await page.evaluate((node) => [window.gradscope.overlays[3].of({ node }).norm, window.gradscope.model.upstream(node).norm], leaf);
+  assert.equal(ratio, size / 2);
   await page.closed();
 });
 
@@ -552,6 +603,45 @@ const strips = (page) =>
     return { boxes: drawing.boxes.length, words, closed: closed.map((box) => ({ key: box.key, title: model.group(box.group).title, rounds: model.rounds(box.group).length, bars: caps.filter(isIn(box)).length })) };
   });
 
+/** For how many layers the boxes stand that stand for several. */
+const standing = (page) => page.evaluate(() => [...new Set(window.gradscope.drawing.boxes.filter((box) => box.bars).map((box) => box.bars.length))]);
+
+test("equal blocks are drawn once, a bar opens one of them", async () => {
+  const page = await opened("transformer");
+  const { graph, passes: [pass] } = report("transformer");
+  const { blocks, frame, box, x, y } = await page.evaluate(() => {
+    const { drawing, model, view, canvas } = window.gradscope;
+    const [repeat] = model.once;
+    const frame = drawing.boxes.find(({ key }) => key === `g${repeat}`);
+    const box = drawing.boxes.find(({ bars, node }) => bars && node !== undefined && !model.isLeaf(node));
+    const { left, top } = canvas.getBoundingClientRect();
+    // The third bar from the left; the strip is 14 from each side and 11 above the lower edge.
+    const at = { x: box.x + 14 + ((box.width - 28) * 2.5) / box.bars.length, y: box.y + box.height - 11 };
+    return { blocks: model.templates.of(repeat).rounds.length, frame, box, x: left + (at.x - view.x) * view.zoom, y: top + (at.y - view.y) * view.zoom };
+  });
+  assert.ok(blocks > 2 && frame.open && frame.bars.length === blocks);
+  assert.deepEqual(await standing(page), [blocks]);
+  const norms = box.bars.map(({ node }) => pass.gradients[pass.upstream[node][0]].norm);
+  const told = () => page.evaluate((key) => { const { model, boxes } = window.gradscope; return model.arriving(boxes.get(key)); }, box.key);
+  assert.deepEqual((await told()).span.map((info) => norm(info.norm)), [norm(Math.min(...norms)), norm(Math.max(...norms))]);
+  assert.ok(new Set(box.bars.map(({ node }) => graph.nodes[node].op)).size === 1);
+  await page.mouse.click(x, y);
+  assert.equal(await selectedNode(page), box.bars[2].node);
+  assert.equal(norm((await told()).norm), norm(norms[2]));
+  const shown = await page.evaluate(() => location.hash);
+  for (const number of [3, 2, 1, 0]) {
+    await page.keyboard.press(number === 3 ? "." : ",");
+    assert.equal(await selectedNode(page), box.bars[number].node);
+  }
+  await page.keyboard.press(",");
+  assert.match(await panel(page), new RegExp(`${blocks} layers, in backward order`));
+  await page.locator("aside").getByRole("button", { name: /h\.0/ }).click();
+  assert.equal(await selectedNode(page), box.bars.at(-1).node);
+  await page.evaluate((hash) => (location.hash = hash), shown);
+  await page.waitForFunction((node) => window.gradscope.thing(window.gradscope.selected)?.node === node, box.bars[2].node);
+  await page.closed();
+});
+
 test("a repeat of many rounds is one box with a bar for each, and its parts are told by theirs", async () => {
   const names = readdirSync(PAGES).map((file) => /^(?:loop|layers)-\d+(?=\.html)/.exec(file)?.[0]).filter(Boolean);
   assert.ok(names.length > 10);
@@ -561,8 +651,13 @@ test("a repeat of many rounds is one box with a bar for each, and its parts are 
     const page = await opened(name);
     const first = await strips(page);
     assert.ok(first.boxes <= 8, `${name}: ${first.boxes} boxes`);
+    assert.match(first.words.join("\n"), new RegExp(`[▸▾] (torch.tanh|Linear).* ×${count},`));
+    if (name.startsWith("layers")) {
+      assert.deepEqual(await standing(page), [count], name);
+      await page.closed();
+      continue;
+    }
     assert.deepEqual(first.closed.map(({ rounds, bars }) => [rounds, bars]), [[count, count]], name);
-    assert.match(first.words.join("\n"), new RegExp(`▸ (torch.tanh|Linear).* ×${count},`));
     await page.evaluate((key) => (window.gradscope.toggle(key), window.gradscope.fit()), first.closed[0].key);
     const { boxes, closed } = await strips(page);
     assert.ok(boxes <= 130, `${name}: ${boxes} boxes`);
@@ -613,7 +708,7 @@ test("the river shows every gradient in backward order, and leads to it", async 
   await page.mouse.move(x, y);
   assert.match(await page.locator(".tip").innerText(), /^gpt\.h\.\d[\s\S]*‖g‖/);
   await page.mouse.click(x, y);
-  const node = Number((await page.evaluate(() => window.gradscope.selected)).slice(1));
+  const node = await selectedNode(page);
   assert.ok(Math.abs(node / graph.nodes.length - 0.5) < 0.05, String(node));
   await page.closed();
 });
@@ -678,6 +773,7 @@ test("two fingers zoom, one drags, two taps open, and what is cancelled ends", c
   // The browser tells when a finger touched; here in a moment, however busy the machine is.
   await touch(page, [[x, y]], [], [[x, y]], []);
   assert.equal(await isOpen(), true);
+  await page.evaluate((one) => window.gradscope.keepInSight(window.gradscope.boxes.get(one)), key);
   const shown = await place(page, key);
   const width = await page.evaluate((one) => window.gradscope.boxes.get(one).width * window.gradscope.view.zoom, key);
   await touch(page, [[shown.x - width / 2 + 10, shown.y]], []);
@@ -850,7 +946,7 @@ test("what one sheet cannot hold is printed on several", async () => {
 
 test("nothing serious for those who cannot see, hear or point", async () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  const page = await opened("findings");
+  const page = await opened("answers");
   await page.evaluate(axe);
   for (const [colorScheme, width, height] of [["light", 1280, 800], ["dark", 375, 812]]) {
     await page.emulateMedia({ colorScheme });

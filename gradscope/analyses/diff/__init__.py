@@ -31,7 +31,7 @@ from gradscope.analyses.diff.comparison import (
 )
 from gradscope.analyses.diff.matching import Matching, match
 from gradscope.analyses.diff.numbers import gradients, leaf_differences
-from gradscope.analyses.diff.union import Union, union
+from gradscope.analyses.diff.union import Union, passes, union
 from gradscope.model.report import Report
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Tolerance",
     "Union",
     "compare",
+    "passes",
     "union",
 ]
 

@@ -1,6 +1,6 @@
 """Both graphs in one, for a picture: what is in both once, and what is in B alone beside it.
 
-Has no gradients.  Knows nothing of how it is drawn.
+Knows nothing of how it is drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import NamedTuple
 import msgspec
 
 from gradscope.analyses.diff.comparison import Comparison
-from gradscope.model.report import Edge, Graph, Node, Report, Root
+from gradscope.model.report import (
+    Accumulation,
+    BackwardPass,
+    Edge,
+    GradientInfo,
+    Graph,
+    Node,
+    Report,
+    Root,
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,42 @@ def union(a: Report, b: Report, comparison: Comparison) -> Union:
     ways.sort(key=lambda way: (way.edge.source, way.edge.slot, way.edge.target, way.edge.output))
     sources = tuple(origin[old] for old in order)
     return Union(_report(a, b, sources, ways), sources, tuple((way.a, way.b) for way in ways))
+
+
+def passes(a: Report, b: Report, both: Union) -> tuple[BackwardPass, ...]:
+    """The first pass of A and that of B on the union, for a page that shows one or the other; none
+    where one side has none.  What is not in a side was not reached there."""
+    if not (a.passes and b.passes):
+        return ()
+    return tuple(_on_union(report, side, both) for side, report in enumerate((a, b)))
+
+
+def _on_union(report: Report, side: int, both: Union) -> BackwardPass:
+    graph, backward = both.report.graph, report.passes[0]
+    absent = len(backward.gradients)
+    old = [origin[side] for origin in both.nodes]
+    edges = [origin[side] for origin in both.edges]
+    position = {leaf.node: place for place, leaf in enumerate(report.graph.leaves)}
+    leaves = [position.get(-1 if (at := old[leaf.node]) is None else at) for leaf in graph.leaves]
+    rows = []
+    for node, at in zip(graph.nodes, old, strict=True):
+        row = () if at is None else backward.upstream[at]
+        size = max(len(node.outputs), 1)
+        rows.append((*row, *[absent] * size)[: max(size, len(row))])
+    seeds = (*backward.seeds, *[absent] * len(graph.roots))[: len(graph.roots)]
+    return msgspec.structs.replace(
+        backward,
+        gradients=(*backward.gradients, GradientInfo("not reached")),
+        edges=tuple(absent if at is None else backward.edges[at] for at in edges),
+        upstream=tuple(rows),
+        seeds=seeds,
+        accumulations=tuple(
+            Accumulation(absent) if at is None else backward.accumulations[at] for at in leaves
+        ),
+        altered=tuple(new for new, at in enumerate(old) if at in backward.altered),
+        number=0,
+        origin=None,
+    )
 
 
 def _ways(a: Graph, b: Graph, place: dict[int, int]) -> list[_Way]:

@@ -150,7 +150,8 @@ MOST_PLACES = 8
 
 class CallSelector:
     """The case so far: the first call, one that tells of more, or, and then it is ``final``, the
-    first in which something serious turned up.
+    first in which something serious turned up.  ``considered`` is the last call, where the program
+    may be made to wait in it.
 
     Where that is only that gradients are not finite, it is final when a step has used them, or they
     stay in ``.grad``.  Who leaves such a step out has mended it: that call is no case, unless there
@@ -161,12 +162,14 @@ class CallSelector:
         self, listener: DoctorListener, builder: ReportBuilder, examination: Examination
     ) -> None:
         self.case: CapturedCall | None = None
+        self.considered: CapturedCall | None = None
         self._is_serious = False
         self._waiting: _WaitingCase | None = None
         self._left_out = _LeftOut()
         self._dropped = _LeftOut()
         self._bad = listener.learners.optimizers.order.bad
         self._failed: CapturedCall | None = None
+        self._firsts: list[Report] = []
         self._accumulates = False
         self._backwards = 0
         self._places: set[int] = set()
@@ -188,7 +191,7 @@ class CallSelector:
         Returns:
             Whether it is no use to go on.
         """
-        self._failed = None
+        self._failed = self.considered = None
         self._backwards += made.call.accumulates
         if made.failure is not None and self._examination.as_test:
             self._failed = self._case_of(made, before)
@@ -197,11 +200,15 @@ class CallSelector:
         first = self.case is None or (made.call.accumulates and not self._accumulates)
         # Asked in any case, so that the line counts as known from now on.
         elsewhere = self._is_new(made)
+        if self._examination.hold is not None and (trouble or before is not None):
+            self.considered = self._case_of(made, before)
         if self._is_serious or not (
             first or trouble or (before is not None and (odd or elsewhere))
         ):
             return False
-        case = self._case_of(made, before)
+        case = self.considered or self._case_of(made, before)
+        if elsewhere and self._examination.every_place:
+            self._firsts.append(case.plain())
         # Not asked for where nothing is wrong yet: it costs as much as the look.
         report = self._builder.report(case) if trouble or not first else None
         if trouble and report is not None:
@@ -327,6 +334,11 @@ class CallSelector:
             return failed
         last, kept = (self._builder.report(one, error) for one in (failed, self.case))
         return failed if judge(last, kept) else self.case
+
+    def others(self, shown: CapturedCall) -> tuple[Report, ...]:
+        """The first calls of other lines than that of the case, each with its graph."""
+        line = shown.plain().line_of_call
+        return tuple(one for one in self._firsts if one.line_of_call != line)
 
     def _is_new(self, made: FullCapture | BriefCapture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""

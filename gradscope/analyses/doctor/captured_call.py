@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
 import torch
 from torch import nn
 
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
+from gradscope.graphing.probe import meta
 from gradscope.model.checks import CallCheck
 from gradscope.model.observations import (
     Activity,
@@ -24,7 +26,7 @@ from gradscope.model.observations import (
     Rounding,
     Saved,
 )
-from gradscope.model.report import BackwardPass, Graph, Origin
+from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
@@ -130,6 +132,11 @@ class CapturedCall:
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""
         return self.leaf_numbers.get(tensor)
+
+    def plain(self) -> Report:
+        """The graph and what flowed through it."""
+        graph = msgspec.structs.replace(self.graph, origins=self.origins.table())
+        return Report(graph, meta(), self.passes)
 
 
 def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> list[Owner]:

@@ -15,15 +15,22 @@ from gradscope.model.checks import CallCheck
 from gradscope.words import listed
 
 
-def functions_elsewhere(known: Derivatives, case: CapturedCall) -> Iterator[CallCheck]:
-    """Those that are in other graphs than the one shown."""
+def functions(known: Derivatives, case: CapturedCall) -> Iterator[CallCheck]:
+    """Those of the graph shown, and those that are in other graphs."""
     told = {(one.function, one.order, one.verdict) for one in case.functions}
+    for check in case.functions:
+        yield msgspec.structs.replace(check, returned=_returned(known, check, case.origins))
     for _, place, check in known.checked:
         key = (check.function, check.order, check.verdict)
         if key not in told:
             told.add(key)
             origin = case.origins.of_place(place)
-            yield msgspec.structs.replace(check, nodes=(), origin=origin)
+            returned = _returned(known, check, case.origins)
+            yield msgspec.structs.replace(check, nodes=(), origin=origin, returned=returned)
+
+
+def _returned(known: Derivatives, check: CallCheck, origins: Origins) -> int | None:
+    return origins.of_site(known.returns.get(check.function))
 
 
 def uncompared(known: Derivatives, origins: Origins) -> Iterator[str]:

@@ -7,6 +7,7 @@ that it changes in place is examined at its new value.
 
 from __future__ import annotations
 
+import dis
 import math
 import time
 import weakref
@@ -21,7 +22,7 @@ from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import Walked
 from gradscope.derivatives.call import HIDDEN, Call, is_tensor, problem_of
 from gradscope.derivatives.double_precision import value_of
-from gradscope.derivatives.rerun import unnoticed
+from gradscope.derivatives.rerun import codes_of, unnoticed
 from gradscope.derivatives.slots import (
     COPIED,
     OutsideValue,
@@ -34,6 +35,7 @@ from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.checks import CallCheck
+from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
 from gradscope.words import duration, either
 
@@ -75,6 +77,8 @@ class Derivatives:
         self._waiting: list[tuple[_Key, Call]] = []
         self.checked: list[tuple[range, int, CallCheck]] = []
         """What came of each: the sequence numbers of the call, its place, and the answer."""
+        self.returns: dict[str, Site] = {}
+        """The last ``return`` in the backward of each that is wrong."""
         self.uncompared: dict[tuple[str, int, int], str] = {}
         """Why a Function was not compared, by its name and place, and the order of the
         derivative."""
@@ -132,6 +136,8 @@ class Derivatives:
             for check in self._checks_of(call, nodes, given, is_differentiated):
                 if check.verdict == "not checked":
                     self._note_uncompared(check.function, call.place, check.order, check.reason)
+                if check.verdict == "wrong" and (end := _returning(call.custom)) is not None:
+                    self.returns[check.function] = end
                 self.checked.append((range(call.first, call.end), call.place, check))
                 yield check
 
@@ -165,6 +171,16 @@ class Derivatives:
         # What is torch's own is taken for right.
         if not reason.endswith(HIDDEN):
             self.uncompared.setdefault((name, place, order), reason)
+
+
+def _returning(function: Any) -> Site | None:
+    """The line of the last ``return`` in a Function's backward."""
+    for code in codes_of(function)[1:]:
+        ends = (one for one in dis.get_instructions(code) if one.opname.startswith("RETURN_"))
+        lines = [one.positions.lineno or 0 for one in ends if one.positions is not None]
+        if any(lines):
+            return Site(code, -max(lines))
+    return None
 
 
 def _kept(seen: TorchCall, limit: Limit) -> Call:

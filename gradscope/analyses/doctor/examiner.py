@@ -23,7 +23,8 @@ from gradscope.analyses.doctor.brief_capture import BriefCapture
 from gradscope.analyses.doctor.call_selector import Before, CallSelector, final_case
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.chosen_root import ChosenRoot
-from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.full_capture import DoctorGradientTable, FullCapture
+from gradscope.analyses.doctor.held_call import HeldCalls
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
@@ -32,6 +33,7 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.saved_values import activities
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import op_name
@@ -107,8 +109,9 @@ class Examiner:
     ) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
-        # No value of the forward pass is kept: the rules need counts and norms.
-        self.recorder = active or Recorder(sources, self._on_backward, keep=0)
+        # The rules need counts and norms: values are kept only for somebody who looks.
+        self._keep = 0 if examination.hold is None else SMALL
+        self.recorder = active or Recorder(sources, self._on_backward, self._keep)
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._joins = active is not None
         if not self._joins:
@@ -117,6 +120,7 @@ class Examiner:
         self._log = StepLog()
         self._builder = ReportBuilder(self._listener, self._log, examination.as_test)
         self._selector = CallSelector(self._listener, self._builder, examination)
+        self._held = HeldCalls(examination, self._builder, self._selector)
         self._tracker = StepTracker(self._listener, self._log)
         self._policy = SamplingPolicy(examination.is_close)
         self._stopper = Stopper()
@@ -184,10 +188,24 @@ class Examiner:
         made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
+        self._hold()
         # A call that failed is the program's own to handle.
         if serious and made.failure is None:
             self._stop(Stopped("finding"))
         return made.conclude()
+
+    def _hold(self) -> None:
+        """Let the program wait in this call, where somebody wants to look; that is no time in which
+        it was watched."""
+        # Others would wait for this one in their collectives, and not for as long as a person.
+        if self._member.is_grouped:
+            return
+        try:
+            waited = self._held.hold()
+        except Exception as error:
+            self._builder.note_unseen(error)
+        else:
+            self._began = None if self._began is None else self._began + waited
 
     def _is_passed_over(self, call: BackwardCall) -> bool:
         """Whether this call is none that is to be watched; looks for ``--root`` there."""
@@ -287,10 +305,12 @@ class Examiner:
         made: FullCapture | BriefCapture
         if self._is_full(call, loss):
             listener.look_for_ranks(self._member.is_grouped)
-            made = FullCapture(call, self.recorder, log.calls)
+            table = DoctorGradientTable(self._keep)
+            made = FullCapture(call, self.recorder, log.calls, table)
             made.prepare()
             made.flow.has_hooks = listener.alterations.has_hooks
             made.flow.on_source = listener.values_seen.note_saved
+            self._held.before(made)
         else:
             made = BriefCapture(call, self.recorder, log.calls, listener.values_seen)
             log.glanced += 1
@@ -345,6 +365,7 @@ class Examiner:
             or isinstance(step.loss, str)
         )
         serious = self._selector.consider(made, before, trouble, odd or collapsed)
+        self._held.after(self._log.seen)
         self._tracker.start_next(made)
         listener.rest(not self._policy.is_full(place))
         if self._examination.on_step is not None:
@@ -394,7 +415,8 @@ class Examiner:
                         scopes = Scopes.of_namespaces([{**namespace, "_": value}])
                     case = self._last_case(scopes, value, error)
                 case.notes.extend(self._selector.notes())
-                self.report = self._builder.report(case, error)
+                report = self._builder.report(case, error)
+                self.report = msgspec.structs.replace(report, others=self._selector.others(case))
         except GradscopeError as problem:
             self.error = problem
         except Exception as problem:

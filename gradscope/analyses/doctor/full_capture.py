@@ -19,7 +19,7 @@ from gradscope.autograd.tensors import TensorTable
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.graphing.assemble import Assembler
 from gradscope.graphing.edge_gradients import EdgeGradients, Gradients, NodeEdges
-from gradscope.graphing.gradient_table import GradientTable
+from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.observations import Saved
 from gradscope.model.report import GradientInfo, Graph
@@ -82,9 +82,9 @@ def _nothing(_: LiveNode) -> None:
 class DoctorGradientTable(GradientTable):
     """Knows which entries of its table are not finite as soon as they are measured."""
 
-    def __init__(self) -> None:
-        # The rules judge by norms: no values are kept.
-        super().__init__(keep=0, limit=0, halves=True)
+    def __init__(self, keep: int = 0) -> None:
+        # The rules judge by norms: values are kept only for somebody who looks.
+        super().__init__(keep=keep, limit=MAX_VALUES if keep else 0, halves=True)
         self.bad: set[int] = set()
 
     def _append(self, info: GradientInfo) -> int:

@@ -173,7 +173,8 @@ MAX_LEAVES = 200_000
 @dataclass
 class NonLeafGradRead:
     """A tensor that is no leaf, and whose ``.grad`` the program has read, or which it wanted the
-    gradient of (``wanted``) in a graph that it is not in; ``asked`` is the place that got None."""
+    gradient of (``wanted``) in a graph that it is not in; ``asked`` is the place that got None, and
+    ``result`` the one that computed what does not depend on it."""
 
     name: str
     tensor: TensorRef
@@ -182,6 +183,7 @@ class NonLeafGradRead:
     shape: tuple[int, ...]
     wanted: bool = False
     asked: int = -1
+    result: int = -1
 
 
 class Reads:
@@ -216,10 +218,11 @@ class Reads:
             self._wanted[tensor] = True
             self._add(tensor, "", wanted=True)
 
-    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int) -> None:
-        """A call at this place gave None for these, made of tensors that its graph leads to."""
+    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int, result: int) -> None:
+        """A call at this place gave None for these, made of tensors that its graph leads to; the
+        result was computed at another."""
         for tensor in tensors:
-            self._add(tensor, "", asked=place)
+            self._add(tensor, "", asked=place, result=result)
 
     def is_read(self, leaf: torch.Tensor) -> bool:
         """Whether the program has read the gradient of this leaf."""
@@ -236,7 +239,14 @@ class Reads:
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
         self._add(tensor, name_in_frame(tensor, [*paths, *names], frame))
 
-    def _add(self, tensor: torch.Tensor, name: str, wanted: bool = False, asked: int = -1) -> None:
+    def _add(
+        self,
+        tensor: torch.Tensor,
+        name: str,
+        wanted: bool = False,
+        asked: int = -1,
+        result: int = -1,
+    ) -> None:
         node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
@@ -244,7 +254,7 @@ class Reads:
         made = -1 if span is None else span.place
         shape = shape_of(tensor)
         op = torch_name(node)
-        read = NonLeafGradRead(name, TensorRef(tensor), op, made, shape, wanted, asked)
+        read = NonLeafGradRead(name, TensorRef(tensor), op, made, shape, wanted, asked, result)
         # One that gave None before may be what makes a later call fail.
         self.vain.setdefault((made, name), read).wanted |= wanted
 

@@ -25,6 +25,7 @@ from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
+from gradscope.analyses.doctor.mixed_derivatives import MixedDerivatives
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.repeated_indices import RepeatedIndices
@@ -38,6 +39,7 @@ from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
+from gradscope.analyses.training.overwritten import Overwritten
 from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.isolation import functions_off
@@ -97,6 +99,7 @@ class DoctorListener(Listener):
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
         told = (self.lost_terms.note_step, self.partial_cuts.note_step)
         self.learners.optimizers.on_step.extend(told)
+        self.overwritten = Overwritten(self.learners)
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder)
         self.aliases = Aliases(recorder)
@@ -104,6 +107,7 @@ class DoctorListener(Listener):
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults()
+        self.mixed = MixedDerivatives()
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
@@ -261,6 +265,7 @@ class DoctorListener(Listener):
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
+            self.overwritten.note_change(call)
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
@@ -286,11 +291,16 @@ class DoctorListener(Listener):
             self.learners.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
+            if self.learners.optimizers.order.fresh:
+                self.learners.optimizers.masked.note(call)
+            self.overwritten.note_change(call)
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
         else:
             self.dropped.note(call)
+            if not call.in_graph and not self.recorder.modules.is_running:
+                self.overwritten.note_result(call)
         if call.function == "deepcopy" and call.results:
             self.copies.note(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.

@@ -12,7 +12,7 @@ from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.changes import KnownChange
-from gradscope.analyses.doctor.compared import functions_elsewhere
+from gradscope.analyses.doctor.compared import functions
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_buffers import buffers
@@ -35,6 +35,7 @@ from gradscope.model.observations import (
     Failure,
     Freed,
     Intake,
+    MixedDerivative,
     Observations,
     Raiser,
     RepeatedIndex,
@@ -98,9 +99,15 @@ def observations(
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
+        mixed=tuple(
+            MixedDerivative(case.origins.of_place(place), *known)
+            for place, known in listener.mixed.known.items()
+        ),
+        overwrites=tuple(observed_loop.overwrites(listener, case.origins, name_of)),
+        masked_moves=tuple(observed_loop.masked_moves(listener, case.origins)),
         statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
         shared=tuple(observed_loop.shared(listener, case.origins)),
-        functions=(*case.functions, *functions_elsewhere(listener.derivatives, case)),
+        functions=tuple(functions(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
         averages=listener.averages,

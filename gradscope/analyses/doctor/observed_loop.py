@@ -15,7 +15,9 @@ from gradscope.model.loop_observations import (
     DroppedResult,
     FallingRate,
     LimitedParameter,
+    MaskedMove,
     MovingStatistics,
+    Overwrite,
     RemadeParameters,
     ReplacedModel,
     Setting,
@@ -121,6 +123,7 @@ def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[Fallin
                 origins.of_place(known.made),
                 tuple(line for line in lines if line is not None),
                 group.fallen,
+                origins.of_place(known.loaded),
             )
 
 
@@ -239,6 +242,27 @@ def effects(listener: DoctorListener, origins: Origins) -> Iterator[StepEffect]:
             known.still,
             origins.of_place(known.cast),
         )
+
+
+def masked_moves(listener: DoctorListener, origins: Origins) -> Iterator[MaskedMove]:
+    """Elements of masked gradients that steps have changed."""
+    for place, known in listener.learners.optimizers.masked.known.items():
+        if known.moved:
+            step = origins.of_place(known.step)
+            yield MaskedMove(
+                origins.of_place(place), step, known.moved, known.elements, known.masked
+            )
+
+
+def overwrites(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Overwrite]:
+    """Parameters that are drawn towards others, which stay as they were."""
+    steps = listener.learners.optimizers.order.steps
+    for place, known in listener.overwritten.still():
+        drawn, towards = (
+            tuple(filter(None, (name_of(one) for one, _ in table.living())))
+            for table in (known.drawn, known.towards)
+        )
+        yield Overwrite(origins.of_place(place), known.times, steps, drawn, towards)
 
 
 def statistics(

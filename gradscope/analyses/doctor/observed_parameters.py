@@ -79,6 +79,9 @@ def _seen_parameters(
             history=read.op,
             wanted=read.wanted,
             asked=case.origins.of_place(read.asked),
+            # What torch itself has made there, `jacobian` of what it is given, is no part that
+            # the program took.
+            result=case.origins.of_place(read.result) if read.made == read.asked else None,
         )
         yield read_in_vain, None
 

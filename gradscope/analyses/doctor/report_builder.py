@@ -67,6 +67,12 @@ class StepLog:
         kept = self._last or self._first
         return kept[-1].step if kept else None
 
+    @property
+    def last_site(self) -> Site | None:
+        """Where that was."""
+        kept = self._last or self._first
+        return kept[-1].site if kept else None
+
     def amend(self, **known: Any) -> Step:
         """Fill in what has become known of the call that was added last."""
         kept = self._last or self._first
@@ -177,6 +183,7 @@ class ReportBuilder:
             faults=tuple(self._told_faults()),
             glanced=log.glanced,
             stopped=log.stopped,
+            guard=self._guard(case.origins),
         )
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         compared = uncompared(self._listener.derivatives, case.origins)
@@ -188,6 +195,14 @@ class ReportBuilder:
         )
         notes = (*case.notes, *log.notes(error), *unseen)
         return checked(Report(graph, meta(), case.passes, notes, seen))
+
+    def _guard(self, origins: Origins) -> int | None:
+        """The ``if`` around the step beside the last backward call, where none was ever made."""
+        site, recorder = self._log.last_site, self._listener.recorder
+        if site is None or self._listener.learners.optimizers.any_stepped:
+            return None
+        line = recorder.sources.guard(site)
+        return None if line is None else origins.of_site(Site(site.code, -line))
 
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""

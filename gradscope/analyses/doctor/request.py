@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gradscope.model.observations import Step
 from gradscope.model.report import Report
+from gradscope.model.request import Study
 
 HANDFUL = 5
 """Backward calls that are watched, however long they take, where nothing else is asked for."""
@@ -32,7 +33,11 @@ class Examination:
     ``call`` is the first call that is watched, those before it are made without a look; ``root`` is
     an expression whose graph is examined instead, at the first call from there on where it has a
     value, or at the end.  ``run_on``: the program goes on, unwatched, where it would be stopped.
+    ``every_place``: the report also holds the first call of other lines that call backward.
     ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
+    ``hold`` is given the report of each call that was looked at in full, or in which something is
+    wrong, before the program goes on, with the answer to ``study``; and what would be the report of
+    the run if it ended there, None while that says too little.
     ``as_test``: a backward call that raises counts only if that ends the program, for a test
     catches what it expects; and without any call nothing is looked at, for most tests make none.
     """
@@ -50,8 +55,11 @@ class Examination:
     passing: Callable[[Report], str | None] | None = None
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
+    hold: Callable[[Report, Report | None], None] | None = None
+    study: Study | None = None
     eager: bool = False
     as_test: bool = False
+    every_place: bool = False
 
     def waits_for(self, made: int) -> str:
         """What the program has to come to yet, after so many backward calls."""

@@ -14,6 +14,7 @@ import torch
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.doctor.stale_parts import StaleParts
 from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
@@ -74,6 +75,7 @@ class StepTracker:
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
         listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
+        self._stale_parts = StaleParts(listener.recorder, listener.learners.optimizers.order)
         self._last_sequence = 0
         self._reads = 0
 
@@ -117,6 +119,8 @@ class StepTracker:
             place = self._listener.recorder.places.number(made.call.frame)
             order = self._listener.learners.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
+            if isinstance(made, FullCapture):
+                self._stale_parts.look(made)
             if kept := kept_casts(made.nodes, made.leaves):
                 recorder = self._listener.recorder
                 around = region(made.call.frame, recorder.places, recorder.sources)
@@ -168,10 +172,16 @@ class StepTracker:
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
             listener.dropped.note_gradients(made.result)
+            listener.mixed.note(made.call, made.result, place)
             listener.cuts.note_gradients(place, made.leaves, made.result)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if isinstance(made, FullCapture):
-                listener.reads.note_unreached(parts_of_used(made.walked, made.outside()), place)
+                parts = parts_of_used(made.walked, made.outside())
+                spans = (listener.recorder.span_of(node._sequence_nr()) for node in made.nodes)
+                places = (span.place for span in spans if span is not None)
+                # Torch takes what the program computed apart, element by element.
+                result = next((one for one in places if one != place), -1) if parts else -1
+                listener.reads.note_unreached(parts, place, result)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.explain.narrowed import SMALL_GRAPH
 from gradscope.analyses.explain.request import Explain
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
@@ -16,9 +17,6 @@ from gradscope.graphing.study import LiveGraph
 from gradscope.model.explanation import MadeTensor
 from gradscope.model.report import Graph
 from gradscope.words import either, listed, nearest, one_line, option
-
-SMALL_GRAPH = 40
-"""Nodes up to which all leaves are explained unasked."""
 
 MOST_LEAVES = 8
 

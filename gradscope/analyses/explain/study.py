@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import msgspec
 import torch
 
-from gradscope.analyses.explain.asked import SMALL_GRAPH, End, check_node, chosen_ends
+from gradscope.analyses.explain.asked import End, check_node, chosen_ends
 from gradscope.analyses.explain.formulas import formulas
+from gradscope.analyses.explain.narrowed import steps_told
 from gradscope.analyses.explain.paths import ways
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
 from gradscope.analyses.explain.request import Explain
@@ -130,14 +131,9 @@ class _Study:
         return found
 
     def _nodes(self, region: Region, found: Sequence[Ways]) -> list[int]:
-        """The nodes that get a step: all of a small graph, else those on the strongest path."""
-        nodes = [node for node in region.nodes if node not in region.ends]
-        if len(self.graph.nodes) <= SMALL_GRAPH or self.asked.everything:
-            return nodes[:MOST_STEPS]
-        edges = {edge for one in found for path in one.paths[:1] for edge in path.edges}
-        on_path = {self.graph.edges[edge].source for edge in edges}
-        told = [node for node in nodes if node in on_path][:MOST_STEPS]
-        return told or (nodes[:SMALL_GRAPH] if found else [])
+        """The nodes that get a step."""
+        between = [node for node in region.nodes if node not in region.ends]
+        return list(steps_told(self.graph, between, found, self.asked.everything)[:MOST_STEPS])
 
     def _step(self, number: int) -> ChainStep:
         node = self.live.probe.walked.nodes[number]

@@ -81,6 +81,9 @@ class LoopCalls:
                 continue
             if "step" in vars(kind):
                 self._wrap(kind, "step", self._scheduling)
+            if "load_state_dict" in vars(kind):
+                self._wrap(kind, "load_state_dict", self._loading)
+        self._wrap(Optimizer, "load_state_dict", self._loading)
         self._wrap(lr_scheduler.LRScheduler, "__init__", self._planning)
 
     def stop(self) -> None:
@@ -140,6 +143,19 @@ class LoopCalls:
             original(scheduler, *args, **kwargs)
 
         return __init__
+
+    def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def load_state_dict(*args: Any, **kwargs: Any) -> Any:
+            if args and not self._is_from_torch():
+                place = self._place()
+                with self._recorder.aside():
+                    # A scheduler's, whose optimizer it is; else an optimizer's own.
+                    optimizer = vars(args[0]).get("optimizer", args[0])
+                    self._rates.note_loaded(self._numbers.of(optimizer), place)
+            return original(*args, **kwargs)
+
+        return load_state_dict
 
     def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

@@ -11,7 +11,7 @@ what a gradient holds, and judges nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class _Use(NamedTuple):
 
 
 @dataclass
-class _LastStep:
+class MadeStep:
     """The last step of an optimizer that changed anything: where, when (sequence number), what."""
 
     place: int
@@ -98,7 +98,7 @@ class LoopOrder:
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
-    _steps: dict[int, _LastStep] = field(default_factory=dict)
+    _steps: dict[int, MadeStep] = field(default_factory=dict)
     _scheduled: dict[int, tuple[int, Ids]] = field(default_factory=dict)
     _since: dict[int, int] = field(default_factory=dict)
     _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
@@ -141,6 +141,15 @@ class LoopOrder:
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self._note("stale graph", step.place, place, len(changed))
+
+    def last_steps(self) -> Collection[MadeStep]:
+        """The last step of each optimizer."""
+        return self._steps.values()
+
+    def note_stale_part(self, carried: int, place: int, changed: int) -> None:
+        """``backward`` is about to go through a part that is older than such a step, and leads to
+        so many parameters that this has changed."""
+        self._note("stale part", carried, place, changed)
 
     def casts(self, root: int, kept: Iterable[Cast], region: int, place: int) -> None:
         """The graph of this root holds casts of parameters, made in a region of autocast."""
@@ -232,7 +241,7 @@ class LoopOrder:
         if optimizer not in self._steps:
             self._name_step(place)
         if changed or optimizer not in self._steps:
-            self._steps[optimizer] = _LastStep(place, _sequence(), changed)
+            self._steps[optimizer] = MadeStep(place, _sequence(), changed)
         self._latest = place
         if used:
             self._since.clear()

@@ -21,6 +21,7 @@ from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
@@ -42,7 +43,7 @@ class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
     (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
-    far, ``samples`` and ``numbers`` some of its numbers as they were before."""
+    far, ``samples``, ``masked`` and ``numbers`` some of its numbers as they were before."""
 
     optimizer: Optimizer
     frame: FrameType
@@ -52,6 +53,7 @@ class _Step:
     changed: set[int] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     numbers: list[DataSample] = field(default_factory=list)
+    masked: list[MaskedSample] = field(default_factory=list)
 
 
 class Optimizers:
@@ -79,7 +81,7 @@ class Optimizers:
         on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
-        self._data_writers = DataWriters()
+        self._data_writers, self.masked = DataWriters(), MaskedGradients()
         self.compares = True
         self.order = LoopOrder()
         self.rates = Rates()
@@ -195,6 +197,7 @@ class Optimizers:
         numbers = self._data_writers.begin(optimizer, tensors)
         above = take_out(self._recorder)
         step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
+        step.masked = self.masked.begin(tensors)
         self._running.append(step)
         return step
 
@@ -247,6 +250,7 @@ class Optimizers:
             number = self._numbers.of(step.optimizer)
             self.order.stepped(number, tensors, place, step.changed)
             self.effects.end(step.samples, place)
+            self.masked.end(step.masked, place)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)
         return step.optimizer

@@ -31,9 +31,9 @@ class GroupRate:
     low: int = 0
     fallen: bool = False
 
-    def note(self, rate: float) -> None:
-        """A step is made with this rate."""
-        self.highest = max(self.highest, rate)
+    def note(self, rate: float, initial: float) -> None:
+        """A step is made with this rate; the schedule multiplies this initial one."""
+        self.highest = max(self.highest, rate, initial)
         is_low = rate < NEGLIGIBLE * self.highest
         if is_low and not self.low:
             self.fallen = self.last == self.highest
@@ -44,13 +44,15 @@ class GroupRate:
 @dataclass
 class KnownRates:
     """The steps of one place, the rates of the groups, and the places that called their scheduler
-    and made it.  Where there is none, ``set_by`` are the lines that may have set the rates."""
+    and made it.  Where there is none, ``set_by`` are the lines that may have set the rates.
+    ``loaded`` is the place that loaded a state, since which all were next to nothing."""
 
     groups: list[GroupRate]
     steps: int = 0
     scheduler: int = -1
     made: int = -1
     set_by: Sequence[int] | None = None
+    loaded: int = -1
 
 
 class Rates:
@@ -60,6 +62,7 @@ class Rates:
         self.known: dict[int, KnownRates] = {}
         self._schedulers: dict[int, tuple[int, int]] = {}
         self._made: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._loaded: dict[int, int] = {}
 
     def note_made(self, scheduler: Any, place: int) -> None:
         """The program has made a scheduler."""
@@ -73,6 +76,11 @@ class Rates:
             made = -1
         if optimizer in self._schedulers or len(self._schedulers) < MAX_PLACES:
             self._schedulers[optimizer] = (place, made)
+
+    def note_loaded(self, optimizer: int, place: int) -> None:
+        """The program has loaded the state of an optimizer, or of its scheduler."""
+        if len(self._loaded) < MAX_PLACES:
+            self._loaded[optimizer] = place
 
     def step(
         self, optimizer: Any, number: int, place: int, find: Callable[[], Sequence[int]]
@@ -90,9 +98,13 @@ class Rates:
         known.steps += 1
         here = known.scheduler, known.made
         known.scheduler, known.made = self._schedulers.get(number, here)
-        for group, rate in zip(known.groups, rates, strict=True):
-            group.note(rate)
-        # Once, and only where there is something to tell: to search takes a while.
+        for group, rate, of in zip(known.groups, rates, optimizer.param_groups, strict=False):
+            initial = of.get("initial_lr")
+            group.note(rate, initial if type(initial) in (int, float) else 0.0)
         is_low = any(group.low for group in known.groups)
+        known.loaded = self._loaded.get(number, -1) if is_low else -1
+        if not is_low:
+            self._loaded.pop(number, None)
+        # Once, and only where there is something to tell: to search takes a while.
         if is_low and known.scheduler < 0 and known.set_by is None:
             known.set_by = find()

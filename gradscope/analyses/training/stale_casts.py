@@ -41,11 +41,16 @@ def kept_casts(nodes: Iterable[Node], leaves: Iterable[torch.Tensor]) -> list[Ca
 
 def _casts(nodes: Iterable[Node]) -> Iterator[Cast]:
     for node in nodes:
-        if node.name() == _CAST:
+        if is_cast(node):
             below = node.next_functions[0][0]
             leaf = None if below is None else leaf_of(below)
             if leaf is not None:
                 yield Cast(node._sequence_nr(), leaf)
+
+
+def is_cast(node: Node) -> bool:
+    """Whether a node gives a tensor another dtype or device."""
+    return node.name() == _CAST
 
 
 def region(frame: FrameType, places: Places, sources: Sources) -> int:

@@ -169,6 +169,11 @@ class TrackedParameters:
         """Whether a call that took a leaf has recorded history."""
         return tensor in self._recorded
 
+    @property
+    def uses(self) -> int:
+        """How many leaves are known that a call has taken."""
+        return len(self._used)
+
     def used_leaves(self) -> Iterator[torch.Tensor]:
         """All living leaves that a call has taken."""
         return (tensor for tensor, _ in self._used.living())

@@ -5,6 +5,7 @@ Must not know where they lead in the drawing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 import msgspec
 
@@ -14,6 +15,8 @@ from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.simplify import Link
 from gradscope.simplify.gradients import middle
+
+WEIGHT = attrgetter("weight")
 
 
 class Arrows:
@@ -50,7 +53,7 @@ class Arrows:
         if info.state != "finite":
             return words, {"style": "dashed"}
         place = scene.scale.fraction(info.norm)
-        return words, {"penwidth": _width(place)} if place is not None else {}
+        return words, {"penwidth": f"{1 + 5 * place:.2f}"} if place is not None else {}
 
     def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""
@@ -60,15 +63,10 @@ class Arrows:
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         place = self.scene.scale.fraction(middle(infos).norm)
-        return words, {"style": "dashed"} if place is None else {"penwidth": _width(place)}
-
-
-def _width(place: float) -> str:
-    """Points of a ribbon, by where its gradient is on the scale of sizes."""
-    return f"{1 + 5 * place:.2f}"
+        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 5 * place:.2f}"}
 
 
 def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
-    """The mark that matters most among some nodes or edges."""
+    """The mark that matters most among some nodes or edges, if one matters."""
     found = [marks[number] for number in numbers if number in marks] if marks else []
-    return max(found, key=lambda mark: mark.weight, default=None)
+    return max((one for one in found if one.weight >= 0), key=WEIGHT, default=None)

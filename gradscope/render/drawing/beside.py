@@ -18,8 +18,8 @@ from gradscope.render.words.text import shorten
 from gradscope.simplify import hierarchy_of
 from gradscope.simplify.profile import ProfileRow, brackets
 
-WIDTH, BRACKET, GAP = 90, 14, 3
-"""Points: all of a strip beside a picture, the brackets of its modules, and between two things."""
+WIDTH, BRACKET, LEFT = 90, 14, 17
+"""Points: all of a strip, the brackets of its modules, and where the stream begins."""
 
 MARGIN = 18
 """Points around a strip, as Graphviz leaves around a graph."""
@@ -40,28 +40,18 @@ BED = "#f3f4f6"
 def add_strip(picture: Element, scene: Scene) -> None:
     """Make room at the left of an SVG of Graphviz, and draw the strip there."""
     left, top, width, height = map(float, picture.get("viewBox", "").split())
-    tall = height - 2 * MARGIN
+    tall = height - 4 * MARGIN
     rows = profile(scene, min(MOST_ROWS, int(tall / THICKNESS)))
     if not rows:
         return
     room = WIDTH + 2 * MARGIN
     picture.set("viewBox", f"{left - room:g} {top:g} {width + room:g} {height:g}")
     picture.set("width", f"{width + room:g}pt")
-    place = {"x": f"{left - room:g}", "y": f"{top:g}"}
-    size = {"width": f"{room + 1:g}", "height": f"{height:g}"}
-    picture.append(Element("rect", {**place, **size, "fill": "white"}))
-    _Strip(scene, rows, tall - 2 * MARGIN).draw(
-        SubElement(
-            picture,
-            "g",
-            {
-                "transform": f"translate({left - room + MARGIN:g} {top + 2 * MARGIN:g})",
-                "class": "river",
-                "font-family": "Helvetica,Arial,sans-serif",
-                "font-size": "10",
-            },
-        )
-    )
+    ground = {"x": f"{left - room:g}", "y": f"{top:g}", "height": f"{height:g}"}
+    SubElement(picture, "rect", {**ground, "width": f"{room + 1:g}", "fill": "white"})
+    place = f"translate({left - room + MARGIN:g} {top + 2 * MARGIN:g})"
+    font = {"font-family": "Helvetica,Arial,sans-serif", "class": "river"}
+    _Strip(scene, rows, tall).draw(SubElement(picture, "g", {"transform": place, **font}))
 
 
 class _Strip:
@@ -72,98 +62,78 @@ class _Strip:
         self.rows = rows
         self.height = height
         self.tall = height / len(rows)
-        self.left = BRACKET + GAP
+        self.paths: dict[tuple[str, str], str] = {}
 
     def draw(self, into: Element) -> None:
         """Append all of it to a group whose origin is the strip's upper left corner."""
         words = f"‖g‖ in backward order, {told(self.scene, self.rows)}"
         SubElement(into, "title").text = words
-        room = WIDTH - self.left
-        bed = {"x": f"{self.left}", "width": f"{room}", "height": f"{self.height:.1f}"}
+        bed = {"x": f"{LEFT}", "width": f"{WIDTH - LEFT}", "height": f"{self.height:.1f}"}
         SubElement(into, "rect", {**bed, "fill": BED})
-        for (color, opacity), path in self._flow().items():
-            SubElement(into, "path", {"d": path, "fill": color, "opacity": opacity})
-        line = {"d": self._median(), "fill": "none", "stroke": INK, "stroke-width": "1"}
-        SubElement(into, "path", line)
-        for color, path in self._marks().items():
-            SubElement(into, "path", {"d": path, "fill": color})
-        self._brackets(into)
-        scale = self.scene.scale
-        small, large = (
-            numbers.number(float(f"{10 ** min(end, 308):.1g}")) for end in (scale.low, scale.high)
-        )
-        y = f"{self.height + 11:.1f}"
-        _text(into, small, {"x": f"{self.left}", "y": y})
-        _text(into, large, {"x": f"{WIDTH}", "y": y, "text-anchor": "end"})
-        _text(into, "‖g‖ by depth", {"x": f"{self.left}", "y": "-5"})
-
-    def _x(self, norm: float) -> float:
-        place = self.scene.scale.fraction(norm) or 0.0
-        return self.left + max(place * (WIDTH - self.left), 1.0)
-
-    def _bar(self, row: int, start: float, end: float) -> str:
-        y, tall = row * self.tall, self.tall
-        return f"M{start:.1f} {y:.1f}H{end:.1f}V{y + tall:.1f}H{start:.1f}Z"
-
-    def _flow(self) -> dict[tuple[str, str], str]:
-        """The stream in the colour of its median, and pale what is left of it."""
-        found: dict[tuple[str, str], str] = {}
+        median = "M"
         for number, row in enumerate(self.rows):
-            if row.low is None or row.middle is None or row.high is None:
-                continue
+            self._draw_row(number, row)
+            y = (number + 0.5) * self.tall
+            known = row.middle is not None
+            median += f"{self._x(row.middle or 0):.1f} {y:.1f}L" if known else "M"
+        marks = (MAGENTA, GREY, INK)  # over the streams of all rows
+        for (color, opacity), path in sorted(
+            self.paths.items(), key=lambda one: one[0][0] in marks
+        ):
+            SubElement(into, "path", {"d": path, "fill": color, "opacity": opacity})
+        # A gap ends one line, and the next one begins.
+        lines = "".join(f"M{line[:-1]}" for line in median.split("M") if line)
+        SubElement(into, "path", {"d": lines, "fill": "none", "stroke": INK})
+        self._brackets(into)
+        scale, below = self.scene.scale, f"{self.height + 11:.1f}"
+        for end, x, side in ((scale.low, LEFT, "start"), (scale.high, WIDTH, "end")):
+            size = numbers.number(float(f"{10 ** min(end, 308):.1g}"))
+            _text(into, size, {"x": f"{x}", "y": below, "text-anchor": side})
+        _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
+
+    def _draw_row(self, number: int, row: ProfileRow) -> None:
+        """The stream in the colour of its median and pale what is left of it; over it what is not
+        finite, zeros as lines by their share of the nodes, and the leaves as a dot."""
+        y, tall = number * self.tall, self.tall
+        if row.low is not None and row.middle is not None and row.high is not None:
             color = INKS[self.scene.scale.step(row.middle) or 0]
             low, high = self._x(row.low), self._x(row.high)
-            for opacity, start, end in (("0.3", self.left, low), ("1", min(low, high - 2), high)):
-                bar = self._bar(number, start, end)
-                found[color, opacity] = found.get((color, opacity), "") + bar
-        return found
+            self._add(color, LEFT, y, low - LEFT, tall, "0.3")
+            self._add(color, min(low, high - 2), y, max(high - low, 2), tall)
+        if row.bad:
+            self._add(MAGENTA, LEFT, y, WIDTH - LEFT, tall)
+        elif row.zero:
+            room = (WIDTH - LEFT) * row.zero / (row.zero + row.finite)
+            for x in range(0, int(room), 4):
+                self._add(GREY, LEFT + x, y, 1, tall)
+        if row.leaf is not None:
+            self._add(INK, self._x(row.leaf) - 1, y + tall / 2 - 1, 2, 2)
 
-    def _median(self) -> str:
-        path, before = "", False
-        for number, row in enumerate(self.rows):
-            if row.middle is not None:
-                y = (number + 0.5) * self.tall
-                path += f"{'L' if before else 'M'}{self._x(row.middle):.1f} {y:.1f}"
-            before = row.middle is not None
-        return path
+    def _add(self, color: str, x: float, y: float, wide: float, tall: float, op: str = "1") -> None:
+        bar = f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}Z"
+        self.paths[color, op] = self.paths.get((color, op), "") + bar
 
-    def _marks(self) -> dict[str, str]:
-        """What has no size: not finite over the whole width; zeros as a comb of lines by their
-        share of the nodes; and the leaves as dots."""
-        bad = zero = dots = ""
-        for number, row in enumerate(self.rows):
-            y = number * self.tall
-            if row.bad:
-                bad += self._bar(number, self.left, WIDTH)
-            elif row.zero:
-                room = (WIDTH - self.left) * row.zero / (row.zero + row.finite)
-                zero += "".join(
-                    f"M{self.left + x} {y:.1f}h1v{self.tall:.1f}h-1Z"
-                    for x in range(0, int(room), 4)
-                )
-            if row.leaf is not None:
-                dots += f"M{self._x(row.leaf) - 1:.1f} {y + self.tall / 2 - 1:.1f}h2v2h-2Z"
-        marks = {MAGENTA: bad, GREY: zero, INK: dots}
-        return {color: path for color, path in marks.items() if path}
+    def _x(self, norm: float) -> float:
+        return LEFT + max((self.scene.scale.fraction(norm) or 0.0) * (WIDTH - LEFT), 1.0)
 
     def _brackets(self, into: Element) -> None:
         size, end = len(self.scene.graph.nodes), 0.0
-        hierarchy = hierarchy_of(self.scene.graph)
-        for number, one in enumerate(brackets(hierarchy, LEAST * size / self.height)):
-            top = max(one.first * self.height / size, end)
-            end = max(one.behind * self.height / size, end)
-            if end - top < 1:
+        found = brackets(hierarchy_of(self.scene.graph), LEAST * size / self.height)
+        for number, (first, behind, group) in enumerate(found):
+            top = max(first * self.height / size, end)
+            end = max(behind * self.height / size, end)
+            tall = end - top
+            if tall < 1:
                 continue
-            box = {"width": f"{BRACKET - 1}", "height": f"{end - top - 1:.1f}", "rx": "2"}
+            box = {"y": f"{top:.1f}", "width": f"{BRACKET - 1}", "height": f"{tall - 1:.1f}"}
             fill = tint(len(STEPS) // 2 - 1 - number % 2, 0.8)
-            bar = SubElement(into, "rect", {"y": f"{top + 0.5:.1f}", **box, "fill": fill})
-            times = f" ×{one.group.count:,}" if one.group.count > 1 else ""
-            name = visible(one.group.title or one.group.label) + times
+            bar = SubElement(into, "rect", {**box, "rx": "2", "fill": fill})
+            times = f" ×{group.count:,}" if group.count > 1 else ""
+            name = visible(group.title or group.label) + times
             SubElement(bar, "title").text = shorten(name, boxes.LONGEST_TEXT, "…")
-            letters = int((end - top - 6) / boxes.width("n", 10))
-            if end - top >= NAMED_FROM:
-                middle = f"translate({BRACKET / 2 + 3} {(top + end) / 2:.1f}) rotate(-90)"
-                shown = shorten(name, letters, "…", keep_end=True)
+            if tall >= NAMED_FROM:
+                middle = f"translate({BRACKET / 2 + 3} {top + tall / 2:.1f}) rotate(-90)"
+                shown = shorten(name, int((tall - 6) / boxes.width("n", 10)), "…", keep_end=True)
                 _text(into, shown, {"transform": middle, "text-anchor": "middle"})
 
 

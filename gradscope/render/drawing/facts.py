@@ -45,8 +45,7 @@ def residuals(scene: Scene, item: Item) -> list[float]:
 
 def meeting(scene: Scene, item: Item) -> str:
     """What is to be said of gradients that meet in an item, or ""."""
-    words = skipped(residuals(scene, item)), cancelled(scene, item)
-    return " · ".join(filter(None, words))
+    return " · ".join(filter(None, (skipped(residuals(scene, item)), cancelled(scene, item))))
 
 
 def opposing(scene: Scene, item: Item) -> list[float]:

@@ -188,9 +188,10 @@ class Labels:
             return []
         lines = [text(meeting(self.scene, item), CANCELLED if opposed else GREY, 10)]
         if item.template is not None:
-            few = skips[:: math.ceil(len(skips) / _MOST_BARS)] if skips else []
+            few = skips[:: math.ceil(len(skips) / _MOST_BARS) or 1]
+            width = min(max(_STRIP_ROOM // max(len(few), 1), _NARROW), _BROAD)
             shown = [(round(share * _SHARES), SKIP) for share in few]
-            return [*lines, self._shares(shown)] if shown else lines
+            return [*lines, boxes.bars(shown, _SHARES, width, BRANCH)]
         for share in skips:
             skip = round(share * _BAR)
             lines.append([block(7, skip, SKIP), block(7, _BAR - skip, BRANCH)])
@@ -198,10 +199,6 @@ class Labels:
             left = max(round((1 - share) * _BAR), 1)
             lines.append([block(7, left, CANCELLED), block(7, _BAR - left, border=CANCELLED)])
         return lines
-
-    def _shares(self, shown: list[tuple[int, str]]) -> Line:
-        width = min(max(_STRIP_ROOM // len(shown), _NARROW), _BROAD)
-        return boxes.bars(shown, _SHARES, width, BRANCH)
 
     def _times(self, item: Item) -> Line:
         return [] if item.template is None else text(f" ×{self.scene.times(item):,}", TEAL, 10)

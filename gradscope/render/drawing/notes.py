@@ -95,8 +95,8 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
             _arriving(
                 amount,
                 (node, output) in given,
-                gradients.cancelled(node, output),
                 gradients.residual(node, output),
+                gradients.cancelled(node, output),
             ),
         )
         for (node, output), amount in arrivals.items()
@@ -104,20 +104,17 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     ]
 
 
-def _arriving(
-    amount: int, given: bool, cancelled: float | None = None, skip: float | None = None
-) -> str:
-    """How many gradients were added, how much of them cancelled, how much came through a skip; the
-    one given for a root came along no edge."""
-    words = skipped([] if skip is None else [skip])
+def _arriving(amount: int, given: bool, *shares: float | None) -> str:
+    """How many gradients were added; or which share came through a skip, which cancelled; the one
+    given for a root came along no edge."""
+    skip, cancelled = shares or (None, None)
+    words = [skipped([] if skip is None else [skip])]
     if cancelled is not None:
-        opposed = f"{amount:,} gradients cancel {cancelling(cancelled)}"
-        return f"{words} · {opposed}" if words else opposed
-    if words:
-        return words
-    if given:
-        return f"sum of {count(amount - 1, 'edge')} and the given"
-    return f"sum of {amount:,} edges"
+        words.append(f"{amount:,} gradients cancel {cancelling(cancelled)}")
+    plain = (
+        f"sum of {count(amount - 1, 'edge')} and the given" if given else f"sum of {amount:,} edges"
+    )
+    return " · ".join(filter(None, words)) or plain
 
 
 def _saved(scene: Scene, item: Item) -> list[Note]:

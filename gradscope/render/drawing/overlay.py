@@ -1,20 +1,26 @@
-"""Answers as marks on a picture: of a comparison who is alone, and how far gradients part; of a
-check what is wrong; of a count of memory how much each node saved."""
+"""What boxes may show besides gradients: of a comparison who is alone, and how far gradients part;
+the verdicts of a check; how much memory each node saved; findings; gradients beside weights.
+
+A picture shows the one that its command asked for, a page lets its reader choose."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from gradscope.analyses.diff import Comparison, EdgeDifference, Union
 from gradscope.analyses.diff.comparison import Distance
 from gradscope.model.checks import Checks
 from gradscope.model.memory import Memory
-from gradscope.model.report import Graph
+from gradscope.model.report import Graph, Report
+from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
+from gradscope.render.words.findings import badges
 
-ONLY_A, ONLY_B, CHANGED = "#c2185b", "#0b5370", "#b45309"
+ONLY_A, ONLY_B, CHANGED = "#c2185b", "#6d28d9", "#0f766e"
+"""Colours that are none of the scale of gradients."""
+
+_ALONE = {"A": Mark(ONLY_A, "only in A", 3), "B": Mark(ONLY_B, "only in B", 3)}
 SHADES = ("#fbe3c4", "#f6b26b", "#e07b1f")
 """Gradients that differ by less than 1 %, by less than half, by more."""
 
@@ -30,20 +36,19 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
     edges: dict[int, Mark] = {}
     for new, (a, b) in enumerate(both.nodes):
         if a is None or b is None:
-            nodes[new] = Mark(ONLY_A if b is None else ONLY_B, weight=3)
+            nodes[new] = _ALONE["A" if b is None else "B"]
         elif a in changed:
-            nodes[new] = Mark(CHANGED, weight=2)
+            nodes[new] = Mark(CHANGED, "changed", weight=2)
     for new, (a, b) in enumerate(both.edges):
         if a is None or b is None:
-            side = "A" if b is None else "B"
-            edges[new] = Mark(ONLY_A if b is None else ONLY_B, f"only in {side}", weight=3)
+            edges[new] = _ALONE["A" if b is None else "B"]
         elif a in differing:
             edges[new] = mark = _shade(differing[a])
             target = both.report.graph.edges[new].target
             if target not in nodes or nodes[target].weight < mark.weight:
                 nodes[target] = Mark(SHADES[INKS.index(mark.color)], "", mark.weight, fill=True)
-    caption = "pink: only in A; blue: only in B; orange: gradients differ"
-    return Overlay(caption, nodes, edges)
+    caption = "pink: only in A; violet: only in B; orange: gradients differ"
+    return Overlay("B ÷ A", caption, nodes, edges, is_ratio=True)
 
 
 def _shade(edge: EdgeDifference) -> Mark:
@@ -78,28 +83,76 @@ def saved(memory: Memory) -> Overlay:
         if kept.holding == "activation":
             first = kept.holders[0][0]
             amounts[first] = amounts.get(first, 0) + kept.bytes
-    total = sum(amounts.values())
-    caption = f"{numbers.size(total)} saved for backward, darker where there is more"
-    return Overlay(caption, {}, {}, amounts, total)
+    total = numbers.size(sum(amounts.values()))
+    caption = f"{total} saved for backward, darker where there is more"
+    return Overlay("saved bytes", caption, bytes=amounts)
 
 
-MARKS = {"wrong": Mark("#c2185b", weight=3), "kink": Mark("#b45309", weight=2)}
-"""Pink and orange borders; the rest is right, or says why not in the text."""
+MARKS = {
+    "right": Mark("#2f7d4f", "right", -7),
+    "not checked": Mark("#6b7280", "not checked", -6),
+    "random": Mark("#7db8dd", "random", -5),
+    "rounding": Mark("#4b94d1", "rounding", -4),
+    "meant": Mark("#0b5370", "meant to differ", -3),
+    "unresolved": Mark("#a78bfa", "unresolved", -2),
+    "kink": Mark("#b45309", "not differentiable", 2),
+    "wrong": Mark("#c2185b", "wrong", 3),
+}
+"""What becomes of a verdict."""
 
 
 def verdicts(checks: Checks, graph: Graph) -> Overlay:
-    """The marks for every node whose derivative is wrong or does not exist."""
+    """The verdict on every node that was compared."""
     caption = "pink: the derivative is wrong; orange: not differentiable here"
-    return Overlay(caption, dict(_marked(checks, graph)), {})
-
-
-def _marked(checks: Checks, graph: Graph) -> Iterator[tuple[int, Mark]]:
     found = [(check.nodes, check.verdict) for check in checks.calls]
     found += [
         (tuple(graph.leaves[leaf].node for leaf in check.leaves), check.verdict)
         for check in checks.leaves
         if len(check.leaves) == 1
     ]
-    for nodes, verdict in found:
-        if verdict in MARKS:
-            yield from ((node, MARKS[verdict]) for node in nodes)
+    # The mark that matters most comes last.
+    found.sort(key=lambda one: MARKS[one[1]].weight)
+    nodes = {node: MARKS[verdict] for nodes, verdict in found for node in nodes}
+    return Overlay("derivatives", caption, nodes)
+
+
+SEVERITIES = {
+    "information": Mark(BADGE_INKS["information"], "information", 1),
+    "warning": Mark(BADGE_INKS["warning"], "warning", 2),
+    "error": Mark(BADGE_INKS["error"], "error", 3),
+}
+
+
+def offered(report: Report, own: Overlay | None) -> list[Overlay]:
+    """All that a page has the data for, what its command asked for first."""
+    graph = report.graph
+    found = [own] if own is not None else []
+    if report.memory is not None:
+        found.append(saved(report.memory))
+    if report.checks is not None:
+        found.append(verdicts(report.checks, graph))
+    marks = {node: SEVERITIES[severity] for node, severity in badges(report.findings).items()}
+    if marks:
+        found.append(Overlay("findings", "", marks))
+    norms = {leaf.node: float(leaf.norm) for leaf in graph.leaves if leaf.norm is not None}
+    weights = {node: float(f"{x:.6g}") for node, x in norms.items() if 0 < x < math.inf}
+    if report.passes and weights:
+        found.append(Overlay("‖g‖ ÷ ‖w‖ of leaves", "", weights=weights))
+    if len(report.passes) > 1 and not (own and own.is_ratio):
+        name = f"this call ÷ call {report.passes[0].number}"
+        found.append(Overlay(name, "", is_ratio=True))
+    return list({one.name: one for one in found}.values())
+
+
+def packed(overlay: Overlay) -> dict[str, object]:
+    """An overlay as the page reads it; a mark is the index of its class, the last matter most."""
+    marks = {one for one in overlay.nodes.values() if one.words}
+    classes = sorted(marks, key=lambda one: (one.weight, one.words))
+    return {
+        "name": overlay.name,
+        "isRatio": overlay.is_ratio,
+        "bytes": overlay.bytes or None,
+        "weights": overlay.weights or None,
+        "classes": [[one.words, one.color] for one in classes],
+        "marks": {node: classes.index(one) for node, one in overlay.nodes.items() if one.words},
+    }

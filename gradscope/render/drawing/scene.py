@@ -37,7 +37,7 @@ class Scene:
         self.view: View = simplify(report.graph, options.folding)
         self.incoming = self.view.incoming()
         self.rank = DrawnRank(report, options.rank)
-        self.backward = _chosen_pass(self.rank.passes, options.call)
+        self.backward = _chosen_pass(report, self.rank.passes, options.call)
         self.gradients: ViewGradients | None = None
         on_edges: Iterable[GradientInfo] = ()
         if self.backward is not None:
@@ -326,12 +326,15 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
     return ""
 
 
-def _chosen_pass(passes: Sequence[BackwardPass], call: int | None) -> BackwardPass | None:
+def _chosen_pass(
+    report: Report, passes: Sequence[BackwardPass], call: int | None
+) -> BackwardPass | None:
     if call is None:
         return passes[0] if passes else None
     for backward in passes:
         if backward.number == call:
             return backward
-    known = ", ".join(str(backward.number) for backward in passes) or "none"
+    held = sorted(number for one in report.graphs for number in one.call_numbers)
+    known = ", ".join(map(str, held)) or "none"
     what = f"the report holds no backward call {call}"
     raise ReportError(what, f"calls it holds: {known}")

@@ -67,21 +67,14 @@ FRAME = {
 """Around what is drawn once for many rounds."""
 
 
-def render(report: Report, options: Options) -> str:
-    """The DOT source.
+def render(report: Report, options: Options, scene: Scene | None = None) -> str:
+    """The DOT source; of a ``scene`` that has its river beside it, without one in the caption.
 
     Raises:
         GradscopeError: if there is too much to draw.
     """
-    return source(Scene(report, options))
-
-
-def source(scene: Scene, river: bool = True) -> str:
-    """The DOT source of a scene; ``river``: with one in its caption.
-
-    Raises:
-        GradscopeError: if there is too much to draw.
-    """
+    river = scene is None
+    scene = scene or Scene(report, options)
     boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
     if boxes > MOST_ITEMS or arrows > MOST_LINKS:
         many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import html
 from importlib import resources
+from typing import Any
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
+from gradscope.render.drawing.overlay import offered
+from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
+from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.spread import passes_of
 from gradscope.render.options import Options
 from gradscope.render.words.page import policy
@@ -29,7 +33,7 @@ _PAGE = """<!doctype html>
 <body>
 <p id="notice">{notice}</p>
 <style>{style}</style>
-<script type="application/octet-stream" id="report">{data}</script>{histograms}
+{data}
 <script>{script}</script>
 </body>
 </html>
@@ -43,14 +47,16 @@ NOTICE = (
 """Seen until the graph is drawn.  It comes before everything long, so that it is there however much
 of the file is not."""
 
-_HISTOGRAMS = '\n<script type="application/octet-stream" id="histograms">{data}</script>'
-
 
 def render(report: Report, options: Options) -> str:
     """The page; what it opens and shows is chosen in it."""
     passes_of(report, options.rank)  # raises where there is no such rank
-    data = compressed(pack(report, every_value=options.values, rank=options.rank))
-    bars = histograms(report)
+    report = report.holding(options.call)
+    graphs = [_packed(one, options, not number) for number, one in enumerate(report.graphs)]
+    graphs[0] |= _of_all(report, options)
+    bars = [histograms(one) for one in report.graphs]
+    stored = [_stored("report", number, graph) for number, graph in enumerate(graphs)]
+    stored += [_stored("histograms", n, one) for n, one in enumerate(bars) if any(one)]
     target = visible(report.meta.target) or "graph"
     script = _asset("viewer.js")
     return _PAGE.format(
@@ -58,10 +64,42 @@ def render(report: Report, options: Options) -> str:
         title=html.escape(f"{target} · gradscope"),
         notice=NOTICE,
         style=_asset("viewer.css"),
-        data=data,
-        histograms=_HISTOGRAMS.format(data=compressed(bars)) if any(bars) else "",
+        data="\n".join(stored),
         script=script,
     )
+
+
+def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
+    """One graph with all that its boxes may show."""
+    found = offered(report, options.overlay if is_first else None)
+    packed = pack(report, every_value=options.values, rank=options.rank)
+    return {**packed, "overlays": list(map(overlaid, found))}
+
+
+def _of_all(report: Report, options: Options) -> dict[str, Any]:
+    """What holds of all graphs: every backward call as its number, its graph and its place there,
+    what made it, and whether it failed, in the order in which the program made them; which of them
+    and which overlay is shown first; and what is said in words."""
+    calls = []
+    for graph, held in enumerate(report.graphs):
+        for place, one in enumerate(held.passes):
+            calls.append([one.number, graph, place, call_words(held.graph, one), bool(one.error)])
+    if options.sides:
+        calls = [
+            [0, one[1], one[2], side, False]
+            for one, side in zip(calls, options.sides, strict=False)
+        ]
+    return {
+        "calls": sorted(calls, key=lambda call: call[0]),
+        "call": options.call,
+        "overlay": int(options.overlay is not None) - 1,
+        "answer": options.answer,
+    }
+
+
+def _stored(name: str, number: int, data: object) -> str:
+    where = f"{name}{number or ''}"
+    return f'<script type="application/octet-stream" id="{where}">{compressed(data)}</script>'
 
 
 def _asset(name: str) -> str:

@@ -1,5 +1,5 @@
-"""Text for a terminal as a page for a browser, complete in one file, or as a part of another page;
-and what any page may do: nothing but show itself.
+"""Text for a terminal as a part of a page for a browser, and what any page may do: nothing but show
+itself.
 
 If a text should ever get past the escaping, the browser still runs, loads and sends nothing of it.
 """
@@ -8,34 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import io
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
-
-from gradscope.escaping import visible
-
-_FORMAT = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="POLICY">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>TITLE</title>
-<style>
-{stylesheet}
-body {{ color: {foreground}; background: {background}; margin: 2em; }}
-pre {{ font-family: ui-monospace, Menlo, Consolas, monospace; line-height: 1.35; }}
-</style>
-</head>
-<body>
-<pre>{code}</pre>
-</body>
-</html>
-"""
-
 
 _PRE = (
     '<pre style="line-height: 1.25; overflow-x: auto; white-space: pre; color: inherit; '
@@ -73,15 +50,9 @@ def policy(script: str = "") -> str:
     return f"{_NOTHING}; script-src 'sha256-{digest}'"
 
 
-def page(title: str, text: str) -> str:
-    """A self-contained page that shows text with ANSI colours; every character of it is escaped."""
-    named = html.escape(visible(title)).replace("{", "{{").replace("}", "}}")
-    form = _FORMAT.replace("POLICY", policy()).replace("TITLE", named)
-    return recorded(Text.from_ansi(text)).export_html(code_format=form)
-
-
 def fragment(text: str) -> str:
-    """The same as an element for the page of somebody else, which may be light or dark."""
+    """Text with ANSI colours as an element for the page of somebody else, which may be light or
+    dark; every character of it is escaped."""
     console = recorded(Text.from_ansi(text))
     return console.export_html(theme=_ANYWHERE, code_format=_PRE, inline_styles=True)
 

@@ -18,7 +18,7 @@ class HardGate(Function):  # <~ GS601
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
         grad_output[x.abs() > 1] = 0
-        return grad_output
+        return grad_output  # <~ GS601
 
 
 class Gated(nn.Module):

@@ -18,7 +18,7 @@ class Clip(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         lo, hi = ctx.bounds
         mask = torch.where((x > lo) & (x < hi), g, torch.zeros_like(g))
-        return mask * g, None, None
+        return mask * g, None, None  # <~ GS601
 
 
 def clipped_nll(logits, y):

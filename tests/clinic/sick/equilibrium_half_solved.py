@@ -26,7 +26,7 @@ class Equilibrium(torch.autograd.Function):
         for _ in range(1):
             (pulled,) = torch.autograd.grad(ctx.next, ctx.z, solved, retain_graph=True)
             solved = grad + pulled
-        return torch.autograd.grad(ctx.next, (ctx.x, ctx.weight), solved)
+        return torch.autograd.grad(ctx.next, (ctx.x, ctx.weight), solved)  # <~ GS601
 
 
 encoder, decoder = nn.Linear(4, 10), nn.Linear(10, 2)

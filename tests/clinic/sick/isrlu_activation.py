@@ -15,7 +15,7 @@ class ISRLU(Function):
     @staticmethod
     def backward(ctx, _grad_out):
         (nisr,) = ctx.saved_tensors
-        return nisr**3, None
+        return nisr**3, None  # <~ GS601
 
 
 isrlu = ISRLU.apply

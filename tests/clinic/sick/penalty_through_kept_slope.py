@@ -15,7 +15,7 @@ class SoftSign(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad * ctx.slope
+        return grad * ctx.slope  # <~ GS601
 
 
 class Critic(nn.Module):

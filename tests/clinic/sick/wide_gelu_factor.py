@@ -20,7 +20,7 @@ class FusedGelu(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         inner = torch.tanh(SQRT_2_PI * (x + 0.044715 * x**3))
         slope = SQRT_2_PI * (1 + 0.1 * x**2)
-        return grad * (0.5 * (1 + inner) + 0.5 * x * (1 - inner**2) * slope)
+        return grad * (0.5 * (1 + inner) + 0.5 * x * (1 - inner**2) * slope)  # <~ GS601
 
 
 class Mlp(nn.Module):

@@ -1,0 +1,53 @@
+"""The backward calls of a report whose others walk other graphs: what each is called, and how to
+see it.
+
+Must not know of any one format; texts are not escaped for markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gradscope.escaping import visible
+from gradscope.model.report import BackwardPass, Graph, Report
+from gradscope.render.words.places import short_files
+from gradscope.render.words.text import shorten
+from gradscope.words import one_line, option
+
+LONGEST = 24
+"""Characters of the expression that makes a call."""
+
+
+def call_words(graph: Graph, backward: BackwardPass) -> str:
+    """``g_loss.backward() train.py:41``: what made a call, as far as that is known."""
+    if backward.origin is None:
+        return "" if backward.number else "gradscope's own pass"
+    origin = graph.origins[backward.origin]
+    file = short_files({one.file for one in graph.origins})[origin.file]
+    expression = shorten(visible(one_line(origin.expression)), LONGEST, "…")
+    return f"{expression} {visible(file)}:{origin.line}".strip()
+
+
+def drawn_alone(report: Report, call: int | None) -> Report:
+    """The graph that a call walks, for a format that draws one, with a note on each of the others;
+    the first for None."""
+    report = report.holding(call)
+    if not report.others:
+        return report
+    notes = (*report.notes, *filter(None, map(_elsewhere, report.others)))
+    return msgspec.structs.replace(report, notes=notes)
+
+
+def _elsewhere(other: Report) -> str:
+    calls = other.call_numbers
+    if not calls:
+        return ""
+    which = f"backward call {calls[0]} walks" if len(calls) == 1 else f"{_listed(calls)} walk"
+    place = call_words(other.graph, other.passes[0])
+    return f"{which} another graph ({place}): {option('call', calls[0])} shows it"
+
+
+def _listed(calls: Sequence[int]) -> str:
+    few = [*map(str, calls)] if len(calls) < 5 else [str(calls[0]), "…", str(calls[-1])]
+    return f"backward calls {', '.join(few)}"

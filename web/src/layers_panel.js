@@ -1,0 +1,42 @@
+// What the panel says of a box that stands for the same place in several layers.
+import { element } from "./element.js";
+import { plural, visible } from "./format.js";
+import { flows } from "./panel_parts.js";
+import { boxName, boxWords, roundName, told } from "./words.js";
+
+/** Layers of which each has a row. */
+const MOST = 200;
+
+/** Which layer is shown, and the way to the others; nothing for a box that is of one only. */
+export function layerSwitch(viewer, box) {
+  if (!box?.bars) return null;
+  const { model } = viewer;
+  const button = (text, name, click, isOff = false) => element("button", { text, "aria-label": name, title: name, disabled: isOff ? "" : null, on: { click } });
+  const words = box.picked === null ? `all ${plural(box.bars.length, "layer")}` : roundName(model, box.bars[box.picked]);
+  return element(
+    "p", { class: "layers", role: "group", "aria-label": "Layer" },
+    button("‹", "previous layer (,)", () => viewer.nextLayer(-1)),
+    element("span", { text: words }),
+    button("›", "next layer (.)", () => viewer.nextLayer(1)),
+    box.picked === null ? null : button("All", "all layers", () => viewer.showBar(box, box.picked)),
+  );
+}
+
+/** The gradient in each layer, and what they have in common. */
+export function standing(panel, box) {
+  const { model, viewer } = panel;
+  const isNode = box.node !== undefined;
+  const what = isNode ? visible(model.op(box.node)) : visible(model.group(box.group).type);
+  const title = isNode ? boxName(model, box) : boxWords(model, box).name;
+  const rows = [...box.bars.entries()].filter(([, one]) => one).slice(0, MOST).map(([number, one]) =>
+    element("li", {}, element("span", { class: "value", text: told(model.arriving(one)) }), " ", element("button", { class: "link", text: roundName(model, one), on: { click: () => viewer.showBar(box, number) } })),
+  );
+  return [
+    element("h2", { text: title }),
+    element("p", { class: "faint", text: [what, `drawn once for ${box.each.length}`].filter(Boolean).join(" · ") }),
+    model.pass ? panel.facts(isNode ? "upstream gradient" : "gradient entering", [["‖g‖", told(model.arriving(box))], ["shape", isNode ? model.shape(box.node) : ""]]) : null,
+    flows(`${plural(box.each.length, "layer")}, in backward order`, rows, box.each.length),
+    ...(isNode ? [panel.formula(box.node)] : []),
+    ...panel.findings(box.each.flatMap(({ node, group }) => (node === undefined ? model.inside(group) : [node]))),
+  ];
+}
