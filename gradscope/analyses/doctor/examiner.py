@@ -188,24 +188,13 @@ class Examiner:
         made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
-        self._hold()
+        # Others would wait for this one in their collectives, and not for as long as a person.
+        if self._began is not None and not self._member.is_grouped:
+            self._began += self._held.hold()
         # A call that failed is the program's own to handle.
         if serious and made.failure is None:
             self._stop(Stopped("finding"))
         return made.conclude()
-
-    def _hold(self) -> None:
-        """Let the program wait in this call, where somebody wants to look; that is no time in which
-        it was watched."""
-        # Others would wait for this one in their collectives, and not for as long as a person.
-        if self._member.is_grouped:
-            return
-        try:
-            waited = self._held.hold()
-        except Exception as error:
-            self._builder.note_unseen(error)
-        else:
-            self._began = None if self._began is None else self._began + waited
 
     def _is_passed_over(self, call: BackwardCall) -> bool:
         """Whether this call is none that is to be watched; looks for ``--root`` there."""

@@ -64,12 +64,15 @@ class HeldCalls:
         self._reports = report, None if chosen is None else self._builder.report(chosen)
 
     def hold(self) -> float:
-        """Let the program wait, where somebody wants that; seconds that it has waited.
+        """Let the program wait, where somebody wants that; seconds in which it was not watched.
 
         Ctrl-C, and what handlers of signals raise, ends that as it ends the call.
         """
         reports, self._reports = self._reports, None
         since = monotonic()
-        if reports is not None and self._asked.hold is not None:
-            self._asked.hold(*reports)
+        try:
+            if reports is not None and self._asked.hold is not None:
+                self._asked.hold(*reports)
+        except Exception as error:
+            self._builder.note_unseen(error)
         return monotonic() - since
