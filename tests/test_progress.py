@@ -176,8 +176,9 @@ print("done")
             "    os._exit(0)\nos.waitpid(child, 0)",
             ["child"],
         ),
-        # and for other programs it is taken away.
+        # and for other programs it is taken away; a busy machine needs a while to start one.
         (
+            "from gradscope.cli import progress; progress.PERIOD = 0.1\n"
             "shown(); subprocess.run('printf begun; sleep 0.2; echo', shell=True, "
             "stdout=sys.stdout.fileno()); shown(times=2)",
             ["begun"],
