@@ -355,6 +355,7 @@ ONLY_TYPED = (
     ),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
     "model/request.py",  # what is waited for
+    "holding.py",
     "analyses/doctor/chosen_root.py",
 )
 """What only the command line reaches."""

@@ -60,17 +60,22 @@ def _short_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def held(session: Session, *options: str) -> Iterator[subprocess.Popen[str]]:
+def held(
+    session: Session, *options: str, command: str = "doctor", program: str = PROGRAM
+) -> Iterator[subprocess.Popen[str]]:
     """A run of the program that waits by now."""
-    words = [forkserver.gradscope(), "doctor", "--hold", "program.py", *options]
-    session.write(PROGRAM)
+    words = [forkserver.gradscope(), command, "--hold", "program.py", *options]
+    session.write(program)
     pipe = subprocess.PIPE
     with subprocess.Popen(
         words, cwd=session.folder, stdout=pipe, stderr=pipe, text=True, env={**os.environ}
     ) as run:
         while session.cli("ask").status and run.poll() is None:
             time.sleep(0.05)
-        yield run
+        try:
+            yield run
+        finally:
+            run.kill()  # else a test that fails would wait for it
 
 
 def where() -> Path:
@@ -130,6 +135,42 @@ def test_a_run_that_waits_is_asked_and_goes_on_unchanged(session: Session) -> No
 def where_held() -> Path:
     """The folder of the sockets."""
     return Path(os.environ["XDG_RUNTIME_DIR"], f"gradscope-{os.getuid()}")
+
+
+SPOILED_LATE = """
+import torch
+torch.manual_seed(0)
+w = torch.nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([w], lr=0.1)
+for step in range(1, 25):
+    loss = (w * torch.rand(3) * (step < 20)).sqrt().sum()
+    optimizer.zero_grad()
+    loss.backward()
+    if w.grad.isfinite().all():
+        optimizer.step()
+print(w.view(torch.int32).tolist(), torch.rand(3).tolist())
+"""
+
+
+def test_a_training_that_is_watched_waits_where_the_doctor_finds_something(
+    session: Session,
+) -> None:
+    plain = io.StringIO()
+    with contextlib.redirect_stdout(plain):
+        runpy.run_path(str(session.write(SPOILED_LATE)))
+    with held(session, "--every", "2", "-q", command="watch", program=SPOILED_LATE) as run:
+        asked = session.cli("ask", "findings")
+        assert "GS102" in asked.out
+        assert "program.py:6" in asked.out
+        assert "waits in backward call 23" in session.cli("ask").out
+        assert "✖ NaN" in session.cli("ask", "tree").out
+        assert session.cli("ask", "next").err == "gradscope: the run has ended\n"
+        out, err = run.communicate(timeout=60)
+    assert out.startswith(plain.getvalue())
+    assert "waits in backward call" in err
+    with held(session, "--every", "2", "-q", command="watch", program=SPOILED_LATE) as run:
+        assert session.cli("ask", "stop").status == 0
+        assert run.communicate(timeout=60)[1].rstrip().endswith("KeyboardInterrupt")
 
 
 def test_stop_ends_it_as_ctrl_c_does_and_the_protocol_is_plain(session: Session) -> None:

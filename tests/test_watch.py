@@ -8,6 +8,7 @@ import json
 import math
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -585,9 +586,12 @@ def test_an_optimizer_that_is_made_in_the_block() -> None:
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch is built without it")
-def test_fsdp_has_others_in_the_place_of_parameters_while_it_computes() -> None:
+def test_fsdp_has_others_in_the_place_of_parameters_while_it_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from torch.distributed.fsdp import fully_shard
 
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # torch puts its own in its place
     distributed: Any = torch.distributed
     distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
     try:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from gradscope.api.looking import diagnosed
 from gradscope.errors import OutputError
 from gradscope.filesystem import here
 from gradscope.model.observations import Finding
+from gradscope.model.report import Report
+from gradscope.model.rows import Row
 from gradscope.running.one_call import OneCall
 
 _OF_NUMBERS = ("GS1", "GS2", "GS6")
@@ -16,27 +20,43 @@ _OF_NUMBERS = ("GS1", "GS2", "GS6")
 
 
 class KeptLook(OneCall):
-    """Begins when it is made; its report is kept beside a log, where there is one."""
+    """Begins when it is made; its report is kept beside a log, where there is one, and ``hold``
+    gets it, which may wait."""
 
     def __init__(
-        self, log: Path | None, has_come: Callable[[], bool], done: Callable[[], None]
+        self,
+        log: Path | None,
+        has_come: Callable[[], bool],
+        done: Callable[[], None],
+        hold: Callable[[Report, None], None] | None = None,
     ) -> None:
         super().__init__(has_come, done)
         self._log = log
+        self._hold = hold
         self._folder = here()
+        self._told: Report | None = None
 
-    def told(self, step: int) -> tuple[str, str]:
-        """The worst that was found in the numbers of the call, and the name of the report; each may
-        be "".
+    def wait(self) -> None:
+        """Wait in the call, where somebody may ask."""
+        report, self._told = self._told, None
+        if self._hold is not None and report is not None:
+            self._hold(report, None)
+
+    def told(self, row: Row) -> tuple[str, str]:
+        """The worst that was found in the numbers of the row's call, and the name of the report;
+        each may be "".
 
         Raises:
             GradscopeError: there was nothing to be examined.
         """
         report = diagnosed(self.report(), (), self._folder)
+        # The doctor, who has just come, calls it the first.
+        passes = tuple(msgspec.structs.replace(one, number=row.call) for one in report.passes[:1])
+        report = self._told = msgspec.structs.replace(report, passes=passes)
         finding = next(filter(None, map(_line, report.findings)), "")
         if self._log is None:
             return finding, ""
-        name = f"{self._log.name.removesuffix('.jsonl')}.step-{step}.json.gz"
+        name = f"{self._log.name.removesuffix('.jsonl')}.step-{row.step}.json.gz"
         try:
             report.save(self._log.with_name(name))
         except OutputError as error:

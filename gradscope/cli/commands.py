@@ -257,7 +257,7 @@ def doctor(target: TargetOptions, options: DoctorOptions) -> Result:
 @click.argument("question", metavar="[QUESTION]", default="status", type=click.Choice(QUESTIONS))
 @click.argument("words", metavar="[ITS_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 def ask(question: str, words: tuple[str, ...], process: int | None) -> Result:
-    """Ask a run that waits: one of gradscope doctor --hold.
+    """Ask a run that waits: of gradscope doctor or watch --hold.
 
     \b
     QUESTION is one of

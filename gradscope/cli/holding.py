@@ -17,7 +17,7 @@ from gradscope import doing, holding
 from gradscope.cli.messages import say
 from gradscope.cli.result import Result
 from gradscope.diagnose import OF_ONE_CALL, ORDER
-from gradscope.errors import ExitStatus, RanksError, TargetError
+from gradscope.errors import ExitStatus, GradscopeError, RanksError, TargetError
 from gradscope.filesystem import here
 from gradscope.model import storage
 from gradscope.model.observations import Finding, Severity
@@ -139,5 +139,10 @@ def _drawn(question: str, words: tuple[str, ...], process: int | None) -> Result
             if report is None:
                 raise TargetError("the run has ended", "gradscope doctor --hold begins another")
             file.write_text(json.dumps(report), "utf-8")
-            result: Result = command.invoke(context)
+            try:
+                result: Result = command.invoke(context)
+            except GradscopeError as error:
+                # Nobody knows that file.
+                error.what = error.what.replace(str(file), "this call")
+                raise
     return result

@@ -126,6 +126,13 @@ def _steps_option(default: str | None = None) -> Callable[[F], F]:
     )
 
 
+_hold_option = click.option(
+    "--hold",
+    is_flag=True,
+    help="Wait in a backward call in which something is found, for gradscope ask in another "
+    "terminal; ask next goes on to the next one.",
+)
+
 derivative_option = click.option(
     "--create-graph",
     metavar="LEAF",
@@ -242,12 +249,7 @@ doctor_options = all_of(
     ),
     _steps_option(),
     click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
-    click.option(
-        "--hold",
-        is_flag=True,
-        help="Wait in the backward call with a finding, for gradscope ask in another terminal; "
-        "ask next goes on to the next one.",
-    ),
+    _hold_option,
     click.option(
         "--thorough",
         is_flag=True,
@@ -312,6 +314,7 @@ watch_options = all_of(
         show_default=True,
         help="Have the doctor look at N calls at most, each after one where something happened.",
     ),
+    _hold_option,
     click.option(
         "-o",
         "--output",
@@ -330,6 +333,7 @@ class WatchOptions:
 
     every: int
     keep: int
+    hold: bool
     output: str | None
     width: int | None
     color: Literal["auto", "always", "never"]

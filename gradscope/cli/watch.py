@@ -11,6 +11,7 @@ from typing import Any
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress, terminal
+from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.live_view import LiveTraining
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import TargetOptions, WatchOptions
@@ -22,6 +23,7 @@ from gradscope.errors import CaptureError, GradscopeError, NoGraph, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model.history import History, load
+from gradscope.model.report import Report
 from gradscope.model.rows import LogHead, Row
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
@@ -88,13 +90,14 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
         ending.show()
         return Result(ending=ending)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every, None))
+    held = HeldAtFindings(target.describe(), _as_it_is, "warning") if options.hold else None
     with ExitStack() as stack:
         stack.enter_context(memory.remembered(target))
         live = stack.enter_context(progress.drawn(is_quiet, False, LiveTraining))
         show = _told if live is None else live.put
         rows = _Receiver(log, None if is_quiet else show, path or target.describe())
         others = OtherProcesses()
-        ending, has_calls = _watched(program, options, rows, path)
+        ending, has_calls = _watched(program, options, rows, path, held)
     ending.show()
     if others.is_this_one:
         return Result(ending=ending)  # a forked child: what is to be said, its parent says
@@ -105,8 +108,16 @@ def _told(row: Row) -> None:
     say(training.sentence(row))
 
 
+def _as_it_is(report: Report) -> tuple[Report, None]:
+    return report, None  # it has its findings
+
+
 def _watched(
-    program: Program, options: WatchOptions, rows: _Receiver, path: str | None
+    program: Program,
+    options: WatchOptions,
+    rows: _Receiver,
+    path: str | None,
+    held: HeldAtFindings | None,
 ) -> tuple[Ending, bool | None]:
     """Run the program; whether it made backward calls, or None where it did without torch."""
     watches: list[Any] = []
@@ -114,7 +125,7 @@ def _watched(
 
     def begin(has_come: Callable[[], bool], done: Callable[[], None]) -> Any:
         look = importlib.import_module("gradscope.api.full_look")
-        return look.KeptLook(log, has_come, done)
+        return look.KeptLook(log, has_come, done, held)
 
     @collector_paused()
     def on_torch() -> None:

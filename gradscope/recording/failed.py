@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.summary import metadata, shown_shape
 from gradscope.autograd.tensors import TensorRef, grad_fn_of, requires_grad
 from gradscope.model.plain import TensorInfo
@@ -33,7 +34,7 @@ class Operand(NamedTuple):
     def of(cls, tensor: torch.Tensor) -> Operand:
         """What is known of a tensor."""
         node = grad_fn_of(tensor)
-        op, number = ("", None) if node is None else (node.name(), node._sequence_nr())
+        op, number = ("", None) if node is None else (torch_name(node), node._sequence_nr())
         return cls(TensorRef(tensor), op, number, metadata(tensor))
 
 

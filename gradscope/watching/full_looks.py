@@ -27,13 +27,17 @@ class FullLook(Protocol):
     def tidy(self) -> bool:
         """Whether nothing is left of it; or else this has to be asked again, where it was ended."""
 
-    def told(self, step: int) -> tuple[str, str]:
-        """What was found in the call, in one line, and the name of the report that was kept; each
-        may be "".
+    def told(self, row: Row) -> tuple[str, str]:
+        """What was found in the call of this row, in one line, and the name of the report that was
+        kept; each may be "".
 
         Raises:
             GradscopeError: it could not be looked at, or not be kept.
         """
+
+    def wait(self) -> None:
+        """Something was found in the call: wait in it, where that is wanted, as long as that is;
+        what ends the program leaves from here."""
 
 
 Begin = Callable[[Callable[[], bool], Callable[[], None]], FullLook]
@@ -70,6 +74,7 @@ class FullLooks:
         """What a look is to begin for."""
         self._at = 0.0
         self._past: list[FullLook] = []
+        self._found: list[FullLook] = []
 
     @property
     def is_asked(self) -> bool:
@@ -108,17 +113,22 @@ class FullLooks:
         self._past.append(look)
         report = ""
         try:
-            finding, report = look.told(row.step)
+            finding, report = look.told(row)
         except Fault:
             raise
         except GradscopeError as error:
             finding = f"could not be looked at: {error.what}"
         else:
-            finding = (
-                (finding.rstrip(".") or "nothing is found") if trouble.is_in(row) else "it is gone"
-            )
+            is_there = trouble.is_in(row)
+            self._found += [look] if finding and is_there else []
+            finding = (finding.rstrip(".") or "nothing is found") if is_there else "it is gone"
         self._say(trouble, f"step {row.step}: {finding}", report)
         return msgspec.structs.replace(row, finding=finding, report=report)
+
+    def wait(self) -> None:
+        """Where something was found, wait; in the program's thread, and not unseen."""
+        while self._found:
+            self._found.pop(0).wait()
 
     def tidy(self) -> None:
         """Leave nothing of looks that are over."""

@@ -299,3 +299,4 @@ class Watch:
             # Never again: a disk stays full.
             self._is_over = True
             self._problem(f"no more rows are written: {described(error)}")
+        self._looks.wait()

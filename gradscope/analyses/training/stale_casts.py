@@ -14,7 +14,7 @@ import torch
 from torch.amp.autocast_mode import is_autocast_available
 from torch.autograd.graph import Node
 
-from gradscope.autograd.nodes import leaf_of
+from gradscope.autograd.nodes import leaf_of, torch_name
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.places import Places, frames_from
 from gradscope.recording.source import Sources
@@ -50,7 +50,7 @@ def _casts(nodes: Iterable[Node]) -> Iterator[Cast]:
 
 def is_cast(node: Node) -> bool:
     """Whether a node gives a tensor another dtype or device."""
-    return node.name() == _CAST
+    return torch_name(node) == _CAST
 
 
 def region(frame: FrameType, places: Places, sources: Sources) -> int:
