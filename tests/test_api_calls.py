@@ -356,6 +356,7 @@ ONLY_TYPED = (
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
     "model/request.py",  # what is waited for
     "holding.py",
+    *("model/history.py", "render/answers/training_page.py"),  # of gradscope show run.jsonl
     "analyses/doctor/chosen_root.py",
 )
 """What only the command line reaches."""
