@@ -1,0 +1,39 @@
+"""Global hooks on modules of which torch.compile does not warn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn.modules import module as module_hooks
+
+_quiet: set[int] = set()
+_has_hooks: Callable[[], bool] | None = getattr(module_hooks, "_has_any_global_hook", None)
+
+
+def quiet(handles: list[Any]) -> None:
+    """Have torch.compile not warn of these global hooks, that they would run twice: ours let that
+    pass.  They go by :func:`remove`."""
+    _quiet.update(handle.id for handle in handles)
+    if _has_hooks is not None:  # older versions of torch have it not
+        module_hooks._has_any_global_hook = _has_other_hooks
+
+
+def remove(handles: list[Any]) -> None:
+    """Remove what was made quiet."""
+    for handle in handles:
+        handle.remove()
+        _quiet.discard(handle.id)
+    handles.clear()
+    if _has_hooks is not None and not _quiet:
+        module_hooks._has_any_global_hook = _has_hooks
+
+
+def _has_other_hooks() -> bool:
+    tables = (
+        module_hooks._global_backward_pre_hooks,
+        module_hooks._global_backward_hooks,
+        module_hooks._global_forward_pre_hooks,
+        module_hooks._global_forward_hooks,
+    )
+    return any(key not in _quiet for table in tables for key in table)
