@@ -173,14 +173,13 @@ def _conclude(
 
 
 def _write_pages(history: History, folder: Path, place: Output, max_size: int) -> None:
-    """Each report that was kept in this folder as a page beside that of the training, which leads
-    there."""
+    """Each report kept in this folder as a page, to which that of the training leads."""
     page = Path(place.destination)
     for number, row in enumerate(history.events):
         # Ours are beside the log; what else it may name is no business of a page.
         kept = folder / row.report if Path(row.report).name == row.report else folder
         name = ""
-        if row.report and kept.is_file():
+        if kept.is_file():
             name = f"{page.stem.removesuffix('.html')}.step-{row.step}.html"
             try:
                 report = storage.load(str(kept), max_size)

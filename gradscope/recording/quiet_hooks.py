@@ -12,8 +12,7 @@ _has_hooks: Callable[[], bool] | None = getattr(module_hooks, "_has_any_global_h
 
 
 def quiet(handles: list[Any]) -> None:
-    """Have torch.compile not warn of these global hooks, that they would run twice: ours let that
-    pass.  They go by :func:`remove`."""
+    """Have no warning that these hooks run twice, which ours let pass, until :func:`remove`."""
     _quiet.update(handle.id for handle in handles)
     if _has_hooks is not None:  # older versions of torch have it not
         module_hooks._has_any_global_hook = _has_other_hooks
@@ -30,10 +29,6 @@ def remove(handles: list[Any]) -> None:
 
 
 def _has_other_hooks() -> bool:
-    tables = (
-        module_hooks._global_backward_pre_hooks,
-        module_hooks._global_backward_hooks,
-        module_hooks._global_forward_pre_hooks,
-        module_hooks._global_forward_hooks,
-    )
+    kinds = ("backward_pre", "backward", "forward_pre", "forward")
+    tables = (getattr(module_hooks, f"_global_{kind}_hooks") for kind in kinds)
     return any(key not in _quiet for table in tables for key in table)

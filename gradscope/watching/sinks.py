@@ -27,8 +27,7 @@ class Sink(Protocol):
 
 
 class Log:
-    """A file of JSON lines, each of which is there when its row is; an older log is kept until the
-    first.
+    """A file of JSON lines, each there when its row is; an older log is kept until the first.
 
     Raises:
         OutputError: the file cannot be written, is being written by another block, or holds

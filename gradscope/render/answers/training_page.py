@@ -108,18 +108,13 @@ def render(history: History, options: Options) -> str:
         height=20 * len(names),
         first=spans[0].first if spans else 0,
         last=spans[-1].last if spans else 0,
-        low=_rounded(scale.low),
-        high=_rounded(scale.high),
+        low=number(float(f"{10**scale.low:.2g}")),
+        high=number(float(f"{10 ** min(scale.high, 308.0):.2g}")),
         swatches="".join(f'<i style="background:{color}"></i>' for color in STEPS),
         # Nothing in a string may end the element.
         data=as_json(to_json(data).decode()).replace("<", "\\u003c"),
         script=script,
     )
-
-
-def _rounded(log: float) -> str:
-    # The scale is wider than its norms, which may be the largest that there are.
-    return number(float(f"{10 ** min(log, 308.0):.2g}"))
 
 
 def markup_lines(text: str) -> str:
