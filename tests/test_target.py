@@ -131,6 +131,7 @@ def test_remembered_data_that_is_no_target_is_refused(data: object, what: str) -
         ("folder", "can't find '__main__' module in '{here}/folder'", "__main__.py"),
         ("report.json", "report.json is a saved report", "gradscope show report.json"),
         ("report.json.gz", "report.json.gz is a saved report", "gradscope show report.json.gz"),
+        ("run.jsonl", "run.jsonl is a saved report", "gradscope show run.jsonl"),
         ("config.json", "config.json is not a Python program", "script.py -- config.json"),
         ("config.yaml", "config.yaml is not a Python program", "script.py -- config.yaml"),
         (
@@ -146,6 +147,7 @@ def test_a_script_that_cannot_run_is_named(text: str, what: str, hint: str, here
     (here / "folder").mkdir()
     (here / "report.json").write_text('{"format": "gradscope/1"}')
     (here / "report.json.gz").write_bytes(b"\x1f\x8b")
+    (here / "run.jsonl").write_text('{"gradscope":"1","every":1}\n')
     (here / "config.json").write_text("{}")
     (here / "config.yaml").write_text("lr: 0.1")
     with zipfile.ZipFile(here / "a.whl", "w") as wheel:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,20 @@ def test_the_next_call_is_looked_at_in_full(
         f"see {rows[22].report}\n"
     )
     assert not block.problems
+
+
+def test_a_compiled_model_is_looked_at_without_a_warning() -> None:
+    model: Any = torch.compile(nn.Linear(2, 1), backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    rows: list[Row] = []
+    with warnings.catch_warnings(), gradscope.watch(model, every=1, to=rows.append):
+        warnings.simplefilter("error")
+        for k in range(16):
+            optimizer.zero_grad()
+            model(torch.ones(3, 2) * (1e4 if k == 12 else 1)).sum().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+    assert [row.step for row in rows if row.finding] == [13]
 
 
 @pytest.mark.parametrize("keep", [1, 2])

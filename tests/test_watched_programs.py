@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -154,6 +155,10 @@ def test_one_line_a_row_where_nobody_sees_a_terminal(session: Session) -> None:
         ("raise SystemExit(7)", ("-o", "there/run.jsonl"), 2, "there is no folder"),
         ("raise SystemExit(7)", ("-o", "text.jsonl"), 2, "text.jsonl exists, and is no log"),
         ("raise SystemExit(7)", (), 7, ""),
+        # What has no row costs no log of before.
+        ("raise SystemExit(7)", ("-o", "old.jsonl"), 7, ""),
+        ("def (", ("-o", "old.jsonl"), 1, "SyntaxError"),
+        (HEAD + "1 / 0", ("-o", "old.jsonl"), 1, "ZeroDivisionError"),
         ("print(1)", (), 2, "nothing was watched"),
         (
             "import torch\ntorch.ones(1, requires_grad=True).sum().backward()",
@@ -169,10 +174,62 @@ def test_what_cannot_be_watched_is_said(
     text: str, arguments: tuple[str, ...], status: int, told: str, session: Session
 ) -> None:
     session.write("a text\n", "text.jsonl")
+    old = session.folder / written(session.folder, row(1, a=1.0), name="old.jsonl")
+    log = old.read_bytes()
     session.write(text)
     done = session.cli("watch", "program.py", *arguments)
     assert (done.status, told in done.err) == (status, True), done.err
     assert (session.folder / "text.jsonl").read_text() == "a text\n"
+    assert old.read_bytes() == log
+
+
+def test_threads_that_train_at_once(session: Session) -> None:
+    session.write(
+        HEAD
+        + """
+import sys, threading
+before, _ = sys.getswitchinterval(), sys.setswitchinterval(1e-6)
+def train():
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(20):
+        model(torch.ones(8, 4)).sum().backward()
+        optimizer.step()
+threads = [threading.Thread(target=train) for _ in range(3)]
+for one in threads: one.start()
+for one in threads: one.join()
+sys.setswitchinterval(before)
+"""
+    )
+    # The rows of before give way to the first new one.
+    written(session.folder, row(1, a=1.0))
+    done = session.cli("watch", "program.py", "--every", "1", "-q", "-o", "run.jsonl")
+    assert (done.status, done.err) == (0, "")
+    rows = rows_in(session.folder / "run.jsonl")
+    assert not any("a" in one.modules for one in rows)
+    assert rows[-1].modules
+
+
+def test_a_page_leads_to_pages_of_the_reports_that_exist(session: Session) -> None:
+    session.write("import torch\ntorch.ones(2, requires_grad=True).sum().backward()")
+    kept = ("kept.json.gz", "gone.json.gz", "../kept.json.gz", "broken.json.gz")
+    session.cli("trace", "program.py", "-o", kept[0])
+    session.write("no report", kept[3])
+    rows = [
+        msgspec.structs.replace(row(k, a=1.0), finding="f", report=name)
+        for k, name in enumerate(kept)
+    ]
+    (session.folder / "pages").mkdir()
+    done = session.cli("show", written(session.folder, *rows), "-o", "pages/run.html")
+    assert not done.status
+    assert "broken.json.gz" in done.err
+    pages = sorted(one.name for one in (session.folder / "pages").iterdir())
+    assert pages == ["run.html", "run.step-0.html"]
+    page = (session.folder / "pages" / "run.html").read_text()
+    assert [one["link"] for one in data_of(page)["marks"]] == ["", "", "", "./run.step-0.html"]
+    session.cli("show", kept[0], "-o", "alone.html")
+    own = (session.folder / "pages" / "run.step-0.html").read_text()
+    assert own == (session.folder / "alone.html").read_text()
 
 
 def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
@@ -342,12 +399,14 @@ def test_a_log_that_was_cut_off_is_read_up_to_there(session: Session) -> None:
     head, *lines = whole.splitlines(keepends=True)
     for broken, told in (
         (head + lines[0][:-9] + b"\n" + lines[1], "line 2 is no row of a log"),
+        (head + lines[0].replace(b'"step":0', b'"step":"0"'), "line 2 is no row of a log"),
         (head.replace(b'"layout":1', b'"layout":2'), "layout 2"),
         (head[:20], "its first line is broken"),
     ):
         path.write_bytes(broken)
         done = session.cli("show", "run.jsonl")
         assert (done.status, told in done.err) == (2, True), done.err
+        assert len(done.err.splitlines()) == 2
     path.write_bytes(head)
     assert session.cli("show", "run.jsonl").out == "run.jsonl: no rows\n"
     path.write_bytes(whole)
@@ -394,6 +453,13 @@ def test_a_mark_leads_to_a_report_below_the_page(report: str, link: str) -> None
     page = training_page.render(kept, Options())
     assert data_of(page)["marks"] == [{"at": 0, "text": "step 7: f", "link": link}]
     assert re.findall(r'<a [^>]*href="([^"]*)"', page) == [link] * 2 * bool(link)
+
+
+@pytest.mark.parametrize("norm", [1.7e308, 5e-324])
+def test_a_page_of_numbers_at_the_ends_of_float64(norm: float) -> None:
+    kept = History()
+    kept.put(row(0, norm, a=norm))
+    assert data_of(training_page.render(kept, Options()))["cells"] == ["AA"]
 
 
 def test_of_many_parts_so_many_are_kept() -> None:

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress, terminal
@@ -22,6 +24,7 @@ from gradscope.cli.running import given_options, prepared, remembered_target
 from gradscope.errors import CaptureError, GradscopeError, NoGraph, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
+from gradscope.model import storage
 from gradscope.model.history import History, load
 from gradscope.model.report import Report
 from gradscope.model.rows import LogHead, Row
@@ -180,6 +183,25 @@ def _conclude(
     return Result(ending=ending)
 
 
+def _write_pages(history: History, folder: Path, place: Output, max_size: int) -> None:
+    """Each report kept in this folder as a page, to which that of the training leads."""
+    page = Path(place.destination)
+    for number, row in enumerate(history.events):
+        # Ours are beside the log; what else it may name is no business of a page.
+        kept = folder / row.report if Path(row.report).name == row.report else folder
+        name = ""
+        if kept.is_file():
+            name = f"{page.stem.removesuffix('.html')}.step-{row.step}.html"
+            try:
+                report = storage.load(str(kept), max_size)
+                render.save(report, str(page.with_name(name)), "html", place.drawing)
+                place.remark(f"wrote {Path(place.path).with_name(name)}")
+            except GradscopeError as error:
+                place.remark(error.what)
+                name = ""
+        history.events[number] = msgspec.structs.replace(row, report=name)
+
+
 def show_log(path: str, max_size: int, shown: OutputOptions) -> Result:
     """Draw the log of a training.
 
@@ -194,6 +216,8 @@ def show_log(path: str, max_size: int, shown: OutputOptions) -> Result:
         )
     with progress.shown(place.quiet), doing.during("reading the file"):
         history = load(path, max_size)
+        if place.format == "training_page" and not place.to_stdout:
+            _write_pages(history, Path(path).parent, place, max_size)
         place.write(history)
     unused = [one for one in given_options() if one[:1] == "-" and one not in _OF_A_LOG]
     if unused:

@@ -164,7 +164,7 @@ def load(path: str, max_size: int) -> History:
                 try:
                     history.put(row_of(line))
                 except (ValueError, RecursionError) as error:
-                    if file.read(1):
+                    if file.read(1) or line.endswith(b"\n"):
                         what = f"{path}: line {number} is no row of a log: {error}"
                         raise ReportError(what, "watch the training again") from None
                     history.notes.append(f"line {number}, the last one, was not written to its end")
@@ -178,7 +178,8 @@ def _check(line: bytes, path: str) -> None:
     try:
         layout = msgspec.json.decode(line, type=LogHead).layout
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ReportError(f"{path}: its first line is broken: {error}") from None
+        what = f"{path}: its first line is broken: {error}"
+        raise ReportError(what, "watch the training again") from None
     if layout != LAYOUT:
         what = f"{path} has layout {layout}; this gradscope reads {LAYOUT}"
         raise ReportError(what, "show it with the gradscope that wrote it")

@@ -24,6 +24,7 @@ from torch.nn.modules import module as module_hooks
 
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.quiet_hooks import quiet, remove
 from gradscope.recording.wrappers import plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -82,7 +83,6 @@ class ModuleTracker:
         self._changed_to = array("q")
         self._thread = threading.get_ident()
         self._handles: list[Any] = []
-        self._has_hooks: Callable[[], bool] | None = None
         self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
         self._aside = aside
@@ -94,37 +94,19 @@ class ModuleTracker:
     def start(self) -> None:
         """Install the global hooks; calls of other threads are not recorded."""
         self._thread = threading.get_ident()
-        # torch.compile asks it; older versions of torch have it not.
-        self._has_hooks = getattr(module_hooks, "_has_any_global_hook", None)
         self._handles = [
             module_hooks.register_module_forward_pre_hook(self._enter),
             # A forward that raises is to leave the stack, too.
             module_hooks.register_module_forward_hook(self._leave, always_call=True),
         ]
-        if self._has_hooks is not None:
-            module_hooks._has_any_global_hook = self._has_other_hooks
+        quiet(self._handles)
 
     def stop(self) -> None:
         """Remove the hooks; what was recorded stays."""
-        if self._has_hooks is not None:
-            module_hooks._has_any_global_hook = self._has_hooks
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        remove(self._handles)
         # What is under way would otherwise be around whatever is called after the next start.
         self._stack.clear()
         self._running.clear()
-
-    def _has_other_hooks(self) -> bool:
-        # Asked by torch.compile, which warns of hooks that would run twice; ours let that pass.
-        own = {handle.id for handle in self._handles}
-        tables = (
-            module_hooks._global_backward_pre_hooks,
-            module_hooks._global_backward_hooks,
-            module_hooks._global_forward_pre_hooks,
-            module_hooks._global_forward_hooks,
-        )
-        return any(key not in own for table in tables for key in table)
 
     def call_of(self, sequence: int) -> int:
         """The number of the call in which the node with this sequence number was made."""

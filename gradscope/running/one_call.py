@@ -16,6 +16,7 @@ from gradscope.analyses.doctor.request import Examination
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import put_under, take_out
 from gradscope.model.report import Report
+from gradscope.recording.quiet_hooks import quiet, remove
 from gradscope.recording.recorder import Recorder
 from gradscope.running.block import WatchedBlock
 
@@ -30,7 +31,7 @@ class OneCall:
         self._done = done
         self._thread = threading.get_ident()
         self._is_own = Recorder.active is None
-        self._hook: Any = None
+        self._hooks: list[Any] = []
         # Our own frame: to hold one of the program's would keep its batch alive.
         self._block = WatchedBlock(
             Examination(keep_going=True, thorough=True, as_test=True), sys._getframe()
@@ -55,7 +56,8 @@ class OneCall:
                 if self._is_own:
                     # Torch, which has called the recorder, puts it back when this returns; it can
                     # only be taken away between two calls.
-                    self._hook = register_module_forward_pre_hook(self._take_away)
+                    self._hooks.append(register_module_forward_pre_hook(self._take_away))
+                    quiet(self._hooks)
                 self._done()
 
     def _take_away(self, *_: object) -> None:
@@ -66,12 +68,11 @@ class OneCall:
     def tidy(self) -> bool:
         """Take away what is left of a look that is over; returns whether nothing is, for that takes
         the same thread, and no call of torch around this one."""
-        if self._hook is None or threading.get_ident() != self._thread:
+        if not self._hooks or threading.get_ident() != self._thread:
             return self not in _here
         if take_out(self._recorder) is None and _is_in_a_call():
             return False
-        self._hook.remove()
-        self._hook = None
+        remove(self._hooks)
         return True
 
     def end(self) -> None:

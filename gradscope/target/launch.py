@@ -32,8 +32,10 @@ from gradscope.target.compiling import (
 from gradscope.target.description import Target
 from gradscope.target.missing import check_defines, function_in, missing_file_hint
 
+_JSON = {".json", ".jsonl", ".ndjson"}
 _DATA = {
-    *(".json", ".yaml", ".yml", ".toml", ".csv", ".md", ".html", ".svg", ".png", ".pdf", ".dot"),
+    *_JSON,
+    *(".yaml", ".yml", ".toml", ".csv", ".md", ".html", ".svg", ".png", ".pdf", ".dot"),
     *(".npy", ".npz", ".pt", ".pth", ".safetensors"),
 }
 """How the names of data end, which is no program although some of it is valid python."""
@@ -279,7 +281,7 @@ def _read_program(path: str, text: str) -> bytes:
     kinds = suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:]
     if not _DATA.isdisjoint(kinds):
         content = _content(path, text)
-        if ".json" in kinds and (".gz" in kinds or b"gradscope/" in content[:_HEAD]):
+        if not _JSON.isdisjoint(kinds) and (".gz" in kinds or b'"gradscope' in content[:_HEAD]):
             raise TargetError(
                 f"{text} is a saved report, not a program",
                 f"to draw it again: gradscope show {shlex.quote(text)}",

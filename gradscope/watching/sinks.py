@@ -27,7 +27,7 @@ class Sink(Protocol):
 
 
 class Log:
-    """A file of JSON lines, each of which is there when its row is.
+    """A file of JSON lines, each there when its row is; an older log is kept until the first.
 
     Raises:
         OutputError: the file cannot be written, is being written by another block, or holds
@@ -40,17 +40,19 @@ class Log:
             raise OutputError(
                 f"{path} is being written by another gradscope.watch()", "give each its own file"
             )
+        self._head = b""
         try:
             if self._path.exists() and self._path.stat().st_size:
+                self._head = line_of(head)
                 with self._path.open("rb") as old:
                     if old.read(len(HEAD)) != HEAD:
                         raise OutputError(
                             f"{path} exists, and is no log of gradscope.watch()",
                             "choose another name, such as run.jsonl",
                         )
-            self._stream = self._path.open("wb", buffering=0)
+            self._stream = self._path.open("ab", buffering=0)
             try:
-                self._stream.write(line_of(head))
+                self._stream.write(b"" if self._head else line_of(head))
             except OSError:
                 self._stream.close()
                 raise
@@ -62,7 +64,10 @@ class Log:
 
     def put(self, row: Row) -> None:
         """Write a line."""
-        line = line_of(row)
+        line = self._head + line_of(row)
+        if self._head:
+            self._stream.truncate(0)
+            self._head = b""
         # A full disk may take a part of it.
         if self._stream.write(line) != len(line):
             raise OSError("only a part of the line was written")

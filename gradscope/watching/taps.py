@@ -5,6 +5,8 @@ Knows nothing of what is listened to.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -55,10 +57,18 @@ def untraced(hook: Callable[..., None]) -> Callable[..., None]:
     return hook
 
 
+_one_at_a_time = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # Who holds it may not be in the child.
+    os.register_at_fork(before=_one_at_a_time.acquire, after_in_parent=_one_at_a_time.release)
+    os.register_at_fork(after_in_child=_one_at_a_time.release)
+
+
 class Unseen(Aside):
-    """As it says, and torch.compile traces nothing in it."""
+    """As it says; torch.compile traces nothing in it, and one thread at a time is in it."""
 
     def __enter__(self) -> None:
+        _one_at_a_time.acquire()
         self._compiler = CompilerOff()
         self._compiler.__enter__()
         super().__enter__()
@@ -68,3 +78,4 @@ class Unseen(Aside):
             return super().__exit__(*what)
         finally:
             self._compiler.__exit__()
+            _one_at_a_time.release()

@@ -109,7 +109,7 @@ def render(history: History, options: Options) -> str:
         first=spans[0].first if spans else 0,
         last=spans[-1].last if spans else 0,
         low=number(float(f"{10**scale.low:.2g}")),
-        high=number(float(f"{10**scale.high:.2g}")),
+        high=number(float(f"{10 ** min(scale.high, 308.0):.2g}")),
         swatches="".join(f'<i style="background:{color}"></i>' for color in STEPS),
         # Nothing in a string may end the element.
         data=as_json(to_json(data).decode()).replace("<", "\\u003c"),
