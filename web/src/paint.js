@@ -97,7 +97,10 @@ export class Painter {
     this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING, halo });
     const used = widthOf(title, HEADING);
     if (box.bars) this._strip(box);
-    if (used + widthOf(size, SMALL) < box.width - 30) this._text(size, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
+    // Bars of which all are long, or all short, are told apart by their range.
+    const all = [box.each?.length > 1 ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
+    const words = [all, size].find((one) => used + widthOf(one, SMALL) < box.width - 30);
+    if (words) this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
   }
 
   // ------------------------------------------------------------------ closed boxes
