@@ -27,6 +27,12 @@ export class Scale {
     }
   }
 
+  /** What colours mean, in words. */
+  get words() {
+    const ends = [this.from, this.to].map((end) => this.tell(Number((10 ** end).toPrecision(2))));
+    return this.known && this.title ? [this.title, this.steps && `${ends.join(" to ")}, ${this.meaning}`].filter(Boolean).join(": ") : "";
+  }
+
   /** 0 for the smallest to 1 for the largest; null where there is no number.  Below 0 is a class. */
   share(norm) {
     const x = Number(norm);
