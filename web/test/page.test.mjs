@@ -419,7 +419,7 @@ test("the ranks can be chosen, and how far they are apart", async () => {
   assert.deepEqual([apart["smallest ‖g‖"], apart["largest ‖g‖"]].map((text) => text.replace(/^[\d.]+/, "")), [" on rank 0", " on rank 1"]);
   assert.equal(apart["largest ÷ smallest"], "3×");
   assert.match(await panel(page), /‖g‖ on each rank\n.* on rank 0\n.* on rank 1\n.* on rank 2\n+\.grad: /);
-  assert.match(await page.locator("footer").innerText(), /largest ÷ smallest ‖gradient‖ over ranks/);
+  assert.equal(await page.getByLabel("What colours mean").locator("option:checked").textContent(), "largest ÷ smallest ‖gradient‖ over ranks");
   assert.match(page.url(), /rank=spread/);
   await page.keyboard.press("Escape");
   const text = await panel(page);
