@@ -32,6 +32,11 @@ export class Drawing {
     this.painter = new Painter(this.canvas, this.model);
   }
 
+  /** Whether colours mean the size of gradients, or how far ranks are apart. */
+  get isOfGradients() {
+    return this.shown === this.gradients;
+  }
+
   get view() {
     return this.camera.view;
   }
@@ -57,7 +62,7 @@ export class Drawing {
   _rescale() {
     for (const one of this.overlays) one.forget();
     this.scale = this.gradients.scale;
-    this.shownScale = this.shown === this.gradients ? this.scale : this.shown.scale;
+    this.shownScale = this.isOfGradients ? this.scale : this.shown.scale;
     this.legend.show(this.shownScale);
     this.river.show();
     this.showTroubles();
@@ -143,7 +148,7 @@ export class Drawing {
   _tipOf(thing, bar) {
     const { model, shown } = this;
     const one = bar === null ? thing : model.barOf(thing, bar);
-    const words = shown === this.gradients || !one ? "" : told(one.edges ? shown.onLine(one) : shown.of(one));
+    const words = this.isOfGradients || !one ? "" : told(one.edges ? shown.onLine(one) : shown.of(one));
     return [...(bar === null ? inShort(model, thing) : ofBar(model, thing, bar)), words && `${shown.name}: ${words}`].filter(Boolean);
   }
 

@@ -22,20 +22,23 @@ export function layerSwitch(viewer, box) {
   );
 }
 
-/** The gradient in each layer, and what they have in common. */
+/** What colours mean in each layer, and what they have in common. */
 export function standing(panel, box) {
   const { model, viewer } = panel;
   const isNode = box.node !== undefined;
   const what = isNode ? visible(model.op(box.node)) : visible(model.group(box.group).type);
   const title = isNode ? boxName(model, box) : boxWords(model, box).name;
+  const { shown, isOfGradients } = viewer;
+  const words = (one) => (isOfGradients ? told(model.arriving(one)) : told(shown.of(one)) || "–");
   const rows = [...box.bars.entries()].filter(([, one]) => one).slice(0, MOST).map(([number, one]) =>
-    element("li", {}, element("span", { class: "value", text: told(model.arriving(one)) }), " ", element("button", { class: "link", text: roundName(model, one), on: { click: () => viewer.showBar(box, number) } })),
+    element("li", {}, element("span", { class: "value", text: words(one) }), " ", element("button", { class: "link", text: roundName(model, one), on: { click: () => viewer.showBar(box, number) } })),
   );
   return [
     element("h2", { text: title }),
     element("p", { class: "faint", text: [what, `drawn once for ${box.each.length}`].filter(Boolean).join(" · ") }),
     model.pass ? panel.facts(isNode ? "upstream gradient" : "gradient entering", [["‖g‖", told(model.arriving(box))], ["shape", isNode ? model.shape(box.node) : ""]]) : null,
-    flows(`${plural(box.each.length, "layer")}, in backward order`, rows, box.each.length),
+    panel.shown(box),
+    flows(`${isOfGradients ? "" : `${shown.name}: `}${plural(box.each.length, "layer")}, in backward order`, rows, box.each.length),
     ...(isNode ? [panel.formula(box.node)] : []),
     ...panel.findings(box.each.flatMap(({ node, group }) => (node === undefined ? model.inside(group) : [node]))),
   ];

@@ -22,6 +22,7 @@ export class Outline {
   _make() {
     if (!this.boxes) return;
     this.rows = inOrder(this.viewer.model, this.boxes).slice(0, MOST);
+    const isHeld = this.root.contains(document.activeElement);
     const items = this.rows.map((box) => this._item(box));
     const more = this.boxes.length - MOST;
     if (more > 0) items.push(element("li", { class: "faint", text: `… ${count(more)} more: search for them, or close groups` }));
@@ -29,6 +30,7 @@ export class Outline {
     this.items = new Map(this.rows.map((box, i) => [box.key, items[i]]));
     this.boxes = null;
     this.mark(this.viewer.selected);
+    if (isHeld) this.reachable?.focus();
   }
 
   _item(box) {
@@ -36,7 +38,7 @@ export class Outline {
     const sign = opens ? (box.open ? "▾ " : "▸ ") : "";
     const item = element("li", {
       role: "treeitem", "aria-level": String(box.depth + 1), "aria-expanded": opens ? String(box.open) : null, "aria-selected": "false", tabindex: "-1",
-      text: `${sign}${described(this.viewer.model, box)}`,
+      text: `${sign}${described(this.viewer, box)}`,
       on: { click: () => this._take(box), dblclick: () => this.viewer.toggle(box.key) },
     });
     item.style.paddingLeft = `${8 + 14 * box.depth}px`;

@@ -17,7 +17,7 @@ export class Painter {
     this.model = model;
   }
 
-  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips} */
+  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips, caption?: what colours mean} */
   paint(scene) {
     const { canvas } = this;
     canvas.width = Math.round(scene.size.width * scene.ratio);
@@ -43,6 +43,14 @@ export class Painter {
     for (const box of boxes) if (!box.open) this._box(box);
     if (zoom >= LABELS_FROM) for (const bundle of bundles) this._label(bundle);
     context.globalAlpha = 1;
+    if (scene.caption) this._caption(scene.caption, ratio, height);
+  }
+
+  /** A picture has no legend beside it. */
+  _caption(words, ratio, height) {
+    const { theme } = this.scene;
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this._text(words, 8, height - 12, { color: theme.ink, halo: theme.page, isFixed: true });
   }
 
   _inSight({ x, y, width, height }) {
@@ -51,8 +59,8 @@ export class Painter {
   }
 
   /** Text with its middle at a height; what is too small to be read is left out. */
-  _text(words, x, y, { color, face = LABEL, align = "left", halo = null }) {
-    if (this.scene.view.zoom * 11 < 4) return;
+  _text(words, x, y, { color, face = LABEL, align = "left", halo = null, isFixed = false }) {
+    if (this.scene.view.zoom * 11 < 4 && !isFixed) return;
     const { context } = this;
     context.font = face;
     context.textAlign = align;
@@ -97,7 +105,10 @@ export class Painter {
     this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING, halo });
     const used = widthOf(title, HEADING);
     if (box.bars) this._strip(box);
-    if (used + widthOf(size, SMALL) < box.width - 30) this._text(size, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
+    // Bars of which all are long, or all short, are told apart by their range.
+    const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
+    const words = [all, size].find((one) => used + widthOf(one, SMALL) < box.width - 30);
+    if (words) this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
   }
 
   // ------------------------------------------------------------------ closed boxes

@@ -31,7 +31,7 @@ export class River {
     this.stream = svg("g", {});
     this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
     this.element = element("div", {
-      class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
+      class: "river", hidden: this.model.data.passes.length ? null : "", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
       on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
     }, this.svg);
     this.at = 0;
@@ -45,6 +45,8 @@ export class River {
     Object.assign(this, { width, height, left: BRACKET + GAP });
     this.profile = profileOf(this.model, Math.min(height, MOST_ROWS));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    // It is always of the gradients: where colours mean something else it has none.
+    this.element.classList.toggle("plain", !this.viewer.isOfGradients);
     this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
     this.element.setAttribute("aria-valuemax", String(this.profile.rows - 1));
     this._go(this.at);

@@ -11,7 +11,7 @@ const FINE = 2;
 const LARGER = 8;
 
 /** What is in sight, on white, without marks of the pointer. */
-const sceneOf = (viewer, ratio) => ({ ...viewer.scene(), hovered: null, bar: null, theme: PAPER, ratio });
+const sceneOf = (viewer, ratio) => ({ ...viewer.scene(), hovered: null, bar: null, theme: PAPER, ratio, caption: viewer.shownScale.words });
 
 export function saveSvg(viewer) {
   const scene = { ...sceneOf(viewer, 1), detail: LARGER };

@@ -10,18 +10,27 @@ export class Scale {
   meaning = "smaller – typical – larger in this file";
   tell = number;
 
-  /** From the 1st to the 99th percentile of the norms on the edges; of numbers that only grow in the warm half of the steps. */
+  /**
+   * Between the norms on the edges that 1 in 32 are below and 1 in 100 above, as in render/drawing/scale.py: gradients that are zero
+   * but for rounding, such as those of a key's bias in every block, shall not push all else to one end.
+   * @param onlyGrows of numbers that only grow: in the warm half of the steps
+   */
   constructor(norms, onlyGrows = false) {
     if (onlyGrows) this.steps = STEPS.slice(4);
     const sizes = norms.map(Number).filter((x) => x > 0 && Number.isFinite(x)).map(Math.log10).sort((a, b) => a - b);
-    const at = (share) => sizes[Math.min(Math.floor(share * sizes.length), sizes.length - 1)];
     this.known = sizes.length > 0;
-    this.from = this.known ? at(0.01) : -1;
-    this.to = this.known ? at(0.99) : 1;
+    this.from = this.known ? sizes[Math.floor(sizes.length / 32)] : -1;
+    this.to = this.known ? sizes.at(-1 - Math.floor(sizes.length / 100)) : 1;
     if (this.to - this.from < 1) {
       const middle = (this.from + this.to) / 2;
       [this.from, this.to] = [middle - 0.5, middle + 0.5];
     }
+  }
+
+  /** What colours mean, in words. */
+  get words() {
+    const ends = [this.from, this.to].map((end) => this.tell(Number((10 ** end).toPrecision(2))));
+    return this.known && this.title ? [this.title, this.steps && `${ends.join(" to ")}, ${this.meaning}`].filter(Boolean).join(": ") : "";
   }
 
   /** 0 for the smallest to 1 for the largest; null where there is no number.  Below 0 is a class. */

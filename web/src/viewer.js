@@ -142,7 +142,7 @@ export class Viewer extends Drawing {
     this.panel.show(thing, this.path?.list ?? null);
     this.outline.mark(this.selected);
     this.crumbs.show(thing);
-    this.said.textContent = thing ? described(this.model, thing) : "";
+    this.said.textContent = thing ? described(this, thing) : "";
   }
 
   // ------------------------------------------------------------------ opening and closing
@@ -308,6 +308,8 @@ export class Viewer extends Drawing {
     this.shown = this.overlays[choice - 1] ?? this.gradients;
     if (isSpread || model.isSpread) return this.choosePass(model.passNumber, isSpread ? SPREAD : model.ranks.first);
     this._rescale();
+    this._show();
+    this.outline.show(this.drawing.boxes);
     this.draw();
     this.trail.note();
   }

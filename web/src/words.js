@@ -138,14 +138,16 @@ export function roundName(model, { node, group }) {
   return node === undefined ? groupWords(model, group).name : nodeName(model, node);
 }
 
-/** One sentence on a box or line, for the list and for what is read aloud. */
-export function described(model, box) {
-  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endName(model, box.from)} to ${endName(model, box.to)}${model.pass ? `, gradient ${told(model.flowing(box))}` : ""}`;
+/** One sentence on a box or line, for the list and for what is read aloud: what colours mean, else the gradient. */
+export function described(viewer, box) {
+  const { model, shown, isOfGradients } = viewer;
   if (box.seed !== undefined) {
     const { node, output } = model.data.roots[box.seed];
     return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed), shapeOf(model.shape(node, output))) || "not known"}`;
   }
-  const gradient = model.pass ? `, gradient ${told(model.arriving(box))}` : "";
+  const overlaid = isOfGradients ? "" : told(box.edges ? shown.onLine(box) : shown.of(box));
+  const gradient = overlaid ? `, ${shown.name} ${overlaid}` : model.pass ? `, gradient ${told(box.edges ? model.flowing(box) : model.arriving(box))}` : "";
+  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endName(model, box.from)} to ${endName(model, box.to)}${gradient}`;
   if (box.node !== undefined) {
     const kind = model.isLeaf(box.node) ? "leaf" : visible(model.title(box.node));
     return `${alarm(model.troubles.at(box))}${boxName(model, box)}, ${kind}${gradient}`;

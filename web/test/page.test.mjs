@@ -419,7 +419,7 @@ test("the ranks can be chosen, and how far they are apart", async () => {
   assert.deepEqual([apart["smallest ‖g‖"], apart["largest ‖g‖"]].map((text) => text.replace(/^[\d.]+/, "")), [" on rank 0", " on rank 1"]);
   assert.equal(apart["largest ÷ smallest"], "3×");
   assert.match(await panel(page), /‖g‖ on each rank\n.* on rank 0\n.* on rank 1\n.* on rank 2\n+\.grad: /);
-  assert.match(await page.locator("footer").innerText(), /largest ÷ smallest ‖gradient‖ over ranks/);
+  assert.equal(await page.getByLabel("What colours mean").locator("option:checked").textContent(), "largest ÷ smallest ‖gradient‖ over ranks");
   assert.match(page.url(), /rank=spread/);
   await page.keyboard.press("Escape");
   const text = await panel(page);
@@ -558,7 +558,7 @@ test("where somebody has chosen the colours the river has no others", chromiumOn
 test("a graph without gradients is drawn without numbers", async () => {
   const page = await opened("traced");
   assert.match(await page.locator("footer").innerText(), /no gradients in this report/);
-  assert.deepEqual(await onRiver(page), [false, false]);
+  assert.equal(await page.locator(".river").isVisible(), false);
   await click(page, "n0");
   assert.doesNotMatch(await panel(page), /upstream gradient/);
   await page.closed();
@@ -639,6 +639,43 @@ test("equal blocks are drawn once, a bar opens one of them", async () => {
   assert.equal(await selectedNode(page), box.bars.at(-1).node);
   await page.evaluate((hash) => (location.hash = hash), shown);
   await page.waitForFunction((node) => window.gradscope.thing(window.gradscope.selected)?.node === node, box.bars[2].node);
+  await page.closed();
+});
+
+test("bars, words and list of equal blocks tell what colours mean", async () => {
+  const page = await opened("answers");
+  const { memory } = report("answers");
+  const bytesOf = ({ node }) => memory.kept.find((one) => one.holders.some(([id]) => id === node))?.bytes;
+  await page.getByLabel("What colours mean").selectOption("saved bytes");
+  // It opens at a finding, so in one layer.
+  await page.evaluate(() => window.gradscope.nextLayer(1));
+  while ((await page.evaluate(() => window.gradscope.boxes.get(window.gradscope.selected).picked)) !== null) await page.keyboard.press(".");
+  const { bars, shown, x, y } = await page.evaluate(() => {
+    const { drawing, model, canvas, shown } = window.gradscope;
+    const box = drawing.boxes.find(({ bars, node }) => bars && node !== undefined && !model.isLeaf(node));
+    window.gradscope.goTo(box.key);
+    const { view } = window.gradscope;
+    const { left, top } = canvas.getBoundingClientRect();
+    const [x, y] = [box.x + 14 + ((box.width - 28) * 1.5) / box.bars.length, box.y + box.height - 11];
+    return { ...box, shown: shown.bars(box).map((info) => info.norm), x: left + (x - view.x) * view.zoom, y: top + (y - view.y) * view.zoom };
+  });
+  const known = bars.map(bytesOf);
+  assert.ok(known.length > 2 && new Set(known).size === known.length);
+  assert.deepEqual(shown, known);
+  const words = known.map((bytes) => `${Number((bytes / 1024).toPrecision(3))} KiB`);
+  await page.mouse.move(x, y);
+  assert.match(await page.locator(".tip").innerText(), new RegExp(`saved bytes: ${words[1]}$`));
+  const text = await panel(page);
+  assert.match(text, new RegExp(`saved bytes: ${known.length} layers, in backward order\\n${words.map((one) => `${one} \\S+`).join("\\n")}`));
+  assert.match(await page.locator(".said").innerText(), new RegExp(`, saved bytes ${[Math.min(...known), Math.max(...known)].map((one) => `${Number((one / 1024).toPrecision(3))} KiB`).join("–")}$`));
+  const listed = () => page.locator('.list [aria-selected="true"]').textContent();
+  assert.match(await listed(), /saved bytes/);
+  assert.equal(await page.locator(".river.plain").count(), 1);
+  await page.mouse.click(x, y);
+  assert.match(await panel(page), new RegExp(`saved bytes\\s+${words[1]}\\n`));
+  await page.getByLabel("What colours mean").selectOption("‖gradient‖");
+  await page.waitForFunction(() => / gradient /.test(document.querySelector('.list [aria-selected="true"]')?.textContent));
+  assert.equal(await page.locator(".river.plain").count(), 0);
   await page.closed();
 });
 
@@ -919,6 +956,7 @@ test("what is in sight is saved as SVG and PNG, and facts are copied", async () 
     return { kinds: [...new Set([...read.querySelectorAll("*")].map((one) => one.tagName))].sort(), text: read.documentElement.textContent };
   }, svg);
   assert.deepEqual(told.kinds, ["clipPath", "g", "path", "rect", "svg", "text", "title"]);
+  assert.match(told.text, /‖gradient‖: \S+ to \S+, smaller – typical – larger in this file$/);
   assert.match(told.text, /constructor/);
   const png = await saved("Save this view as PNG");
   assert.deepEqual([...png.subarray(1, 4)], [...Buffer.from("PNG")]);

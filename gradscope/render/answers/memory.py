@@ -30,6 +30,9 @@ MORE_ROWS = 40
 WASTED = 2
 """A storage this many times larger than the tensor saved from it is worth a word."""
 
+SHORTEST_TARGET = 8
+"""Of fewer characters of a program's name nobody learns which it is."""
+
 _TITLES = {"line": "expression", "module": "module", "op": "op", "dtype": "dtype"}
 
 
@@ -58,7 +61,9 @@ class _MemoryWriter(Writer):
         """Totals, remarks, tables."""
         total = f"{size(self.memory.total('activation'))} of activations kept for backward"
         room = self.options.width - len(total) - 3
-        target = shorten(visible(self.report.meta.target), room, "…", keep_end=True)
+        target = visible(self.report.meta.target)
+        # Beside the graph, whose page names the program, there is no room for it.
+        target = shorten(target, room, "…", keep_end=True) if room >= SHORTEST_TARGET else ""
         yield self.line(" · ".join(word for word in (target, total) if word), "bold")
         for line in (self._others(), *self._peaks(), *self._remarks()):
             yield from self.wrapped(line)
@@ -173,12 +178,13 @@ class _MemoryWriter(Writer):
 
 def _row(group: HoldingGroup, total: int, name: str) -> list[Cell]:
     dtypes = listed(sorted(group.dtypes, key=lambda dtype: -group.dtypes[dtype]), 2)
-    label = group.label
-    if name == "module" and len(group.modules) > 1:
-        label += f" ×{len(group.modules):,}"
+    of_modules = name == "module"
+    times = f" ×{len(group.modules):,}" if of_modules and len(group.modules) > 1 else ""
+    # Modules differ at their ends, expressions at their beginnings.
+    label = Part(group.label, cut="start" if of_modules else "end"), Part(times, cut="never")
     cells = [size(group.bytes), share(group.bytes, total), f"{group.count:,}"]
     cells += ["" if name == "dtype" else dtypes]
-    return [*((Part(cell),) for cell in cells), (Part(group.place, cut="start"),), (Part(label),)]
+    return [*((Part(cell),) for cell in cells), (Part(group.place, cut="start"),), label]
 
 
 def _peak(peak: Peak) -> str:
