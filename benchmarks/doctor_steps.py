@@ -66,14 +66,6 @@ class Training:
         return times[1:]
 
 
-def watched(training: Training, examiner: Examiner) -> list[float]:
-    examiner.recorder.start()
-    try:
-        return training.block()
-    finally:
-        examiner.recorder.stop()
-
-
 Block = Callable[[], list[float]]
 
 
@@ -116,11 +108,20 @@ def first_by_doctor(training: Training) -> Block:
 
 
 def by_doctor(training: Training, thorough: bool) -> Block:
-    """Blocks of a training that a doctor has watched for a while."""
-    examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
-    for _ in range(3):
-        watched(training, examiner)
-    return lambda: watched(training, examiner)
+    """Blocks of a training that a doctor has watched for a while, each time another one: who has
+    stopped does not begin again."""
+
+    def block() -> list[float]:
+        examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
+        examiner.recorder.start()
+        try:
+            for _ in range(3):
+                training.block()
+            return training.block()
+        finally:
+            examiner.recorder.stop()
+
+    return block
 
 
 def measure(
