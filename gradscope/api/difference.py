@@ -178,8 +178,7 @@ def in_one(
             where each has its place.
     """
     if format == "html":
-        words = replace(options, width=render.PAGE_WIDTH, color=False)
-        answer = render.as_text(found, ANSWERS["diff"]["text"], words)
+        answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
         sides = f"A: {found.a.target}", f"B: {found.b.target}"
         options = replace(options, answer=answer, sides=sides)
         if not found.related:

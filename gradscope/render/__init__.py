@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]
 
 
-PAGE_WIDTH = 44
+_PAGE_WIDTH = 44
 """Cells of a text that stands beside the graph on a page."""
 
 
@@ -57,8 +57,7 @@ def render(
             options = replace(options, overlay=_overlay(report))
         told = answer_format(report, "text")
         if format == "html" and told not in FORMATS:
-            answer = as_text(report, told, replace(options, width=PAGE_WIDTH, color=False))
-            options = replace(options, answer=answer)
+            options = replace(options, answer=beside_graph(report, told, options))
     with precise(options.precision):
         return module.render(report, options)
 
@@ -115,6 +114,15 @@ def answer_format(report: Report, name: str) -> str:
     asked = {"explain": report.explanation, "check": report.checks, "memory": report.memory}
     command = next((word for word, answer in asked.items() if answer is not None), "graph")
     return ANSWERS[command].get(name, name)
+
+
+def beside_graph(report: Report | Comparison, format: str, options: Options) -> str:
+    """What a command tells in words, for the page that draws its graph.
+
+    Raises:
+        GradscopeError: as :func:`render`.
+    """
+    return as_text(report, format, replace(options, width=_PAGE_WIDTH, color=False))
 
 
 def save(

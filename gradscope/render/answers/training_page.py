@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from importlib import resources
 from itertools import groupby
 from pathlib import PurePosixPath
 from urllib.parse import quote
@@ -21,7 +20,7 @@ from gradscope.render.answers import training
 from gradscope.render.drawing.scale import STEPS, Scale
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
-from gradscope.render.words.page import policy
+from gradscope.render.words.page import asset, policy
 from gradscope.render.words.text import markup
 from gradscope.words import count, listed
 
@@ -88,14 +87,14 @@ def render(history: History, options: Options) -> str:
         "top": scale.high,
         "colors": STEPS,
     }
-    script = _asset("training.js")
+    script = asset("training.js")
     plain = replace(options, color=False, unicode=True)
     about = [count(history.rows, "row"), count(len(names), "part")]
     about += [f"a column is the largest of {history.each:,} rows"] if history.each > 1 else []
     return _PAGE.format(
         policy=policy(script),
         title=markup(history.title or "training"),
-        style=_asset("training.css"),
+        style=asset("training.css"),
         about=" · ".join([*about, *map(markup, history.notes)]),
         remarks=_remarks(history, marks),
         text=markup_lines(training.render(history, plain)),
@@ -202,7 +201,3 @@ def _loss(spans: list[Span]) -> str:
         f'<svg class="loss" viewBox="0 0 {len(spans)} 100" preserveAspectRatio="none" role="img" '
         f'aria-label="{words}">{"".join([*bands, *bars])}</svg>'
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("gradscope.render") / "assets" / name).read_text("utf-8")

@@ -44,7 +44,8 @@ def line(scene: Scene, writer: Writer) -> str:
     width = min(max(room - len(words), FEWEST_CELLS), MOST_CELLS)
     lead, words = writer.glyphs.text(lead), writer.glyphs.text(words)
     words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
-    rows = profile(scene, 2 * width)
+    if width < MOST_CELLS:
+        rows = profile(scene, 2 * width)
     if writer.glyphs.ascii:
         drawn = strip([row.info for row in rows], width, writer.glyphs)
     else:

@@ -9,7 +9,6 @@ text is in the compressed data and is shown by the viewer as text; only the titl
 from __future__ import annotations
 
 import html
-from importlib import resources
 from typing import Any
 
 from gradscope.escaping import visible
@@ -20,7 +19,7 @@ from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.spread import passes_of
 from gradscope.render.options import Options
-from gradscope.render.words.page import policy
+from gradscope.render.words.page import asset, policy
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -58,12 +57,12 @@ def render(report: Report, options: Options) -> str:
     stored = [_stored("report", number, graph) for number, graph in enumerate(graphs)]
     stored += [_stored("histograms", n, one) for n, one in enumerate(bars) if any(one)]
     target = visible(report.meta.target) or "graph"
-    script = _asset("viewer.js")
+    script = asset("viewer.js")
     return _PAGE.format(
         policy=policy(script),
         title=html.escape(f"{target} · gradscope"),
         notice=NOTICE,
-        style=_asset("viewer.css"),
+        style=asset("viewer.css"),
         data="\n".join(stored),
         script=script,
     )
@@ -100,7 +99,3 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
 def _stored(name: str, number: int, data: object) -> str:
     where = f"{name}{number or ''}"
     return f'<script type="application/octet-stream" id="{where}">{compressed(data)}</script>'
-
-
-def _asset(name: str) -> str:
-    return (resources.files("gradscope.render") / "assets" / name).read_text("utf-8")

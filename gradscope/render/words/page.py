@@ -1,5 +1,5 @@
-"""Text for a terminal as a part of a page for a browser, and what any page may do: nothing but show
-itself.
+"""What pages for a browser have in common: the files they hold, text for a terminal as a part of
+them, and what any page may do: nothing but show itself.
 
 If a text should ever get past the escaping, the browser still runs, loads and sends nothing of it.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+from importlib import resources
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
@@ -48,6 +49,11 @@ def policy(script: str = "") -> str:
         return _NOTHING
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"{_NOTHING}; script-src 'sha256-{digest}'"
+
+
+def asset(name: str) -> str:
+    """The text of a file that is a part of pages: a script or a style."""
+    return (resources.files("gradscope.render") / "assets" / name).read_text("utf-8")
 
 
 def fragment(text: str) -> str:
