@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from gradscope.errors import ReportError
 from gradscope.model.invariants import check
+from gradscope.model.observations import Observations
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import (
     Accumulation,
@@ -191,3 +192,19 @@ def test_sums_that_do_not_hold(name: str) -> None:
     with pytest.raises(ReportError, match=r"passes\[0\]\.upstream\[1\]\[0\]") as caught:
         check(report)
     assert expected in caught.value.what
+
+
+def test_what_is_named_like_an_index_is_one() -> None:
+    # A count of that name would be held against the length of a table.
+    named = {"node", "origin", "used", "made", "switched", "leaf"}
+    for field in msgspec.structs.fields(Observations):
+        for struct in structs_in(field.type):
+            counts = {one.name for one in msgspec.structs.fields(struct) if one.default == 0}
+            assert not counts & named, struct
+
+
+def structs_in(kind: Any) -> list[type[msgspec.Struct]]:
+    """The records that a field of this type holds itself."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [kind]
+    return [struct for one in get_args(kind) for struct in structs_in(one)]

@@ -150,7 +150,7 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
         if entry.times >= FEWEST_EMPTY:
             yield _part_dropped(facts, entry) if entry.in_part else _dropped(facts, entry)
     for wasted in facts.seen.wasted_calls:
-        if wasted.stepped is not None and wasted.dropped >= max(FEWEST_WASTED, wasted.used):
+        if wasted.stepped is not None and wasted.dropped >= max(FEWEST_WASTED, wasted.applied):
             yield _wasted(facts, wasted)
     yield from _never_used(facts)
 
@@ -195,7 +195,7 @@ def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
         facts.location(entry.origin),
         "zero_grad drops the gradients of backward calls before any step has used them.",
         [
-            f"{count(entry.dropped, 'backward call')} of {entry.dropped + entry.used:,} left "
+            f"{count(entry.dropped, 'backward call')} of {entry.dropped + entry.applied:,} left "
             f"nothing; the step{where} used the others"
         ],
         "Zero the gradients where the step is, once for each step; then the backward calls between "

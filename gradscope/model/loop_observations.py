@@ -57,13 +57,13 @@ class Disorder(Struct, frozen=True):
 
 class WastedCalls(Struct, frozen=True):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
-    calls had brought (``dropped``), while steps at ``stepped`` have used so many others
-    (``used``)."""
+    calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
+    (``applied``)."""
 
     origin: int | None
     stepped: int | None
     dropped: int
-    used: int = 0
+    applied: int = 0
 
 
 class FallingRate(Struct, frozen=True):
