@@ -12,8 +12,8 @@ const result = await build({
   format: "iife",
   target: "es2022",
   charset: "utf8",
-  // What begins with "_" is called by nobody outside.
-  mangleProps: /^_./,
+  // What begins with "_" is called by nobody outside, and these by nobody but dagre.
+  mangleProps: /^(_.+|edgeObj|predecessors|successors|setNode|setEdge|hasNode|dummy|dummyChains|setGraph|gravity|nodeEdges|filterEdges|removeEdge|setParent|neighbors|edgeLabel|removeNode)$/,
   legalComments: "none",
   plugins: [dagreParts],
   write: false,

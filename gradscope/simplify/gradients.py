@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import cached_property
 
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, State
 from gradscope.simplify import Frame, Item, Link, View
+from gradscope.simplify.sums import Sums
 
 LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 
 
-OPPOSING = 0.5
-"""Contributions oppose each other where their sum is less than this share of what it would be at
-right angles."""
-
-
-LONGEST_BRANCH = 5_000
-"""Nodes of what is added to a skip, within which it is looked for."""
-
-
-class ViewGradients:
+class ViewGradients(Sums):
     """One backward pass, seen through one view of its graph."""
 
     def __init__(self, graph: Graph, backward: BackwardPass, view: View) -> None:
-        self.graph = graph
-        self.backward = backward
+        super().__init__(graph, backward)
         self.view = view
         self._incoming = view.incoming()
         self._leaf_positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
@@ -103,93 +93,6 @@ class ViewGradients:
     def leaf(self, position: int) -> GradientInfo:
         """What arrived in total for ``graph.leaves[position]``."""
         return self.backward.gradients[self.backward.accumulations[position].new]
-
-    def contributions(self, node: int) -> list[GradientInfo]:
-        """The gradients of which a node's upstream gradient is the sum, by edge, then by seed."""
-        return [self.backward.gradients[entry] for entry in self._arrived.get(node, ())]
-
-    def cancelled(self, node: int, output: int = 0) -> float | None:
-        """How much of what arrives there cancels: 1 − ‖Σ gᵢ‖ / Σ ‖gᵢ‖ of its parts gᵢ, where these
-        oppose each other; None where they do not, or where it is not known exactly.
-
-        Parts that only point in other directions make a sum that is shorter, too: at right angles
-        it is √(Σ ‖gᵢ‖²).  They oppose each other where the sum is not half of that."""
-        if node in self._altered:
-            return None
-        parts = [self.backward.on_edge(number) for number in self._into(node, output)]
-        roots = zip(self.graph.roots, self.backward.seeds, strict=True)
-        parts += [
-            self.backward.gradients[entry]
-            for root, entry in roots
-            if (root.node, root.output) == (node, output)
-        ]
-        if len(parts) < 2:
-            return None
-        norms = [_size(part) for part in (*parts, self.backward.at(node, output))]
-        if None in norms:
-            return None
-        *sizes, total = (size or 0.0 for size in norms)
-        if not math.hypot(*sizes) or total >= OPPOSING * math.hypot(*sizes):
-            return None
-        return 1 - total / math.fsum(sizes)
-
-    def residual(self, node: int, output: int = 0) -> float | None:
-        """How much of what arrives there came through a skip: its share of Σ ‖gᵢ‖, where one part
-        comes straight from an addition and all others through what was added; else None."""
-        edges = {self.graph.edges[number].source: number for number in self._into(node, output)}
-        start = min((s for s in edges if self.graph.nodes[s].short_op == "Add"), default=None)
-        if start is None or len(edges) < 2 or node in self._altered:
-            return None
-        if not all(self._goes_through(start, source) for source in edges if source != start):
-            return None
-        sizes = {s: _size(self.backward.on_edge(number)) for s, number in edges.items()}
-        known = [size for size in sizes.values() if size is not None]
-        if len(known) < len(sizes) or not math.fsum(known):
-            return None
-        return (sizes[start] or 0.0) / math.fsum(known)
-
-    def _goes_through(self, start: int, node: int) -> bool:
-        """Whether a gradient comes to a node from another; not where the way is too long."""
-        waiting = [node]
-        for one in waiting:
-            above = {self.graph.edges[number].source for number in self._edges_into.get(one, ())}
-            if start in above or len(waiting) > LONGEST_BRANCH:
-                return start in above
-            # Who is above has a lower number, so nothing beyond the start leads back to it.
-            waiting += sorted(other for other in above.difference(waiting) if other > start)
-        return False
-
-    def _into(self, node: int, output: int) -> list[int]:
-        """The edges that bring gradients to an output."""
-        numbers = self._edges_into.get(node, ())
-        return [number for number in numbers if self.graph.edges[number].output == output]
-
-    @cached_property
-    def _altered(self) -> set[int]:
-        return set(self.backward.altered)
-
-    @cached_property
-    def _edges_into(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for number, edge in enumerate(self.graph.edges):
-            found.setdefault(edge.target, []).append(number)
-        return found
-
-    @cached_property
-    def _arrived(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for edge, entry in zip(self.graph.edges, self.backward.edges, strict=True):
-            found.setdefault(edge.target, []).append(entry)
-        for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True):
-            found.setdefault(root.node, []).append(entry)
-        return found
-
-
-def _size(info: GradientInfo) -> float | None:
-    """The norm of a gradient that is known and finite."""
-    if info.state == "zero":
-        return 0.0
-    return None if info.state != "finite" or info.norm is None else float(info.norm)
 
 
 def middle(parts: list[GradientInfo]) -> GradientInfo:

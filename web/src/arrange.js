@@ -5,6 +5,10 @@ import { LABEL_GAP, labelAt } from "./stretch.js";
 
 const GAP = { nodesep: 22, ranksep: 20 };
 const LABEL_HEIGHT = 12;
+/** Pixels from the middle of one line to that of the next where they come to one box. */
+const SIDE_BY_SIDE = 14;
+/** Pixels above a box in which lines come together. */
+const JOINING = 18;
 
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
 const MANY = 420;
@@ -19,7 +23,8 @@ export function arrange(boxes, bundles) {
 
 function inLayers(boxes, bundles) {
   const ends = [IN, OUT].filter((end) => bundles.some(({ from, to }) => from === end || to === end));
-  const nodes = [...boxes, ...ends.map((key) => ({ key, width: 2, height: 2 }))];
+  const above = ({ key }) => (bundles.filter(({ to }) => to === key).length > 1 ? JOINING : 0);
+  const nodes = [...boxes.map((box) => ({ ...box, height: box.height + above(box) })), ...ends.map((key) => ({ key, width: 2, height: 2 }))];
   const edges = bundles.map(({ from, to, room }) => ({
     from,
     to,
@@ -27,16 +32,32 @@ function inLayers(boxes, bundles) {
     ...(room ? { width: room + LABEL_GAP, height: LABEL_HEIGHT } : {}),
   }));
   const { node, edge } = layered(nodes, edges, GAP);
+  const lines = bundles.map((bundle, i) => ({ ...bundle, ...edge(i) }));
+  const placed = boxes.map((box) => {
+    const { x, y } = node(box.key);
+    return { ...box, x: x - box.width / 2, y: y + (above(box) - box.height) / 2 };
+  });
+  for (const box of placed) attach(box, lines.filter(({ from }) => from === box.key), lines.filter(({ to }) => to === box.key));
   return {
-    boxes: boxes.map((box) => {
-      const { x, y } = node(box.key);
-      return { ...box, x: x - box.width / 2, y: y - box.height / 2 };
-    }),
+    boxes: placed,
     bundles: bundles.map((bundle, i) => {
-      const { points, y } = edge(i);
+      const { points, y } = lines[i];
       return { ...bundle, label: bundle.room ? labelAt(points, y) : null, points };
     }),
   };
+}
+
+/** Lines leave a box below, and come to it above; several side by side, where they may become one. */
+function attach({ x, y, width, height }, leaving, coming) {
+  const [middle, reach] = [x + width / 2, Math.max(width / 2 - 12, 0)];
+  const near = (at) => Math.min(Math.max(at, middle - reach), middle + reach);
+  for (const { points } of leaving) points[0] = { x: near(points[1].x), y: y + height };
+  const step = Math.min(SIDE_BY_SIDE, (2 * reach) / Math.max(coming.length - 1, 1));
+  coming.sort((a, b) => a.points.at(-2).x - b.points.at(-2).x);
+  coming.forEach(({ points }, i) => {
+    const at = coming.length > 1 ? middle + (i - (coming.length - 1) / 2) * step : near(points.at(-2).x);
+    points[points.length - 1] = { x: at, y };
+  });
 }
 
 /** For every box how many lines lead to it from the top at most; infinitely many where they go round. */

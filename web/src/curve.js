@@ -1,26 +1,30 @@
-// The shape of a line between boxes: through the middles between its points, so that corners are round.
+// The shape of a line between boxes: through the middles between its points, so that corners are round, and straight down at both ends.
 
 const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
 
-/** @param path anything with the moveTo, lineTo and quadraticCurveTo of a canvas */
-export function trace(path, points) {
+/** Pixels in which a line turns down. */
+const TURN = 10;
+
+/** The points of a line with those that turn its ends down. */
+function turned(points) {
+  const [from, to] = [points[0], points.at(-1)];
+  const turn = Math.min(TURN, Math.max(to.y - from.y, 0) / 3);
+  return [from, { x: from.x, y: from.y + turn }, ...points.slice(1, -1), { x: to.x, y: to.y - turn }, to];
+}
+
+/**
+ * @param path anything with the moveTo, lineTo and quadraticCurveTo of a canvas
+ * @param short pixels above its end at which the line ends
+ */
+export function trace(path, through, short = 0) {
+  const points = turned(through);
   path.moveTo(points[0].x, points[0].y);
   for (let i = 1; i < points.length - 1; i++) {
     const next = middle(points[i], points[i + 1]);
     path.quadraticCurveTo(points[i].x, points[i].y, next.x, next.y);
   }
   const last = points[points.length - 1];
-  path.lineTo(last.x, last.y);
-}
-
-export function arrow(context, points) {
-  const [before, end] = points.slice(-2);
-  const angle = Math.atan2(end.y - before.y, end.x - before.x);
-  context.beginPath();
-  context.moveTo(end.x, end.y);
-  for (const turn of [-0.42, 0.42]) context.lineTo(end.x - 8 * Math.cos(angle + turn), end.y - 8 * Math.sin(angle + turn));
-  context.closePath();
-  context.fill();
+  path.lineTo(last.x, last.y - short);
 }
 
 /** Where the curve is at a height: x of the first place that comes so far down, its rightmost near there. */
@@ -43,7 +47,8 @@ function toStretch(a, b, x, y) {
   return Math.hypot(a.x + t * dx - x, a.y + t * dy - y);
 }
 
-function sampled(points) {
+function sampled(through) {
+  const points = turned(through);
   const found = [];
   let from = points[0];
   const bend = (control, to) => {
@@ -65,5 +70,5 @@ export function extent(points) {
   const xs = points.map((point) => point.x);
   const ys = points.map((point) => point.y);
   const [x, y] = [Math.min(...xs), Math.min(...ys)];
-  return { x: x - 4, y: y - 4, width: Math.max(...xs) - x + 8, height: Math.max(...ys) - y + 8 };
+  return { x: x - 8, y: y - 8, width: Math.max(...xs) - x + 16, height: Math.max(...ys) - y + 16 };
 }

@@ -135,7 +135,7 @@ export class Drawing {
 
   /** What is under the pointer is marked, and said beside it. */
   hover(thing, event, bar = null) {
-    if ((thing?.key ?? null) !== this.hovered || bar !== this.bar) {
+    if ((thing?.key ?? null) !== this.hovered || bar?.number !== this.bar?.number || bar?.pass !== this.bar?.pass) {
       this.hovered = thing?.key ?? null;
       this.bar = bar;
       this.draw();
@@ -147,9 +147,9 @@ export class Drawing {
   /** What is said beside the pointer of a box or line, or of one bar of a box, with what an overlay says of it. */
   _tipOf(thing, bar) {
     const { model, shown } = this;
-    const one = bar === null ? thing : model.barOf(thing, bar);
+    const one = bar === null ? thing : model.barOf(thing, bar.number);
     const words = this.isOfGradients || !one ? "" : told(one.edges ? shown.onLine(one) : shown.of(one));
-    return [...(bar === null ? inShort(model, thing) : ofBar(model, thing, bar)), words && `${shown.name}: ${words}`].filter(Boolean);
+    return [...(bar === null ? inShort(model, thing) : ofBar(model, thing, bar.number, bar.pass)), words && `${shown.name}: ${words}`].filter(Boolean);
   }
 
   keepInSight(box) {

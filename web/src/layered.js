@@ -4,7 +4,7 @@ import { run as cutLong, undo as joinLong } from "dagre/lib/normalize";
 import order from "dagre/lib/order";
 import { position } from "dagre/lib/position";
 import rank from "dagre/lib/rank/network-simplex";
-import { intersectRect, normalizeRanks } from "dagre/lib/util";
+import { normalizeRanks } from "dagre/lib/util";
 
 /** Every other rank is for what stands beside the lines. */
 const APART = 2;
@@ -12,7 +12,7 @@ const APART = 2;
 const ROOT = "root";
 
 /**
- * Give each node x and y, its middle, and each edge its points, and y where something stands beside it.
+ * Give each node x and y, its middle, and each edge its points from middle to middle, and y where something stands beside it.
  * @param nodes {key, width, height}
  * @param edges {from, to, weight}, and {width, height} of what stands beside it
  * @returns what tells the node of a key, and the edge of a number
@@ -29,8 +29,8 @@ export function layered(nodes, edges, { nodesep, ranksep }) {
   joinLong(graph);
   for (const end of graph.edges()) {
     const { points } = graph.edge(end);
-    points.unshift(intersectRect(graph.node(end.v), points[0]));
-    points.push(intersectRect(graph.node(end.w), points.at(-1)));
+    points.unshift(graph.node(end.v));
+    points.push(graph.node(end.w));
   }
   return { node: (key) => graph.node(key), edge: (i) => graph.edge(edges[i].from, edges[i].to, String(i)) };
 }

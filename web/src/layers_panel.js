@@ -2,7 +2,7 @@
 import { element } from "./element.js";
 import { plural, visible } from "./format.js";
 import { flows } from "./panel_parts.js";
-import { boxName, boxWords, roundName, told } from "./words.js";
+import { boxName, boxWords, meetingWords, roundName, told } from "./words.js";
 
 /** Layers of which each has a row. */
 const MOST = 200;
@@ -31,12 +31,12 @@ export function standing(panel, box) {
   const { shown, isOfGradients } = viewer;
   const words = (one) => (isOfGradients ? told(model.arriving(one)) : told(shown.of(one)) || "–");
   const rows = [...box.bars.entries()].filter(([, one]) => one).slice(0, MOST).map(([number, one]) =>
-    element("li", {}, element("span", { class: "value", text: words(one) }), " ", element("button", { class: "link", text: roundName(model, one), on: { click: () => viewer.showBar(box, number) } })),
+    element("li", {}, element("span", { class: "value", text: words(one) }), " ", element("button", { class: "link", text: roundName(model, one), on: { click: () => viewer.showBar(box, number) } }), isOfGradients && meetingWords(model, one) ? ` · ${meetingWords(model, one)}` : ""),
   );
   return [
     element("h2", { text: title }),
     element("p", { class: "faint", text: [what, `drawn once for ${box.each.length}`].filter(Boolean).join(" · ") }),
-    model.pass ? panel.facts(isNode ? "upstream gradient" : "gradient entering", [["‖g‖", told(model.arriving(box))], ["shape", isNode ? model.shape(box.node) : ""]]) : null,
+    model.pass ? panel.facts(isNode ? "upstream gradient" : "gradient entering", [["‖g‖", told(model.arriving(box))], ["shape", isNode ? model.shape(box.node) : ""], ["of it", meetingWords(model, box)]]) : null,
     panel.shown(box),
     flows(`${isOfGradients ? "" : `${shown.name}: `}${plural(box.each.length, "layer")}, in backward order`, rows, box.each.length),
     ...(isNode ? [panel.formula(box.node)] : []),

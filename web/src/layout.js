@@ -3,7 +3,7 @@
 import { arrange } from "./arrange.js";
 import { extent } from "./curve.js";
 import { IN, OUT, level, withEach } from "./level.js";
-import { HEAD } from "./sizes.js";
+import { HEAD, taller } from "./sizes.js";
 import { stretched } from "./stretch.js";
 
 export const PAD = 18;
@@ -81,7 +81,7 @@ export class Layouts {
 }
 
 /** What is above the boxes of a group: its heading, and the strip of its rounds where it is drawn once. */
-const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP : 0));
+const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP + taller(cast.model, 16) : 0));
 
 /** The level with its borders: places from its top left corner, and its size. */
 function framed(placed, above) {

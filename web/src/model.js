@@ -9,6 +9,8 @@ import { Troubles } from "./trouble.js";
 
 export const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
 const KINDS = ["op", "leaf", "custom", "opaque"];
+/** Cells of a strip that may tell of all passes. */
+const MOST_CELLS = 20_000;
 
 export class Model {
   /** @param {object} data what `pack` of render/_pack.py made */
@@ -21,6 +23,9 @@ export class Model {
     this._link(data.edges);
     this._nest();
     this._rounds = new Map();
+    this._places = new Map();
+    /** The nodes at which gradients that meet are told by their shares, in any pass. */
+    this.meets = new Set(data.passes.flatMap(({ skip, cancelled }) => [skip, cancelled].flatMap(Object.keys)).map(Number).map(Math.floor));
     /** Repeats whose rounds are equal, so that one can be drawn for all. */
     this.once = new Set(data.groups.once);
     this.templates = new Templates(this);
@@ -94,6 +99,8 @@ export class Model {
     this._arrivals = new Map();
     this._flowing = new WeakMap();
     this._bars = new WeakMap();
+    if (rank !== this._gridsOf) this._grids = new WeakMap();
+    this._gridsOf = rank;
     this._among = new WeakMap();
     this.troubles = new Troubles(this);
   }
@@ -280,6 +287,25 @@ export class Model {
     return box.bars ? this._arrivingAll(box.bars) : this.arrivals(box.group);
   }
 
+  /** The same of every pass on this graph: of several calls, or of both sides of a comparison; of this pass alone where they are too many. */
+  grid(box) {
+    const things = box.bars ?? this.rounds(box.group);
+    const { passes } = this.ranks?.of(this.rank) ?? this.data;
+    if (this.isSpread || passes.length < 2 || passes.length * things.length > MOST_CELLS) return [this.bars(box)];
+    if (!this._grids.has(things)) this._grids.set(things, passes.map((pass) => Array.from(things, (one) => one && this._arrivingIn(pass, one))));
+    return this._grids.get(things);
+  }
+
+  _arrivingIn(pass, { node, group }) {
+    return node === undefined ? this.enteringIn(pass, group) : this.upstreamIn(pass, node);
+  }
+
+  /** Whether the two passes are the sides of a comparison. */
+  get isPair() {
+    const { passes } = this.data;
+    return passes.length === 2 && !passes[0].number;
+  }
+
   /** What one bar of a box's strip stands for: a group or node, or null. */
   barOf(box, number) {
     return (box.bars ?? this.rounds(box.group))[number];
@@ -315,7 +341,38 @@ export class Model {
   }
 
   enteringIn(pass, group) {
-    return combine(placesEntered(this, group).map(([node, output]) => this.upstreamIn(pass, node, output)));
+    return combine(this._entered(group).map(([node, output]) => this.upstreamIn(pass, node, output)));
+  }
+
+  _entered(group) {
+    if (!this._places.has(group)) this._places.set(group, placesEntered(this, group));
+    return this._places.get(group);
+  }
+
+  /** The node at which all gradients that come to a node or group are added, if there is something to say of them; else null. */
+  meetingAt({ node, group, seed }) {
+    if (seed !== undefined) return null;
+    const at = node ?? this.first[group];
+    return this.meets.has(at) && (node !== undefined || this._entered(group).length === 1) ? at : null;
+  }
+
+  /** Whether there is something to say of what is added at any of these. */
+  isMeeting(things) {
+    return things.some((one) => one && this.meetingAt(one) !== null);
+  }
+
+  /** Whether all that these lines bring to a box is added at one place, and is several. */
+  isAdded(box, bundles) {
+    const { target, output } = this;
+    const at = new Set(bundles.flatMap((one) => (one.each?.[0] ?? one).edges.map((edge) => `${target[edge]} ${output[edge]}`)));
+    return at.size === 1 && (bundles.length > 1 || this.isMeeting(box.each ?? [box]));
+  }
+
+  /** Which share of what is added there came through a skip, and which cancelled, of each that a box stands for; undefined where there is nothing to say. */
+  meeting(box) {
+    const nodes = Array.from(box.each ?? [box], (one) => (one && this.pass && !this.isSpread ? this.meetingAt(one) : null));
+    const shares = (name) => nodes.map((node) => (node === null ? undefined : this.data.nodes.shape[node].map((_, output) => this.pass[name][output ? `${node}.${output}` : node]).find((share) => share !== undefined)));
+    return { skip: shares("skip"), cancelled: shares("cancelled") };
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */

@@ -31,6 +31,11 @@ export class Gradients {
     return this.model.bars(box);
   }
 
+  /** The same in every pass that strips tell of, a list for each. */
+  grid(box) {
+    return this.model.grid(box);
+  }
+
   onLine() {
     return null;
   }
@@ -82,6 +87,10 @@ export class Overlay {
 
   bars({ bars, group }) {
     return Array.from(bars ?? this.model.rounds(group), (one) => (one ? this.of(one) : null));
+  }
+
+  grid(box) {
+    return [this.bars(box)];
   }
 
   onLine(bundle) {

@@ -1,15 +1,21 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
-import { arrow, trace } from "./curve.js";
+import { trace } from "./curve.js";
 import { tint } from "./scale.js";
-import { LABEL, SMALL, TITLE, hasStrip, linesOf, stripOf } from "./sizes.js";
+import { LABEL, SMALL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { strip } from "./strip.js";
 import { fitted, font, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { boxWords, flowWords, seedWords, sizeWords, told } from "./words.js";
+import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told } from "./words.js";
 
 const HEADING = font(11, 600);
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
+/** And below which lines have no ends. */
+const ENDS_FROM = 0.3;
+/** Pixels of the thinnest and the thickest ribbon. */
+const [THIN, THICK] = [1.5, 11];
+/** Pixels above a box in which ribbons become one, how wide this is then, and how high the bar of what is left of them. */
+const [FOOT, WIDE, LEFT] = [11, 56, 5];
 
 export class Painter {
   constructor(canvas, model) {
@@ -37,7 +43,13 @@ export class Painter {
     const boxes = scene.drawing.boxes.filter((box) => this._inSight(box));
     const bundles = scene.drawing.bundles.filter((bundle) => this._inSight(bundle.extent));
     for (const box of boxes) if (box.open) this._frame(box);
-    for (const bundle of bundles) this._line(bundle);
+    // Lines that come to what is open go on inside.
+    const coming = new Map(boxes.filter((box) => !box.open && zoom > ENDS_FROM).map((box) => [box.key, { box, lines: [] }]));
+    for (const bundle of bundles) {
+      coming.get(bundle.to)?.lines.push(bundle);
+      this._line(bundle, coming.has(bundle.to) ? FOOT : 0);
+    }
+    for (const { box, lines } of coming.values()) if (lines.length) this._ends(box, lines);
     context.globalAlpha = 1;
     for (const box of boxes) if (box.open) this._heading(box);
     for (const box of boxes) if (!box.open) this._box(box);
@@ -146,6 +158,7 @@ export class Painter {
       this._border(info, 1.2, theme.border);
     }
     this._groupTitle(box);
+    if (hasMeeting(model, box)) this._meeting(box, box.y + box.height - 10, box.x + 10, "left");
     const shown = scene.shown.of(box);
     if (!shown) return;
     if (hasStrip(model, box)) return this._rounds(box, shown);
@@ -162,8 +175,8 @@ export class Painter {
     const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: HEADING });
-    const below = hasStrip(model, box);
-    this._text(size, box.x + box.width - 9, box.y + (below ? 56 : 14), { color: theme.faint, face: SMALL, align: "right" });
+    const below = stripOf(model, box);
+    this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: SMALL, align: "right" });
     const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, SMALL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
@@ -189,18 +202,38 @@ export class Painter {
     const rounds = this._strip(box);
     const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
-    this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + 56, { color, face: SMALL });
+    const { y, height } = stripOf(this.model, box);
+    this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: SMALL });
   }
 
-  /** The strip of a box: what enters each of its rounds, or of the places that it stands for. */
+  /** The strip of a box: what enters each of its rounds, or of the places that it stands for, in each call. */
   _strip(box) {
     const { context, scene, model } = this;
-    const { scale, theme } = scene;
-    const rounds = scene.shown.bars(box);
+    const { scale, theme, shown } = scene;
+    const grid = shown.grid(box);
     const { x, y, width, height } = stripOf(model, box);
-    const mark = scene.hovered === box.key && scene.bar !== null ? scene.bar : box.picked ?? null;
-    strip(context, rounds, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
-    return rounds;
+    const now = model.passNumber;
+    const shownAt = box.picked === null || box.picked === undefined ? null : { number: box.picked, pass: now };
+    const mark = (scene.hovered === box.key && scene.bar) || shownAt;
+    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, now, isPair: model.isPair, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
+    return grid[now] ?? grid[0];
+  }
+
+  /** What is said of gradients that meet in a box; of what stands for several above the share of each that came through a skip. */
+  _meeting(box, y, x, align) {
+    const { context, model, scene: { theme } } = this;
+    const { skip, cancelled } = model.meeting(box.bars ? { ...box, each: box.bars } : box);
+    const lost = cancelled.some((share) => share !== undefined);
+    this._text(fitted(meetingWords(model, box), SMALL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: SMALL, align });
+    if (box.group !== undefined || !box.bars || !skip.some((share) => share !== undefined)) return;
+    const wide = (box.width - 28) / skip.length;
+    skip.forEach((share, i) => {
+      if (share === undefined) return;
+      for (const [part, strength] of [[1, 0.2], [share, 0.6]]) {
+        context.fillStyle = tint(theme.teal, theme.card, strength);
+        context.fillRect(box.x + 14 + i * wide, y + 14 - 7 * part, wide - (wide > 3 ? 1 : 0), 7 * part);
+      }
+    });
   }
 
   /** The border says the state: magenta where not finite, dashed where no number flows. */
@@ -259,6 +292,7 @@ export class Painter {
     line(`${badge ? "⚠ " : ""}${title}`, box.y + 13, TITLE, badge ? severityColor(badge, theme) : theme.ink, model.isLeaf(box.node));
     if (label) line(label, box.y + 27, LABEL, theme.teal);
     if (box.bars) this._strip(box);
+    if (hasMeeting(model, box)) this._meeting(box, box.y + (label ? 55 : 41), middle, "center");
     const size = sizeWords(info);
     const both = [shape, size].filter(Boolean).join("   ");
     line(box.bars && widthOf(both, SMALL) > room ? size : both, box.y + (label ? 41 : 27), SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
@@ -266,24 +300,86 @@ export class Painter {
 
   // ------------------------------------------------------------------ lines
 
-  _line(bundle) {
-    const { context, scene, model } = this;
-    const { theme, sizes, path } = scene;
+  /** How a line looks: its width tells of the size, and its colour where colours mean that; thin where there is no size, dashed where nothing flows. */
+  _look(bundle) {
+    const { scene, model } = this;
+    const { theme, sizes, scale, path, hovered } = scene;
     const info = model.flowing(bundle);
     const chosen = isOn(path, bundle) || bundle.key === scene.selected;
-    const hovered = scene.hovered !== null && [bundle.key, bundle.from, bundle.to].includes(scene.hovered);
     const bad = info?.state === "non-finite";
     const share = info ? sizes.share(info.norm) : null;
-    context.globalAlpha = path && !chosen ? 0.35 : 1;
-    context.strokeStyle = chosen ? theme.path : bad ? theme.bad : hovered ? theme.ink : theme.line;
-    context.fillStyle = context.strokeStyle;
-    context.lineWidth = (share === null ? 1 : 1 + 3 * share) + (chosen ? 1.5 : 0);
-    context.setLineDash(info && share === null && !bad ? [5, 4] : []);
+    const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : theme.line;
+    const color = scale === sizes ? sizes.color(info?.norm ?? null) : theme.line;
+    return {
+      info, edge,
+      width: share === null ? (bad ? 3 : 1) : THIN + (THICK - THIN) * share,
+      fill: chosen || bad ? edge : theme.size || !color ? theme.page : tint(color, theme.frame, 0.65),
+      dash: info && share === null && !bad ? [5, 4] : [],
+      alpha: path && !chosen ? 0.35 : 1,
+    };
+  }
+
+  _line(bundle, short) {
+    const { context } = this;
+    const { width, edge, fill, dash, alpha } = this._look(bundle);
+    context.globalAlpha = alpha;
+    context.setLineDash(dash);
     context.beginPath();
-    trace(context, bundle.points);
-    context.stroke();
+    trace(context, bundle.points, short);
+    for (const [color, wide] of [[edge, width], [fill, width - 1.5]]) {
+      if (wide < 1 && color !== edge) continue;
+      context.strokeStyle = color;
+      context.lineWidth = wide;
+      context.stroke();
+    }
     context.setLineDash([]);
-    if (bundle.to !== "out" && scene.view.zoom > 0.3) arrow(context, bundle.points);
+  }
+
+  /** The ends of the lines that come to a box: arrows, or where gradients are added one foot. */
+  _ends(box, bundles) {
+    const ends = bundles.map((bundle) => ({ ...this._look(bundle), at: bundle.points.at(-1), bundle })).sort((a, b) => a.at.x - b.at.x);
+    if (this.model.isAdded(box, bundles)) return this._foot(box, ends);
+    for (const { at: { x, y }, width, edge, fill, alpha } of ends) {
+      const half = Math.max(3.5, width / 2 + 2);
+      this._shape([[x - half, y - FOOT], [x + half, y - FOOT], [x, y]], { edge, alpha, fill: width < 3 ? edge : fill });
+    }
+  }
+
+  /** What comes along each ribbon has its share of Σ‖gᵢ‖; of what cancels a bar shows what is left. */
+  _foot(box, ends) {
+    const { context, model, scene: { theme } } = this;
+    const { skip, cancelled } = model.meeting(box);
+    const share = Math.max(...cancelled.filter(Boolean), 0);
+    const skipped = skip.filter(Boolean).sort()[skip.filter(Boolean).length >> 1];
+    const wide = Math.min(WIDE, box.width - 24);
+    const [left, y] = [box.x + (box.width - wide) / 2, box.y - (share ? LEFT : 0)];
+    // A single line may be of both a skip and what was added to it.
+    const parts = ends.length > 1 || !skipped ? ends.map((end) => [end, Number(end.info?.norm ?? 0), 0, 1]) : [[ends[0], skipped, 0, skipped], [ends[0], 1 - skipped, skipped, 1]];
+    const sum = parts.reduce((all, [, size]) => all + size, 0);
+    let x = left;
+    for (const [{ at, width, edge, fill, alpha }, size, from, to] of parts) {
+      const here = sum > 0 && sum < Infinity ? (wide * size) / sum : wide / parts.length;
+      const top = at.x - width / 2;
+      this._shape([[top + from * width, box.y - FOOT], [top + to * width, box.y - FOOT], [x + here, y], [x, y]], { edge, fill, alpha });
+      x += here;
+    }
+    if (!share) return;
+    context.fillStyle = context.strokeStyle = theme.warning;
+    context.lineWidth = 1;
+    context.fillRect(left, y, Math.max(wide * (1 - share), 1.5), LEFT);
+    context.strokeRect(left, y, wide, LEFT);
+  }
+
+  _shape([[x, y], ...others], { edge, fill, alpha }) {
+    const { context } = this;
+    context.globalAlpha = alpha;
+    context.beginPath();
+    context.moveTo(x, y);
+    for (const to of others) context.lineTo(...to);
+    context.closePath();
+    Object.assign(context, { fillStyle: fill, strokeStyle: edge, lineWidth: 0.75 });
+    context.fill();
+    context.stroke();
   }
 
   _label(bundle) {
@@ -291,9 +387,10 @@ export class Painter {
     if (!bundle.label || !model.pass) return;
     const { theme, path } = scene;
     context.globalAlpha = path && !isOn(path, bundle) ? 0.35 : 1;
-    const bad = model.flowing(bundle)?.state === "non-finite";
+    const { info, width } = this._look(bundle);
+    const bad = info?.state === "non-finite";
     const { x, y } = bundle.label;
-    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
+    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x + width / 2 - 2, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
   }
 }
 

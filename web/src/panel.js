@@ -6,7 +6,7 @@ import { HELP } from "./keys.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { endName, groupWords, nodeName, seedWords, told } from "./words.js";
+import { endName, groupWords, meetingWords, nodeName, seedWords, told } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -105,7 +105,7 @@ export class Panel {
       element("p", { class: "faint", text: [kind, visible(type), size, plural(leaves.length, "leaf", "leaves")].filter(Boolean).join(" · ") }),
       this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       this.shown({ group: g }),
-      entering ? this.facts("gradient entering", this._numbers(entering)) : null,
+      entering ? this.facts("gradient entering", [...this._numbers(entering), ["of it", meetingWords(model, { group: g })]]) : null,
       onEachRank(this.viewer, (pass) => model.enteringIn(pass, g)),
       this._rounds(g, kind),
       ...this.findings(nodes),
@@ -228,7 +228,8 @@ export class Panel {
     });
     const total = rows.length + Math.max(model.incoming(node).length - MOST_FLOWS, 0);
     if (!total) return null;
-    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) })) : null;
+    const words = meetingWords(model, { node });
+    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), words && element("span", { class: "faint", text: ` · ${words}` })) : null;
     return flows(total > 1 ? `sum of ${count(total)} contributions` : "arrives", rows, total, sum);
   }
 

@@ -1,7 +1,7 @@
 // Mouse, wheel, pen and touch on the canvas: one pointer drags, two zoom.
 import { distanceTo } from "./curve.js";
 import { HEAD, stripOf } from "./sizes.js";
-import { roundAt } from "./strip.js";
+import { cellAt } from "./strip.js";
 
 /** Pixels that a pointer may move and still be a click; a finger is less steady. */
 const STILL = { mouse: 4, pen: 6, touch: 10 };
@@ -90,7 +90,7 @@ class Hand {
     const isSecond = event.pointerType === "touch" && event.timeStamp - this.last.time < SOON && distance(placeOf(event), this.last) < NEAR;
     this.last = { ...placeOf(event), time: isSecond ? -Infinity : event.timeStamp, kind: event.pointerType };
     const found = thingAt(this.viewer, event);
-    if (found.bar !== undefined && found.bar !== null) this.viewer.showBar(found.thing, found.bar);
+    if (found.bar) this.viewer.showBar(found.thing, found.bar.number, found.bar.pass);
     else if (found.onSign || (isSecond && found.opens)) this.viewer.toggle(found.thing.key);
     else this.viewer.select(found.thing?.key ?? null);
   }
@@ -117,13 +117,16 @@ const placeOf = ({ offsetX, offsetY }) => ({ x: offsetX, y: offsetY });
 const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
 const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
 
-/** The number of the bar of a box's strip at a place, where a bar can be opened; else null. */
-function barAt({ model, view }, box, x, y) {
+/** The number of the bar of a box's strip at a place and the pass that it is of, where a bar can be opened; else null. */
+function barAt({ model, view, shown }, box, x, y) {
   if (!box.bars && !model.once.has(box.group)) return null;
   const strip = box.seed === undefined && stripOf(model, box);
   if (!strip || y < box.y + strip.y - 2 || y > box.y + strip.y + strip.height + 2) return null;
-  const share = (x - box.x - strip.x) / strip.width;
-  return share < 0 || share > 1 ? null : roundAt(model.bars(box), share, strip.width, view.zoom * (window.devicePixelRatio ?? 1));
+  const [across, down] = [(x - box.x - strip.x) / strip.width, (y - box.y - strip.y) / strip.height];
+  if (across < 0 || across > 1) return null;
+  const grid = shown.grid(box);
+  const found = cellAt(grid, [across, Math.min(Math.max(down, 0), 1)], strip, view.zoom * (window.devicePixelRatio ?? 1), model.isPair);
+  return found && { number: found.number, pass: grid[1] ? found.pass : model.passNumber };
 }
 
 /**

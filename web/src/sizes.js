@@ -6,6 +6,11 @@ import { flowWords, inRound, seedWords } from "./words.js";
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
 const BARS = 14;
+/** What is said of gradients that meet in a box has a line of its own, and a strip where it stands for several. */
+const WORDS = 14;
+const SHARES = 9;
+/** Pixels of each of several calls in a strip, and of all of them. */
+const [CALL, MOST_TALL] = [5, 40];
 
 const CLOSED = { width: 176, height: 44 };
 /** A closed repeat shows the norm of every round. */
@@ -26,13 +31,19 @@ export function hasRounds(model, group) {
   return rounds.length >= MANY_PARTS || (rounds.length >= FEW_EQUAL && types.size === 1 && !types.has(""));
 }
 
+/** By how much strips are taller that tell of several calls. */
+export const taller = (model, height) => Math.max(model.isPair ? 0 : Math.min(CALL * model.data.passes.length, MOST_TALL) - height, 0);
+
 /** Where a box has its strip, from its corner; null where it has none. */
 export function stripOf(model, box) {
-  const width = box.width - 20;
-  if (box.open) return box.bars ? { x: 10, y: HEAD - 3, width, height: 16 } : null;
-  if (box.group !== undefined) return hasStrip(model, box) ? { x: 10, y: 25, width, height: 20 } : null;
-  return box.bars ? { x: 14, y: box.height - BARS - 4, width: box.width - 28, height: BARS } : null;
+  const at = (x, y, height) => ({ x, y, width: box.width - 2 * x, height: height + taller(model, height) });
+  if (box.open) return box.bars ? at(10, HEAD - 3, 16) : null;
+  if (box.group !== undefined) return hasStrip(model, box) ? at(10, 25, 20) : null;
+  return box.bars ? at(14, box.height - BARS - taller(model, BARS) - 4, BARS) : null;
 }
+
+/** Whether a box has a line on what meets there, in any pass. */
+export const hasMeeting = (model, box) => model.isMeeting(box.bars ?? [box]);
 
 export const hasStrip = (model, box) => Boolean(box.bars) || hasRounds(model, box.group);
 
@@ -51,14 +62,19 @@ export function linesOf(model, { node, bars }) {
 
 export const sizeOf = (model) => (box) => {
   if (box.seed !== undefined) return { width: Math.ceil(widthOf(seedWords(model, box.seed), LABEL)) + 12, height: 18 };
-  if (box.group !== undefined) return hasStrip(model, box) ? REPEAT : CLOSED;
+  const meets = hasMeeting(model, box);
+  if (box.group !== undefined) {
+    const { width, height } = hasStrip(model, box) ? REPEAT : CLOSED;
+    return { width, height: height + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
+  }
   const { title, label, shape } = linesOf(model, box);
   const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";
-  const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, SMALL));
-  return { width: Math.ceil(Math.min(width, WIDEST)) + 24, height: (label ? 52 : 38) + (box.bars ? BARS + 6 : 0) };
+  const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, SMALL), meets ? widthOf(MEETING, SMALL) : 0);
+  return { width: Math.ceil(Math.min(width, WIDEST)) + 24, height: (label ? 52 : 38) + (meets ? WORDS + (box.bars ? SHARES : 0) : 0) + (box.bars ? BARS + taller(model, BARS) + 6 : 0) };
 };
 
 /** The width of what stands beside a line. */
 export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? RANGE : flowWords(model, bundle), SMALL)) + 8;
+const MEETING = "2 gradients cancel 99.99 %";
 /** Room for what is said of several layers, which is found when it is seen. */
 const RANGE = "0.0001234–0.0001234";

@@ -1,58 +1,95 @@
 // The norms of a repeat's rounds side by side, backward's first round on the left: where they shrink or grow shows at once.
+// Of several calls each has a row of tiles; both sides of a comparison stand as two bars beside each other.
+
+/** Pixels of a round that has room for two bars, and of the screen for a row of tiles. */
+const [PAIR, ROW] = [6, 2];
 
 /**
- * One column a round, or for every pixel the largest of the rounds that share it.
- * @param rounds their gradients, null for a round that has none
- * @param mark the number of the round that is shown or pointed at, or null
+ * One column a round, or for every pixel the largest of the rounds that share it, and so for rows.
+ * @param grid for each pass the gradients of the rounds, null for a round that has none
+ * @param mark the round and the pass that are shown or pointed at, or null
+ * @param now the pass that is looked at
  * @param fine pixels of the screen for one of the drawing's: who zooms in sees every round of a long repeat
  */
-export function strip(context, rounds, { x, y, width, height }, { scale, theme, fine, mark = null }) {
+export function strip(context, grid, { x, y, width, height }, { scale, theme, fine, isPair, now, mark = null }) {
   context.fillStyle = theme.track;
   context.fillRect(x, y, width, height);
-  const columns = columnsOf(rounds.length, width, fine);
-  const step = width / columns;
-  const gap = step >= 4 ? 1 : 0;
+  const isBeside = besides(grid, width, isPair);
+  const rows = isBeside ? 1 : rowsOf(grid, height, fine);
+  const columns = columnsOf(grid[0].length, width, fine);
+  const [wide, tall] = [width / columns, height / rows];
+  const gap = wide >= 4 ? 1 : 0;
+  const below = rows > 1 && tall >= 4 ? 1 : 0;
+  const sides = isBeside ? grid : [grid];
   for (let i = 0; i < columns; i++) {
-    const shared = rounds.slice(Math.floor((i * rounds.length) / columns), Math.floor(((i + 1) * rounds.length) / columns)).filter(Boolean);
-    if (shared.length) column(context, largest(shared), { x: x + i * step, width: step - gap, y, height }, scale, theme);
+    for (let row = 0; row < rows; row++) {
+      sides.forEach((side, k) => {
+        const info = loudest(isBeside ? [side] : side, [i, columns], [row, rows])?.info;
+        const cell = { x: x + i * wide + (k * (wide - gap)) / sides.length, y: y + row * tall, width: (wide - gap) / sides.length, height: tall - below };
+        if (info) column(context, info, cell, scale, theme, rows > 1);
+      });
+    }
   }
-  if (mark === null) return;
-  const each = width / rounds.length;
+  const each = width / grid[0].length;
   context.lineWidth = 2;
-  context.strokeStyle = theme.path;
-  context.strokeRect(x + mark * each - 1, y - 1, Math.max(each - gap, 1) + 2, height + 2);
+  context.strokeStyle = context.fillStyle = theme.path;
+  if (rows > 1) context.fillRect(x - 4, y + (now * height) / grid.length, 2, height / grid.length - below);
+  if (mark === null) return;
+  const [left, right, top, bottom] = isBeside ? [mark.pass / 2, 1 / 2, 0, 1] : rows > 1 ? [0, 1, mark.pass / grid.length, 1 / grid.length] : [0, 1, 0, 1];
+  context.strokeRect(x + (mark.number + left) * each - 1, y + top * height - 1, Math.max((each - gap) * right, 1) + 2, bottom * height - below + 2);
 }
 
-/** The number of the round at a share of a strip's width: of those that share a pixel the one that is shown there. */
-export function roundAt(rounds, share, width, fine) {
-  const columns = columnsOf(rounds.length, width, fine);
-  const column = Math.min(Math.floor(share * columns), columns - 1);
-  const from = Math.floor((column * rounds.length) / columns);
-  const shared = rounds.slice(from, Math.max(Math.floor(((column + 1) * rounds.length) / columns), from + 1));
-  const known = shared.filter(Boolean);
-  return known.length ? from + shared.indexOf(largest(known)) : null;
+/** The round and the pass at a place of a strip, as shares of its size: of those that share a pixel the one that is shown there. */
+export function cellAt(grid, [across, down], { width, height }, fine, isPair) {
+  const columns = columnsOf(grid[0].length, width, fine);
+  const rows = rowsOf(grid, height, fine);
+  const at = (share, parts) => [Math.min(Math.floor(share * parts), parts - 1), parts];
+  if (!besides(grid, width, isPair)) return loudest(grid, at(across, columns), at(down, rows));
+  const pass = Math.floor(across * columns * 2) % 2;
+  const found = loudest([grid[pass]], at(across, columns), [0, 1]);
+  return found && { ...found, pass };
 }
 
 export const columnsOf = (rounds, width, fine) => Math.max(Math.min(rounds, Math.floor(width * fine)), 1);
+const rowsOf = (grid, height, fine) => Math.max(Math.min(grid.length, Math.floor((height * fine) / ROW)), 1);
+const besides = (grid, width, isPair) => isPair && grid.length > 1 && width / grid[0].length >= PAIR;
 
-function column(context, info, { x, y, width, height }, scale, theme) {
-  if (info.state === "non-finite") {
-    context.fillStyle = theme.bad;
-    context.fillRect(x, y, width, height);
-    return;
+/** Of the rounds and passes that share a cell the one to show: what is not finite before the largest norm. */
+function loudest(grid, column, row) {
+  const [from, to] = span(column, grid[0].length);
+  const [first, last] = span(row, grid.length);
+  let best = null;
+  for (let pass = first; pass < last; pass++) {
+    for (let number = from; number < to; number++) {
+      const info = grid[pass][number];
+      if (info && (!best || rankOf(info) > rankOf(best.info))) best = { number, pass, info };
+    }
   }
-  const share = scale.share(info.norm);
-  if (share === null) return;
-  const tall = Math.max(height * share, 2);
-  context.fillStyle = theme.size ?? scale.color(info.norm);
-  context.fillRect(x, y + height - tall, width, tall);
-  // A line on top, because the steps in the middle of the scale are as pale as the ground.
-  context.fillStyle = theme.border;
-  context.fillRect(x, y + height - tall, width, 1);
+  return best;
 }
 
-/** The one to show of several: what is not finite before the largest norm. */
-export function largest(infos) {
-  const loud = infos.find((info) => info.state === "non-finite");
-  return loud ?? infos.reduce((most, info) => (Number(info.norm ?? -1) > Number(most.norm ?? -1) ? info : most));
+const rankOf = ({ state, norm }) => (state === "non-finite" ? Infinity : Number(norm ?? -1));
+
+const span = ([i, parts], total) => {
+  const from = Math.floor((i * total) / parts);
+  return [from, Math.max(Math.floor(((i + 1) * total) / parts), from + 1)];
+};
+
+function column(context, info, { x, y, width, height }, scale, theme, isTile) {
+  const share = scale.share(info.norm);
+  const isBad = info.state === "non-finite";
+  if (isTile && info.state === "zero") {
+    context.fillStyle = theme.border;
+    context.fillRect(x, y + height / 2, width, 0.5);
+  }
+  if (share === null && !isBad) return;
+  const tall = isBad ? height : Math.max(height * share, 2);
+  context.fillStyle = isBad ? theme.bad : theme.size ?? scale.color(info.norm);
+  // A tile is full of its colour, where there are colours.
+  if (isTile && !theme.size) context.fillRect(x, y, width, height);
+  else context.fillRect(x, y + height - tall, width, tall);
+  if (isBad) return;
+  // A line on top, because the steps in the middle of the scale are as pale as the ground.
+  context.fillStyle = theme.border;
+  context.fillRect(x, y + height - tall, width, isTile ? 0.5 : 1);
 }

@@ -164,9 +164,11 @@ export class Viewer extends Drawing {
 
   // ------------------------------------------------------------------ one of several layers
 
-  /** Show the round that a bar stands for, or all again where it is shown alone. */
-  showBar(box, number) {
-    this._showRound(box.repeats ?? [box.group], box.picked === number ? null : number);
+  /** Show the round that a bar stands for, in the pass that it is of, or all again where it is shown alone. */
+  showBar(box, number, pass = this.model.passNumber) {
+    const isOther = pass !== this.model.passNumber;
+    if (isOther) this.choosePass(pass);
+    this._showRound(box.repeats ?? [box.group], box.picked === number && !isOther ? null : number);
     this._choose(box.key);
     this.trail.push();
   }

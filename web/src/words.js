@@ -1,5 +1,5 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { count, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
 import { IN, OUT } from "./level.js";
 import { toldApart } from "./ranks.js";
 
@@ -27,6 +27,25 @@ function toldAmong({ state, span, many, of }) {
 
 /** `‖g‖ 1.5`, or why there is no number. */
 export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null && info.words === undefined ? `‖g‖ ${info.each || info.span ? told(info) : number(info.norm)}` : told(info));
+
+/** `skip 74 % + branch 26 %`, `2 gradients cancel 93 %` of what is added in a box; of several layers the range. The words of render/drawing/facts.py. */
+export function meetingWords(model, box) {
+  const { skip, cancelled } = model.meeting(box);
+  const isOne = skip.length === 1;
+  const [skips, lost] = [skip, cancelled].map((shares) => shares.filter((share) => share !== undefined).sort((a, b) => a - b));
+  const words = [];
+  if (skips.length) {
+    const ends = [...new Set([skips[0], skips.at(-1)].map((share) => (100 * share).toFixed(0)))];
+    words.push(isOne ? `skip ${ends[0]} % + branch ${100 - ends[0]} %` : `skip ${ends.join("–")} %`);
+  }
+  if (lost.length) {
+    const share = `${Number((100 * lost.at(-1)).toPrecision(3))} %`;
+    const node = model.meetingAt(box);
+    const many = isOne && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
+    words.push(isOne ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
+  }
+  return words.join(" · ");
+}
 
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
@@ -118,17 +137,22 @@ export function inShort(model, box) {
   if (box.group !== undefined) {
     const { name, times, size } = boxWords(model, box);
     const { kind, type } = model.group(box.group);
-    return [`${name}${times}`, [kind, visible(type)].filter(Boolean).join(" "), size, gradient].filter(Boolean);
+    return [`${name}${times}`, [kind, visible(type)].filter(Boolean).join(" "), size, gradient, meetingWords(model, box)].filter(Boolean);
   }
   const origin = model.origin(box.node);
-  return [boxName(model, box), model.isLeaf(box.node) ? "leaf" : visible(model.op(box.node)), model.shape(box.node), gradient, origin ? inside(visible(`${origin.file}:${origin.line}`)) : ""].filter(Boolean);
+  return [boxName(model, box), model.isLeaf(box.node) ? "leaf" : visible(model.op(box.node)), model.shape(box.node), gradient, meetingWords(model, box), origin ? inside(visible(`${origin.file}:${origin.line}`)) : ""].filter(Boolean);
 }
 
 /** What a bar of a box's strip stands for: the round, and what enters there. */
-export function ofBar(model, box, number) {
+export function ofBar(model, box, number, pass) {
   const one = model.barOf(box, number);
-  return [one && roundName(model, one), one && sizeWords(model.arriving(one))].filter(Boolean);
+  const grid = model.grid(box);
+  if (!one) return [];
+  return [roundName(model, one), grid[1] && callName(model, pass), sizeWords(grid[1] ? grid[pass][number] : model.arriving(one))].filter(Boolean);
 }
+
+/** `loss.backward() train.py:9 · call 2`, or the side of a comparison. */
+const callName = ({ data }, pass) => visible(data.calls.find(([, graph, place]) => graph === data.graph && place === pass)?.[3] ?? "");
 
 /** `h.3`, the round of a repeat that a node or group is in, or the repeat's own name for it. */
 export function roundName(model, { node, group }) {
@@ -145,8 +169,9 @@ export function described(viewer, box) {
     const { node, output } = model.data.roots[box.seed];
     return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed), shapeOf(model.shape(node, output))) || "not known"}`;
   }
+  const meets = box.edges ? "" : meetingWords(model, box);
   const overlaid = isOfGradients ? "" : told(box.edges ? shown.onLine(box) : shown.of(box));
-  const gradient = overlaid ? `, ${shown.name} ${overlaid}` : model.pass ? `, gradient ${told(box.edges ? model.flowing(box) : model.arriving(box))}` : "";
+  const gradient = overlaid ? `, ${shown.name} ${overlaid}` : model.pass ? `, gradient ${[told(box.edges ? model.flowing(box) : model.arriving(box)), meets].filter(Boolean).join(", ")}` : "";
   if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endName(model, box.from)} to ${endName(model, box.to)}${gradient}`;
   if (box.node !== undefined) {
     const kind = model.isLeaf(box.node) ? "leaf" : visible(model.title(box.node));

@@ -18,13 +18,14 @@ import msgspec
 
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
-from gradscope.model.report import BackwardPass, GradientInfo, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
 from gradscope.notation import derivatives as notation
 from gradscope.render.drawing.excerpts import excerpts
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify import Hierarchy, hierarchy_of
+from gradscope.simplify.sums import Sums
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")
 KINDS = ("op", "leaf", "custom", "opaque")
@@ -83,10 +84,10 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
         },
         "roots": [_record(root) for root in report.graph.roots],
         "origins": _origins(report, strings),
-        "passes": [_pass(one, strings, few) for one in report.passes],
+        "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),
         "formulas": _formulas(report),
-        "ranks": None if report.ranks is None else _ranks(report.ranks, rank, strings, few),
+        "ranks": _ranks(report, rank, strings, few),
     }
     # Last, when every string is known.
     packed["strings"] = strings.table()
@@ -212,7 +213,9 @@ def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:
     return {name: rows for name in names if (rows := notation.general(name))}
 
 
-def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str, Any]:
+def _pass(
+    backward: BackwardPass, graph: Graph, strings: Strings, few: int | None
+) -> dict[str, Any]:
     table = backward.gradients
     return {
         "number": backward.number,
@@ -233,10 +236,19 @@ def _pass(backward: BackwardPass, strings: Strings, few: int | None) -> dict[str
         "seeds": list(backward.seeds),
         "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
         "altered": list(backward.altered),
+        **{
+            name: {place: _short(share) for place, share in found.items()}
+            for name, found in Sums(graph, backward).shares().items()
+        },
     }
 
 
-def _ranks(ranks: Ranks, rank: int | None, strings: Strings, few: int | None) -> dict[str, Any]:
+def _ranks(
+    report: Report, rank: int | None, strings: Strings, few: int | None
+) -> dict[str, Any] | None:
+    ranks = report.ranks
+    if ranks is None:
+        return None
     return {
         "shown": ranks.shown,
         "first": ranks.shown if rank is None else rank,
@@ -245,7 +257,7 @@ def _ranks(ranks: Ranks, rank: int | None, strings: Strings, few: int | None) ->
             {
                 "rank": one.rank,
                 "hasOtherShapes": one.has_other_shapes,
-                "passes": [_pass(backward, strings, few) for backward in one.passes],
+                "passes": [_pass(backward, report.graph, strings, few) for backward in one.passes],
             }
             for one in ranks.passes
         ],
