@@ -7,8 +7,8 @@ const GAP = { nodesep: 22, ranksep: 20 };
 const LABEL_HEIGHT = 12;
 /** Pixels from the middle of one line to that of the next where they come to one box. */
 const SIDE_BY_SIDE = 14;
-/** Pixels above a box in which lines come together. */
-const JOINING = 18;
+/** Pixels above a box in which lines come together: more for each past three that one box sends to such places. */
+const JOINING = { least: 14, each: 6, most: 48 };
 
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
 const MANY = 420;
@@ -23,7 +23,10 @@ export function arrange(boxes, bundles) {
 
 function inLayers(boxes, bundles) {
   const ends = [IN, OUT].filter((end) => bundles.some(({ from, to }) => from === end || to === end));
-  const above = ({ key }) => (bundles.filter(({ to }) => to === key).length > 1 ? JOINING : 0);
+  const joins = ({ key }) => bundles.filter(({ to }) => to === key).length > 1;
+  const joining = new Set(boxes.filter(joins).map(({ key }) => key));
+  const crowd = Math.max(...boxes.map(({ key }) => bundles.filter(({ from, to }) => from === key && joining.has(to)).length));
+  const above = ({ key }) => (joining.has(key) ? Math.min(JOINING.least + JOINING.each * Math.max(crowd - 3, 0), JOINING.most) : 0);
   const nodes = [...boxes.map((box) => ({ ...box, height: box.height + above(box) })), ...ends.map((key) => ({ key, width: 2, height: 2 }))];
   const edges = bundles.map(({ from, to, room }) => ({
     from,

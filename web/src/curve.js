@@ -2,14 +2,15 @@
 
 const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
 
-/** Pixels in which a line turns down. */
-const TURN = 10;
+/** Pixels in which a line turns down, at most. */
+const TURN = 14;
 
-/** The points of a line with those that turn its ends down. */
-function turned(points) {
-  const [from, to] = [points[0], points.at(-1)];
-  const turn = Math.min(TURN, Math.max(to.y - from.y, 0) / 3);
-  return [from, { x: from.x, y: from.y + turn }, ...points.slice(1, -1), { x: to.x, y: to.y - turn }, to];
+/** The points of a line that ends so far above its end, with those that turn its ends down. */
+function turned(points, short = 0) {
+  const [from, last] = [points[0], points.at(-1)];
+  const to = { x: last.x, y: last.y - short };
+  const turn = (a, b) => Math.min(TURN, Math.max(b.y - a.y, 0) / 2);
+  return [from, { x: from.x, y: from.y + turn(from, points[1]) }, ...points.slice(1, -1), { x: to.x, y: to.y - turn(points.at(-2), to) }, to];
 }
 
 /**
@@ -17,14 +18,14 @@ function turned(points) {
  * @param short pixels above its end at which the line ends
  */
 export function trace(path, through, short = 0) {
-  const points = turned(through);
+  const points = turned(through, short);
   path.moveTo(points[0].x, points[0].y);
   for (let i = 1; i < points.length - 1; i++) {
     const next = middle(points[i], points[i + 1]);
     path.quadraticCurveTo(points[i].x, points[i].y, next.x, next.y);
   }
   const last = points[points.length - 1];
-  path.lineTo(last.x, last.y - short);
+  path.lineTo(last.x, last.y);
 }
 
 /** Where the curve is at a height: x of the first place that comes so far down, its rightmost near there. */

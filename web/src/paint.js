@@ -15,7 +15,7 @@ const ENDS_FROM = 0.3;
 /** Pixels of the thinnest and the thickest ribbon. */
 const [THIN, THICK] = [1.5, 11];
 /** Pixels above a box in which ribbons become one, how wide this is then, and how high the bar of what is left of them. */
-const [FOOT, WIDE, LEFT] = [11, 56, 5];
+const [FOOT, WIDE, LEFT] = [10, 56, 5];
 
 export class Painter {
   constructor(canvas, model) {

@@ -30,8 +30,11 @@ export function stretched(base, inner) {
   };
 }
 
-/** What is beside a line at a height. */
-export const labelAt = (points, y) => ({ x: crossing(points, y) + LABEL_GAP, y });
+/** What is beside a line at a height: of one that lies flat there near the place that was kept free for it, the point at that height. */
+export function labelAt(points, y) {
+  const kept = points.slice(1, -1).reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best), points[1]);
+  return { x: Math.min(crossing(points, y), kept.x + 4 * LABEL_GAP) + LABEL_GAP, y };
+}
 
 function movedBox(box, size, across, down) {
   const { width, height } = size ?? box;

@@ -18,7 +18,7 @@ export function strip(context, grid, { x, y, width, height }, { scale, theme, fi
   const rows = isBeside ? 1 : rowsOf(grid, height, fine);
   const columns = columnsOf(grid[0].length, width, fine);
   const [wide, tall] = [width / columns, height / rows];
-  const gap = wide >= 4 ? 1 : 0;
+  const gap = wide < 4 ? 0 : isBeside ? 3 : 1;
   const below = rows > 1 && tall >= 4 ? 1 : 0;
   const sides = isBeside ? grid : [grid];
   for (let i = 0; i < columns; i++) {
