@@ -69,6 +69,11 @@ def test_it_holds_the_graph_and_every_gradient(case: str) -> None:
                 assert norm == pytest.approx(info.norm, rel=1e-5)
             else:
                 assert norm == info.norm
+        for node, share in told["cancelled"].items():
+            along = zip(graph.edges, backward.edges, strict=True)
+            parts = [told["norm"][entry] for edge, entry in along if edge.target == int(node)]
+            total = told["norm"][backward.upstream[int(node)][0]]
+            assert share == pytest.approx(1 - total / sum(parts), rel=1e-5)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -95,6 +95,27 @@ def several_passes() -> Report:
     return msgspec.structs.replace(report, passes=passes)
 
 
+def opposed() -> Report:
+    """``h - 0.9*h``: of what meets at h a share came through a skip, and most of it cancels."""
+    program = Program("opposed.py")
+    h = program.op("MulBackward0", [(program.leaf("x"), 2)], (1.0,), "2*x", "h")
+    part = program.op("MulBackward0", [(h, -0.9)], (1.0,), "-0.9*h")
+    whole = program.op("AddBackward0", [(h, 1), (part, 1)], (1.0,), "h - 0.9*h")
+    return program.report((whole, (1.0,)))
+
+
+def steps(*numbers: int) -> Report:
+    """The same layers in calls of these numbers, each with gradients ten times as large; numbers
+    of 0 are the sides of a comparison."""
+    report = transformer(4)
+    (first,) = report.passes
+    passes = tuple(
+        msgspec.structs.replace(larger(first, 10.0**at), number=number)
+        for at, number in enumerate(numbers)
+    )
+    return msgspec.structs.replace(report, passes=passes)
+
+
 def several_graphs() -> Report:
     """The calls of two losses: the first and the third walk one graph, the second another."""
     report, other = several_passes(), broken()
@@ -183,6 +204,9 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "hostile": hostile,
     "findings": with_findings,
     "passes": several_passes,
+    "opposed": opposed,
+    "steps": partial(steps, 1, 2, 3),
+    "pair": partial(steps, 0, 0),
     "graphs": several_graphs,
     "answers": with_answers,
     "ranks": on_ranks,

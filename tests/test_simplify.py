@@ -19,6 +19,7 @@ from gradscope.simplify import Folding, UnknownLeaf, View, hierarchy_of, simplif
 from gradscope.simplify.gradients import ViewGradients, combine
 from gradscope.simplify.profile import SMALL, ProfileRow, brackets, ends, profile_of
 from gradscope.simplify.sequences import find_repeats
+from gradscope.simplify.sums import MOST_PARTS, Sums
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, small, transformer
 
@@ -437,6 +438,17 @@ def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:
     gradients = ViewGradients(report.graph, report.passes[0], simplify(report.graph))
     assert [gradients.residual(node.id) for node in report.graph.nodes] == [None] * 6
     assert "sum of 2 edges" in as_text(report, "tree")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_sum_of_very_many_is_no_residual(more: int) -> None:
+    program = Program()
+    h = program.op("MulBackward0", [(program.leaf("x"), 2)], (1.0,))
+    parts = [program.op("ExpBackward0", [(h, 1)], (1.0,)) for _ in range(MOST_PARTS - 1 + more)]
+    loss = program.op("AddBackward0", [(part, 1) for part in (h, *parts)], (1.0,))
+    report = program.report((loss, (1.0,)))
+    shares = Sums(report.graph, report.passes[0]).shares()["skip"]
+    assert list(shares.values()) == ([] if more else [pytest.approx(1 / MOST_PARTS)])
 
 
 def test_blocks_drawn_once_say_the_range_of_their_skips() -> None:

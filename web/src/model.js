@@ -24,6 +24,7 @@ export class Model {
     this._nest();
     this._rounds = new Map();
     this._places = new Map();
+    this._met = new WeakMap();
     /** The nodes at which gradients that meet are told by their shares, in any pass. */
     this.meets = new Set(data.passes.flatMap(({ skip, cancelled }) => [skip, cancelled].flatMap(Object.keys)).map(Number).map(Math.floor));
     /** Repeats whose rounds are equal, so that one can be drawn for all. */
@@ -99,6 +100,7 @@ export class Model {
     this._arrivals = new Map();
     this._flowing = new WeakMap();
     this._bars = new WeakMap();
+    this._meetings = new WeakMap();
     if (rank !== this._gridsOf) this._grids = new WeakMap();
     this._gridsOf = rank;
     this._among = new WeakMap();
@@ -358,19 +360,31 @@ export class Model {
 
   /** Whether there is something to say of what is added at any of these. */
   isMeeting(things) {
-    return things.some((one) => one && this.meetingAt(one) !== null);
+    if (!this._met.has(things)) this._met.set(things, things.some((one) => one && this.meetingAt(one) !== null));
+    return this._met.get(things);
   }
 
   /** Whether all that these lines bring to a box is added at one place, and is several. */
   isAdded(box, bundles) {
+    const [place, ...others] = bundles.map((bundle) => (bundle.place ??= this._placeOf((bundle.each?.[0] ?? bundle).edges)));
+    return place && others.every((other) => other === place) && (others.length > 0 || this.isMeeting(box.each ?? [box]));
+  }
+
+  /** Where all edges lead to, as text that can be compared; "" where that are several places. */
+  _placeOf([first, ...others]) {
     const { target, output } = this;
-    const at = new Set(bundles.flatMap((one) => (one.each?.[0] ?? one).edges.map((edge) => `${target[edge]} ${output[edge]}`)));
-    return at.size === 1 && (bundles.length > 1 || this.isMeeting(box.each ?? [box]));
+    return others.every((edge) => target[edge] === target[first] && output[edge] === output[first]) ? `${target[first]} ${output[first]}` : "";
   }
 
   /** Which share of what is added there came through a skip, and which cancelled, of each that a box stands for; undefined where there is nothing to say. */
-  meeting(box) {
-    const nodes = Array.from(box.each ?? [box], (one) => (one && this.pass && !this.isSpread ? this.meetingAt(one) : null));
+  meeting({ each, ...one }) {
+    if (!each) return this._meeting([one]);
+    if (!this._meetings.has(each)) this._meetings.set(each, this._meeting(each));
+    return this._meetings.get(each);
+  }
+
+  _meeting(things) {
+    const nodes = Array.from(things, (one) => (one && this.pass && !this.isSpread ? this.meetingAt(one) : null));
     const shares = (name) => nodes.map((node) => (node === null ? undefined : this.data.nodes.shape[node].map((_, output) => this.pass[name][output ? `${node}.${output}` : node]).find((share) => share !== undefined)));
     return { skip: shares("skip"), cancelled: shares("cancelled") };
   }

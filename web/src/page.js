@@ -6,6 +6,7 @@ import { rankSwitch } from "./rank_panel.js";
 import { River } from "./river.js";
 import { Tip } from "./tip.js";
 import { Crumbs, Status, toolbar } from "./toolbar.js";
+import { callName } from "./words.js";
 
 /** Build the page; returns the elements and parts that a viewer fills, and `showTroubles`. */
 export function buildPage(viewer) {
@@ -51,8 +52,7 @@ function toggleList(button, list) {
 function passSwitch(viewer) {
   const { calls } = viewer.model.data;
   if (calls.length < 2) return null;
-  const name = ([number, , , words]) => (!number ? words : words ? `${words} · call ${number}` : `backward call ${number}`);
-  const options = calls.map((call, i) => element("option", { value: i, text: `${name(call)}${call[4] ? " ⚠" : ""}` }));
+  const options = calls.map((call, i) => element("option", { value: i, text: `${callName(call)}${call[4] ? " ⚠" : ""}` }));
   const change = (event) => viewer.chooseCall(Number(event.target.value));
   return element("select", { "aria-label": "Backward pass", title: "[ and ] go to the one before and after", on: { change } }, ...options);
 }

@@ -2,7 +2,7 @@
 import { trace } from "./curve.js";
 import { tint } from "./scale.js";
 import { LABEL, SMALL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
-import { strip } from "./strip.js";
+import { columnsOf, strip } from "./strip.js";
 import { fitted, font, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
 import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told } from "./words.js";
@@ -206,6 +206,12 @@ export class Painter {
     this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: SMALL });
   }
 
+  /** Pixels of the screen, or of a picture, for one of the drawing's. */
+  get _fine() {
+    const { detail, ratio, view } = this.scene;
+    return (detail ?? ratio) * view.zoom;
+  }
+
   /** The strip of a box: what enters each of its rounds, or of the places that it stands for, in each call. */
   _strip(box) {
     const { context, scene, model } = this;
@@ -215,7 +221,7 @@ export class Painter {
     const now = model.passNumber;
     const shownAt = box.picked === null || box.picked === undefined ? null : { number: box.picked, pass: now };
     const mark = (scene.hovered === box.key && scene.bar) || shownAt;
-    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, now, isPair: model.isPair, fine: (scene.detail ?? scene.ratio) * scene.view.zoom });
+    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, now, isPair: model.isPair, fine: this._fine });
     return grid[now] ?? grid[0];
   }
 
@@ -226,14 +232,16 @@ export class Painter {
     const lost = cancelled.some((share) => share !== undefined);
     this._text(fitted(meetingWords(model, box), SMALL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: SMALL, align });
     if (box.group !== undefined || !box.bars || !skip.some((share) => share !== undefined)) return;
-    const wide = (box.width - 28) / skip.length;
-    skip.forEach((share, i) => {
-      if (share === undefined) return;
+    const columns = columnsOf(skip.length, box.width - 28, this._fine);
+    const wide = (box.width - 28) / columns;
+    for (let i = 0; i < columns; i++) {
+      const share = skip[Math.floor((i * skip.length) / columns)];
+      if (share === undefined) continue;
       for (const [part, strength] of [[1, 0.2], [share, 0.6]]) {
         context.fillStyle = tint(theme.teal, theme.card, strength);
         context.fillRect(box.x + 14 + i * wide, y + 14 - 7 * part, wide - (wide > 3 ? 1 : 0), 7 * part);
       }
-    });
+    }
   }
 
   /** The border says the state: magenta where not finite, dashed where no number flows. */

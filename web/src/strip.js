@@ -3,6 +3,8 @@
 
 /** Pixels of a round that has room for two bars, and of the screen for a row of tiles. */
 const [PAIR, ROW] = [6, 2];
+/** A tile that is lower is told by its colour alone. */
+const LOW = 6;
 
 /**
  * One column a round, or for every pixel the largest of the rounds that share it, and so for rows.
@@ -19,7 +21,7 @@ export function strip(context, grid, { x, y, width, height }, { scale, theme, fi
   const columns = columnsOf(grid[0].length, width, fine);
   const [wide, tall] = [width / columns, height / rows];
   const gap = wide < 4 ? 0 : isBeside ? 3 : 1;
-  const below = rows > 1 && tall >= 4 ? 1 : 0;
+  const below = rows > 1 && tall >= 4 ? tall / 10 : 0;
   const sides = isBeside ? grid : [grid];
   for (let i = 0; i < columns; i++) {
     for (let row = 0; row < rows; row++) {
@@ -88,7 +90,7 @@ function column(context, info, { x, y, width, height }, scale, theme, isTile) {
   // A tile is full of its colour, where there are colours.
   if (isTile && !theme.size) context.fillRect(x, y, width, height);
   else context.fillRect(x, y + height - tall, width, tall);
-  if (isBad) return;
+  if (isBad || (isTile && height < LOW)) return;
   // A line on top, because the steps in the middle of the scale are as pale as the ground.
   context.fillStyle = theme.border;
   context.fillRect(x, y + height - tall, width, isTile ? 0.5 : 1);

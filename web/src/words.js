@@ -30,7 +30,11 @@ export const sizeWords = (info) => (info?.state === "finite" && info.norm !== nu
 
 /** `skip 74 % + branch 26 %`, `2 gradients cancel 93 %` of what is added in a box; of several layers the range. The words of render/drawing/facts.py. */
 export function meetingWords(model, box) {
-  const { skip, cancelled } = model.meeting(box);
+  const met = model.meeting(box);
+  return (met.words ??= toldMeeting(model, box, met));
+}
+
+function toldMeeting(model, box, { skip, cancelled }) {
   const isOne = skip.length === 1;
   const [skips, lost] = [skip, cancelled].map((shares) => shares.filter((share) => share !== undefined).sort((a, b) => a - b));
   const words = [];
@@ -148,11 +152,11 @@ export function ofBar(model, box, number, pass) {
   const one = model.barOf(box, number);
   const grid = model.grid(box);
   if (!one) return [];
-  return [roundName(model, one), grid[1] && callName(model, pass), sizeWords(grid[1] ? grid[pass][number] : model.arriving(one))].filter(Boolean);
+  return [roundName(model, one), grid[1] && callName(model.data.calls.find(([, graph, place]) => graph === model.data.graph && place === pass)), sizeWords(grid[1] ? grid[pass][number] : model.arriving(one))].filter(Boolean);
 }
 
 /** `loss.backward() train.py:9 · call 2`, or the side of a comparison. */
-const callName = ({ data }, pass) => visible(data.calls.find(([, graph, place]) => graph === data.graph && place === pass)?.[3] ?? "");
+export const callName = ([number, , , words]) => (!number ? words : words ? `${words} · call ${number}` : `backward call ${number}`);
 
 /** `h.3`, the round of a repeat that a node or group is in, or the repeat's own name for it. */
 export function roundName(model, { node, group }) {

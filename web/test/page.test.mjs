@@ -135,6 +135,23 @@ test("every contribution is listed, and their sum", oncePerPage, async () => {
   await page.closed();
 });
 
+test("what came through a skip and what cancels is told as in pictures, and seen", oncePerPage, async () => {
+  const page = await opened("opposed");
+  const key = `n${report("opposed").graph.nodes.find((node) => node.variable === "h").id}`;
+  const words = "skip 53 % + branch 47 % · 2 gradients cancel 94.7 %";
+  const { x, y } = await place(page, key);
+  await page.mouse.move(x, y);
+  assert.ok((await page.locator(".tip").innerText()).includes(words));
+  await page.mouse.click(x, y);
+  assert.ok((await panel(page)).includes(`Σ 0.1 · ${words}`));
+  assert.ok((await page.locator(".said").innerText()).endsWith(words));
+  const svg = await savedSvg(page);
+  // A bar of which only what is left is full.
+  const [, full, , whole] = /width="([\d.]+)" height="(\d+)" fill="#8f4205"\/>\n<rect x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="\2" fill="none" stroke="#8f4205"/.exec(svg) ?? [];
+  assert.ok(Math.abs(full / whole - 1 / 19) < 0.01, `${full} of ${whole}`);
+  await page.closed();
+});
+
 test("a node tells its formula, and a seed what was given", oncePerPage, async () => {
   const page = await opened("small");
   await page.evaluate(() => window.gradscope.reveal({ node: 1 }));
@@ -275,6 +292,9 @@ test("every state of a gradient is told apart", oncePerPage, async () => {
   const text = await page.locator(".list").evaluate((list) => list.textContent);
   for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ⚠ 4096 NaN"]) assert.ok(text.includes(words), words);
   assert.deepEqual(await onRiver(page), [true, true]);
+  const svg = await savedSvg(page);
+  // Lines: dashed where nothing flows, magenta where it is not finite.
+  for (const line of [/stroke="#8b95a3" stroke-width="1" stroke-dasharray="5 4"/, /fill="none" stroke="#ad1450" stroke-width="3"/]) assert.match(svg, line);
   await page.closed();
 });
 
@@ -593,6 +613,14 @@ test("a hundred thousand nodes can be used", async () => {
 
 // ---------------------------------------------------------------- long repeats
 
+/** What is in sight as SVG. */
+const savedSvg = (page) =>
+  page.evaluate(async () => {
+    const saved = new Promise((done) => (URL.createObjectURL = (blob) => (done(blob), "#")));
+    [...document.querySelectorAll("button")].find((one) => one.textContent === "Save this view as SVG").click();
+    return (await saved).text();
+  });
+
 /** The closed repeats and parts that are drawn: their words, their rounds and, as in a saved picture, their bars. */
 const strips = (page) =>
   page.evaluate(async () => {
@@ -605,6 +633,38 @@ const strips = (page) =>
     const words = [...document.querySelectorAll(".list [role=treeitem]")].map((item) => item.textContent);
     return { boxes: drawing.boxes.length, words, closed: closed.map((box) => ({ key: box.key, title: model.group(box.group).title, rounds: model.rounds(box.group).length, bars: caps.filter(isIn(box)).length })) };
   });
+
+/** A place in the strip of the box of an operation that stands for several layers: shares of its width and height. */
+const inStrip = (page, across, down) =>
+  page.evaluate(([right, below]) => {
+    const { drawing, model, canvas } = window.gradscope;
+    const box = drawing.boxes.find(({ bars, node }) => bars && node !== undefined && !model.isLeaf(node));
+    window.gradscope.goTo(box.key);
+    const { view } = window.gradscope;
+    const { left, top } = canvas.getBoundingClientRect();
+    const tall = model.isPair ? 14 : 15;
+    const at = { x: box.x + 14 + (box.width - 28) * right, y: box.y + box.height - 4 - tall * (1 - below) };
+    return { box, x: left + (at.x - view.x) * view.zoom, y: top + (at.y - view.y) * view.zoom };
+  }, [across, down]);
+
+test("a strip has a tile for each layer and call, or two bars of a comparison, and each leads to its own", oncePerPage, async () => {
+  for (const [name, across, down, call] of [["steps", 2.5 / 4, 1.5 / 3, "backward call 2"], ["pair", 2.75 / 4, 0.5, "gradscope's own pass"]]) {
+    const page = await opened(name);
+    const pass = report(name).passes[1];
+    const { box, x, y } = await inStrip(page, across, down);
+    const told = norm(pass.gradients[pass.upstream[box.bars[2].node][0]].norm);
+    await page.mouse.move(x, y);
+    const [, where, size] = (await page.locator(".tip").innerText()).split("\n");
+    assert.deepEqual([where, norm(size.split(" ")[1])], [call, told]);
+    await page.mouse.click(x, y);
+    assert.equal(await selectedNode(page), box.bars[2].node);
+    assert.equal(await page.evaluate(() => window.gradscope.model.passNumber), 1);
+    assert.equal(norm((await facts(page, "upstream gradient"))["‖g‖"]), told);
+    await page.mouse.click(x, y);
+    assert.equal(await page.evaluate((key) => window.gradscope.boxes.get(key).picked, box.key), null);
+    await page.closed();
+  }
+});
 
 /** For how many layers the boxes stand that stand for several. */
 const standing = (page) => page.evaluate(() => [...new Set(window.gradscope.drawing.boxes.filter((box) => box.bars).map((box) => box.bars.length))]);
