@@ -13,12 +13,6 @@ const TAKEN = `
   export const alg = { preorder, postorder };
 `;
 
-/** What only groups in groups need. */
-const FLAT = {
-  "resolve-conflicts": "export default (all) => all.map(({ v, barycenter, weight }, i) => (barycenter === undefined ? { vs: [v], i } : { vs: [v], i, barycenter, weight })).reverse()",
-  "add-subgraph-constraints": "export default () => {}",
-};
-
 /** Methods of its graphs that nothing calls which gets into the page. */
 const UNUSED = /^    (isCompound|sinks|setNodes|isLeaf|filterNodes|setDefaultEdgeLabel|edgeCount|setPath|edgeAsObj)\([^]*?^    }$/gm;
 
@@ -28,11 +22,13 @@ export const dagreParts = {
     const { sources, sourcesContent } = JSON.parse(await readFile(BUNDLE, "utf8"));
     const texts = new Map(sources.map((path, i) => [path.replace("../", "dagre/"), sourcesContent[i]]));
     texts.set("dagre/lib/graph-lib.ts", TAKEN);
-    for (const [name, text] of Object.entries(FLAT)) texts.set(`dagre/lib/order/${name}.ts`, text);
+    // What groups in groups need.
+    texts.set("dagre/lib/order/add-subgraph-constraints.ts", "export default () => {}");
     const graph = `dagre/${GRAPHLIB}/graph.ts`;
     texts.set(graph, texts.get(graph).replace(UNUSED, ""));
     const found = (path) => [`${path}.ts`, `${path}/index.ts`].find((file) => texts.has(file));
     build.onResolve({ filter: /^dagre\// }, ({ path }) => ({ path: found(path), namespace: "dagre" }));
+    build.onResolve({ filter: /^\.\/sort-subgraph$/, namespace: "dagre" }, () => ({ path: new URL("src/sweep.js", import.meta.url).pathname }));
     build.onResolve({ filter: /^\./, namespace: "dagre" }, ({ path, importer }) => ({
       path: found(new URL(path, `file:///${importer}`).pathname.slice(1)),
       namespace: "dagre",
