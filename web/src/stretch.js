@@ -3,6 +3,8 @@
 import { crossing } from "./curve.js";
 
 export const LABEL_GAP = 7;
+/** Pixels that a line may run to the side at its label's height; and how far below a flatter one its label is. */
+const [FLAT, BELOW] = [24, 9];
 
 /** Points of a line from one rank to the next: nothing stands between them, so it keeps its shape. */
 const SHORT = 3;
@@ -30,10 +32,11 @@ export function stretched(base, inner) {
   };
 }
 
-/** What is beside a line at a height: of one that lies flat there near the place that was kept free for it, the point at that height. */
+/** What is beside a line at a height; of one that comes flat from the right, below it near the place that was kept free. */
 export function labelAt(points, y) {
   const kept = points.slice(1, -1).reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best), points[1]);
-  return { x: Math.min(crossing(points, y), kept.x + 4 * LABEL_GAP) + LABEL_GAP, y };
+  const x = crossing(points, y);
+  return x - kept.x > FLAT ? { x: kept.x + 2 * LABEL_GAP, y: y + BELOW } : { x: x + LABEL_GAP, y };
 }
 
 function movedBox(box, size, across, down) {
