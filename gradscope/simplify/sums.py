@@ -37,7 +37,7 @@ class Sums:
                 skip[place] = self.residual(node, output)
                 cancelled[place] = self.cancelled(node, output)
         return {
-            name: {place: share for place, share in found.items() if share is not None}
+            name: {at: float(f"{one:.6g}") for at, one in found.items() if one is not None}
             for name, found in (("skip", skip), ("cancelled", cancelled))
         }
 

@@ -87,7 +87,7 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
         "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),
         "formulas": _formulas(report),
-        "ranks": _ranks(report, rank, strings, few),
+        "ranks": report.ranks and _ranks(report.ranks, report.graph, rank, strings, few),
     }
     # Last, when every string is known.
     packed["strings"] = strings.table()
@@ -236,19 +236,13 @@ def _pass(
         "seeds": list(backward.seeds),
         "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
         "altered": list(backward.altered),
-        **{
-            name: {place: _short(share) for place, share in found.items()}
-            for name, found in Sums(graph, backward).shares().items()
-        },
+        **Sums(graph, backward).shares(),
     }
 
 
 def _ranks(
-    report: Report, rank: int | None, strings: Strings, few: int | None
-) -> dict[str, Any] | None:
-    ranks = report.ranks
-    if ranks is None:
-        return None
+    ranks: Ranks, graph: Graph, rank: int | None, strings: Strings, few: int | None
+) -> dict[str, Any]:
     return {
         "shown": ranks.shown,
         "first": ranks.shown if rank is None else rank,
@@ -257,7 +251,7 @@ def _ranks(
             {
                 "rank": one.rank,
                 "hasOtherShapes": one.has_other_shapes,
-                "passes": [_pass(backward, report.graph, strings, few) for backward in one.passes],
+                "passes": [_pass(backward, graph, strings, few) for backward in one.passes],
             }
             for one in ranks.passes
         ],
