@@ -50,11 +50,14 @@ class FixedWeights:
         running = self._recorder.modules.running if torch.is_grad_enabled() else None
         if running is not None and running[0].training:
             for tensor in call.operands[:3]:
-                if not requires_grad(tensor) and not isinstance(tensor, nn.Parameter):
+                if not (requires_grad(tensor) or tensor.is_inference()):
                     self._use(call, running[0], tensor)
 
     def _use(self, call: TorchCall, module: nn.Module, tensor: torch.Tensor) -> None:
         held = {**module._buffers, **vars(module)} if tensor in self._drawn else vars(module)
+        # What an attribute shows may be a Parameter that is frozen.
+        if isinstance(tensor, nn.Parameter):
+            return
         is_factor = call.function in ("mul", "rmul") and call.in_graph and tensor.dim() == 1
         if tensor not in self._drawn and not is_factor:
             return

@@ -44,11 +44,11 @@ class Paddings:
         if call.function == "_pad_packed_sequence":
             padded, lengths = call.results
             self._padded[padded] = _Padded(lengths, bool(call.args[2]))
-        elif call.function == "index_select" and call.args[0] in self._padded:
+        elif call.function == "index_select" and len(call.args) == 3:
             self._sort(call)
         elif call.function == "getitem" and self._padded and self._may_look(call):
             self._take(call)
-        elif call.function == "embedding" and self._may_look(call):
+        elif call.function == "embedding" and len(call.operands) > 1 and self._may_look(call):
             self._look_up(call)
 
     def _may_look(self, call: TorchCall) -> bool:
@@ -67,7 +67,7 @@ class Paddings:
         known, out = self._padded.get(tensor), call.results[0]
         if known is None or out.dim() != tensor.dim() - 1:
             return
-        steps = torch.arange(tensor.shape[known.batch_first])
+        steps = torch.arange(tensor.shape[known.batch_first], device=known.lengths.device)
         inside = steps < known.lengths[:, None]
         inside = inside if known.batch_first else inside.t()
         inside = inside.view(*inside.shape, *[1] * (tensor.dim() - 2)).expand(tensor.shape)
@@ -80,7 +80,9 @@ class Paddings:
     def _look_up(self, call: TorchCall) -> None:
         names = ("input", "weight", "padding_idx")
         given: dict[str, Any] = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
-        index, weight, row = given["input"], given["weight"], given.get("padding_idx")
+        row: int | None = given.get("padding_idx")
+        # `torch.embedding` takes the first two the other way round.
+        index, weight = sorted(call.operands[:2], key=torch.Tensor.is_floating_point)
         if row is None or index.dim() != 1 or not requires_grad(weight):
             return
         # What was flattened was a sequence, and has an end.

@@ -53,14 +53,17 @@ class SampleAxes:
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
-        if not call.in_graph or not call.args:
+        tensors = (*call.operands, *call.results)
+        if not (call.in_graph and call.args and call.results and all(map(is_plain, tensors))):
             return
-        if call.function in _RECURRENT:
+        if call.function in _RECURRENT and len(call.args) > 2:
             self._begin_recurrent(call)
             return
         known = [(one, axis) for one in call.operands if (axis := self._axes.get(one)) is not None]
         for tensor, axis in known:
-            self._follow(call, tensor, axis)
+            # What was changed in place may have another shape.
+            if tensor.dim() > axis.axis and tensor.shape[axis.axis] == axis.size:
+                self._follow(call, tensor, axis)
         given, dims = call.args[0], _BATCHED.get(call.function)
         if dims and isinstance(given, torch.Tensor) and given.dim() == dims and len(given) > 1:
             is_data = not requires_grad(given) and not isinstance(given, torch.nn.Parameter)
@@ -100,7 +103,7 @@ class SampleAxes:
             is_over = _dims(call, tensor) == {known.axis} and _is_wide(tensor, known)
             over = known._replace(kind="softmax", place=call.place)
             self._keep(out, over if is_over else known, known.axis)
-        elif is_plain(out) and storage_of(out) == storage_of(tensor):
+        elif storage_of(out) == storage_of(tensor) != 0:
             for one in call.results:
                 self._keep(one, known, _same_axis(tensor, one, known))
         elif out.shape == tensor.shape or name in ELEMENTWISE or name == "cat":
@@ -151,11 +154,12 @@ class SampleAxes:
 def _dims(call: TorchCall, tensor: torch.Tensor) -> set[int]:
     """The axes that a call goes over: all where it names none."""
     given: Any = call.args[1] if len(call.args) > 1 else None
-    given = call.kwargs.get("dim", given)
+    given = call.kwargs.get("dim", call.kwargs.get("axis", given))
     if given is None and call.function in _SOFTMAX:
         given = 0 if tensor.dim() in (0, 1, 3) else 1  # torch's own choice
-    named = (given,) if isinstance(given, int) else given or range(tensor.dim())
-    return {one % tensor.dim() for one in named if isinstance(one, int)}
+    named = given if isinstance(given, (list, tuple)) else [given]
+    dims = {one % tensor.dim() for one in named if isinstance(one, int)}
+    return dims or set(range(tensor.dim()))
 
 
 def _is_wide(tensor: torch.Tensor, known: _Axis) -> bool:

@@ -66,12 +66,13 @@ class Slopes:
             return
         (tensor,), out, name = call.operands, call.results[0], call.function
         slope, norm = self._slopes.get(tensor), self._norms.get(tensor)
-        if slope is not None and tensor.dim() > 2:
-            parts, more = divmod(out.numel(), len(tensor))
+        if slope is not None and tensor.dim() > 2 and tensor.numel():
+            rows, elements = len(tensor), tensor.numel() // len(tensor)
+            parts, more = divmod(out.numel(), rows)
             if name in ("pow", "square"):
                 self._slopes[out] = slope
-            elif name in _NORMS and not more and 1 < parts < tensor[0].numel():
-                self._norms[out] = _Norm(call.place, parts, tensor[0].numel())
+            elif name in _NORMS and not more and 1 < parts < elements:
+                self._norms[out] = _Norm(call.place, parts, elements)
         elif norm is not None and name in _ROOTS:
             self._norms[out] = norm
         elif norm is not None and name in ("sub", "rsub"):
