@@ -760,19 +760,19 @@ EDGES = (
         summed("MeanBackward0", steps=1),
     ),
     Edge(
-        "oddities.FEWEST_MIXED",
+        "_oddities.FEWEST_MIXED",
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
     ),
     Edge(
-        "oddities.FEWEST_ZERO",
+        "_oddities.FEWEST_ZERO",
         observed(plain(), oddities=(Oddity("zero factor", A, 2),)),
         ("GS331",),
         observed(plain(), oddities=(Oddity("zero factor", A, 1),)),
     ),
     Edge(
-        "oddities.PADDED",
+        "_oddities.PADDED",
         observed(plain(), oddities=(Oddity("padding taken", A, 1, (51, 100)),)),
         ("GS535",),
         observed(plain(), oddities=(Oddity("padding taken", A, 1, (50, 100)),)),

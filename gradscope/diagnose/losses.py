@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose.oddities import looking_for
+from gradscope.diagnose._oddities import looking_for
 
 _SCALES = looking_for("input no log", "target no log", "target log")
 

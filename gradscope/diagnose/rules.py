@@ -30,7 +30,7 @@ from gradscope.diagnose import (
     zero,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose.oddities import looking_for
+from gradscope.diagnose._oddities import looking_for
 from gradscope.errors import TargetError
 
 Agreement = Literal["node", "place", "values", "call", "failure", "step before"]
