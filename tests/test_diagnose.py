@@ -18,7 +18,6 @@ from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    DroppedResult,
     FallingRate,
     LimitedParameter,
     MaskedMove,
@@ -53,16 +52,13 @@ from gradscope.model.observations import (
     LossTerm,
     LostTerm,
     Mismatch,
-    MixedDerivative,
     Observations,
+    Oddity,
     Raiser,
-    RepeatedIndex,
     Rounding,
     Saved,
     Step,
     TrackedParameter,
-    UncalledBackward,
-    WrongScale,
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import BufferAcrossRanks, OneRank
@@ -732,7 +728,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         )
     },
     "a backward that nobody calls": (
-        {"learners": (REACHED,), "uncalled_backwards": (UncalledBackward(B, "Reversal", "turn"),)},
+        {"learners": (REACHED,), "oddities": (Oddity("backward uncalled", B, name="Reversal"),)},
         [("GS411", "warning", 8)],
     ),
     "a target": (
@@ -1158,7 +1154,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS514", "warning", 7)],
     ),
     "a result that is dropped": (
-        {"dropped_results": (DroppedResult(B, "clamp"),)},
+        {"oddities": (Oddity("gradient dropped", B, name="clamp"),)},
         [("GS515", "warning", 8)],
     ),
     "a copy that leaves its optimizer behind": (
@@ -1293,15 +1289,21 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "probabilities for logarithms": (
-        {"scales": (WrongScale(1, "input", is_log=False, dim=1),)},
+        {"oddities": (Oddity("input no log", 1, 1, (1,)),)},
         [("GS512", "warning", 3)],
     ),
     "logarithms for probabilities": (
-        {"scales": (WrongScale(1, "target", is_log=True, dim=1),)},
+        {"oddities": (Oddity("target log", 1, 1, (1,)),)},
         [("GS512", "warning", 3)],
     ),
     "sums that meet": (
-        {"repeated": (RepeatedIndex(A, 12, 4), RepeatedIndex(A, 8, 2), RepeatedIndex(B, 8, 2))},
+        {
+            "oddities": (
+                Oddity("index repeated", A, 1, (4, 12)),
+                Oddity("index repeated", A, 1, (2, 8)),
+                Oddity("index repeated", B, 1, (2, 8)),
+            )
+        },
         [("GS517", "warning", 7), ("GS517", "warning", 8)],
     ),
     "parts made beside the result": (
@@ -1318,8 +1320,47 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS306", "warning", 7)],
     ),
     "columns at once": (
-        {"mixed": (MixedDerivative(B, 2, 2),)},
+        {"oddities": (Oddity("mixed derivatives", B, 2, (2,)),)},
         [("GS520", "warning", 8)],
+    ),
+    "samples put together": (
+        {
+            "oddities": (
+                Oddity("view", A, 1, (1, 2, 8, 3, -1, 8, 6)),
+                Oddity("softmax", B, 1, (8,)),
+                Oddity("mean", C, 1, (8,)),
+            )
+        },
+        [("GS531", "warning", 7), ("GS531", "warning", 8), ("GS531", "warning", 9)],
+    ),
+    "a norm of each column": (
+        {"oddities": (Oddity("norm of a part", A, 1, (4, 12)),)},
+        [("GS532", "warning", 7)],
+    ),
+    "a reward with history": (
+        {"oddities": (Oddity("weight learns", A, 1, (3,)),)},
+        [("GS533", "warning", 7)],
+    ),
+    "a code compared with what it stands for, and its cut": (
+        {
+            "oddities": (Oddity("own value", A, 1, (), "", B),),
+            "cuts": (Cut(B, "detach", "function", ("w",), feeds_graph=True),),
+            "learners": (learner("w"),),
+        },
+        [("GS534", "warning", 7)],
+    ),
+    "a row for padding": (
+        {"oddities": (Oddity("padding row", A, 1, (3, 8, 0)),)},
+        [("GS535", "warning", 7)],
+    ),
+    "weights of one class that are none": (
+        {
+            "oddities": (
+                Oddity("weight drawn", A, 1, (), "Net.a", C),
+                Oddity("weight drawn", B, 1, (), "Net.b", C),
+            )
+        },
+        [("GS331", "warning", 7)],
     ),
     "masked, and moving": (
         {"masked_moves": (MaskedMove(A, B, 2, 3, 4),)},
@@ -1564,6 +1605,13 @@ def beside(rule: str, code: str) -> Report:
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 
 
+def compared() -> Report:
+    """A code that is cut off, and a loss that compares its straight-through value."""
+    seen = beside("GS303", "").observations or Observations()
+    odd = Oddity("own value", C, 1, (), "", seen.cuts[0].origin)
+    return observed(plain(), learners=seen.learners, cuts=seen.cuts, oddities=(odd,))
+
+
 def not_finite(rule: str, **active: float) -> Report:
     """A clamp that sends nothing but zeros, because what went in is NaN; or such an activation."""
     program = Program()
@@ -1699,6 +1747,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code in ("GS306", "GS409")
     },
     **{(code, "GS410"): report for code, report in RAISED.items()},
+    ("GS534", "GS303"): compared(),
     ("GS405", "GS412"): observed(
         plain(),
         failure=Failure("RuntimeError", MESSAGES["GS405"], A, ended=True, got="got [3]"),

@@ -39,7 +39,7 @@ from gradscope.model.observations import (
     Intake,
     LossTerm,
     LostTerm,
-    MixedDerivative,
+    Oddity,
     Step,
 )
 from gradscope.model.plain import TensorInfo
@@ -760,10 +760,22 @@ EDGES = (
         summed("MeanBackward0", steps=1),
     ),
     Edge(
-        "meant.FEWEST_MIXED",
-        observed(plain(), mixed=(MixedDerivative(A, 2, 2),)),
+        "_oddities.FEWEST_MIXED",
+        observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),
-        observed(plain(), mixed=(MixedDerivative(A, 1, 2),)),
+        observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
+    ),
+    Edge(
+        "_oddities.FEWEST_ZERO",
+        observed(plain(), oddities=(Oddity("zero factor", A, 2),)),
+        ("GS331",),
+        observed(plain(), oddities=(Oddity("zero factor", A, 1),)),
+    ),
+    Edge(
+        "_oddities.PADDED",
+        observed(plain(), oddities=(Oddity("padding taken", A, 1, (51, 100)),)),
+        ("GS535",),
+        observed(plain(), oddities=(Oddity("padding taken", A, 1, (50, 100)),)),
     ),
     Edge(
         "unlearned.FEWEST_MASKED",

@@ -89,7 +89,7 @@ def test_which_backward_nobody_calls(layer: str, use: str, session: Session) -> 
     for one in found:
         assert one.location is not None
         assert one.location.expression.startswith("def backward(")
-        assert (one.severity, one.subject) == ("warning", "layer")
+        assert (one.severity, one.subject) == ("warning", "Layer")
 
 
 def test_a_class_of_an_installed_package_is_left_alone(session: Session) -> None:

@@ -27,7 +27,8 @@ class FindingDraft(Finding, frozen=True, kw_only=True):
     must have in common with it for one to make the other superfluous.
 
     ``nodes`` are all that it is about; ``fails``: it says why the program failed, or could have;
-    ``of_values``: it holds for the numbers of this step, and for others it may not.
+    ``of_values``: it holds for the numbers of this step, and for others it may not.  ``explains``
+    is another place that nothing more needs to be said of.
     """
 
     rule: str = ""
@@ -35,6 +36,7 @@ class FindingDraft(Finding, frozen=True, kw_only=True):
     nodes: Collection[int] = ()
     fails: bool = False
     of_values: bool = False
+    explains: Location | None = None
 
 
 class Details(TypedDict, total=False):
@@ -49,6 +51,7 @@ class Details(TypedDict, total=False):
     nodes: Collection[int]
     fails: bool
     of_values: bool
+    explains: Location | None
 
 
 class Facts:

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.model.observations import WrongScale
+from gradscope.diagnose._oddities import looking_for
+
+_SCALES = looking_for("input no log", "target no log", "target log")
 
 _LOGITS = ("BinaryCrossEntropyWithLogits",)
 _NLL = ("NllLoss", "NllLoss2D", "NllLossNd")
@@ -20,7 +22,7 @@ _SHAPING = (
 
 def normalised_twice(facts: Facts) -> Iterable[FindingDraft]:
     """GS512: a softmax or sigmoid before a loss that begins with one, or takes its logarithm."""
-    yield from (_wrong_scale(facts, entry) for entry in facts.seen.scales)
+    yield from _SCALES(facts)
     told: set[int | None] = set()
     for node in facts.graph.nodes:
         loss = _loss_of(facts, node.id)
@@ -34,32 +36,6 @@ def normalised_twice(facts: Facts) -> Iterable[FindingDraft]:
         if finding is not None:
             told.add(origin)
             yield finding
-
-
-def _wrong_scale(facts: Facts, entry: WrongScale) -> FindingDraft:
-    words = facts.expression(entry.origin) or "kl_div"
-    node = next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None)
-    given, taken = "probabilities", "log-probabilities"
-    remedy = "Give it the `log_softmax` of the scores, not their `softmax`."
-    if entry.operand == "target":
-        remedy = "Leave `log_target=True` out, or give it the `log_softmax` of the target's scores."
-    if entry.is_log:
-        given, taken = taken, given
-        remedy = "Say `log_target=True`, or give it the `softmax` of the target's scores."
-    adding = "their exponentials" if entry.is_log else "they"
-    sign = "none is above 0" if entry.is_log else "none is below 0"
-    return facts.finding(
-        "warning",
-        f"{words} takes {taken} as its {entry.operand}, and is given {given}.",
-        node,
-        location=facts.location(entry.origin),
-        subject=facts.variable(entry.origin),
-        evidence=(f"{sign}, and {adding} add up to 1 along dimension {entry.dim}",),
-        why="kl_div is the sum of target * (log target - input), with an input of "
-        "log-probabilities. With anything else it is no divergence: it may be below 0, and its "
-        "gradient is not 0 where the two distributions are the same.",
-        remedy=remedy,
-    )
 
 
 def _loss_of(facts: Facts, node: int) -> str | None:

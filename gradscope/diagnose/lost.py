@@ -246,34 +246,6 @@ def silent_inplace(facts: Facts) -> Iterable[FindingDraft]:
         )
 
 
-_DROPPED = {
-    "gradient": ("a gradient", "The gradient stays as it was, and the step uses it so."),
-    "parameter": ("a parameter", "The parameter stays as it was."),
-    "history": (
-        "a result with history",
-        "The result keeps its history, and takes it into whatever it goes into next.",
-    ),
-}
-
-
-def result_dropped(facts: Facts) -> Iterable[FindingDraft]:
-    """GS515: a statement that is to change something, and drops what it computes."""
-    for entry in facts.seen.dropped_results:
-        words = facts.expression(entry.origin) or entry.function
-        of, why = _DROPPED[entry.of]
-        yield facts.finding(
-            "warning",
-            f"{words} changes nothing: it gives a new tensor, which is dropped at once.",
-            location=facts.location(entry.origin),
-            evidence=(f"`{entry.function}` is given {of}, and nothing takes its result",),
-            why=why,
-            remedy="Assign what it gives: `h = h.detach()`."
-            if entry.of == "history"
-            else f"Call `{entry.function}_`, with an underscore, which works in place; or assign "
-            "what it gives.",
-        )
-
-
 def _names(learners: list[TrackedParameter]) -> str:
     names = [learner.name for learner in learners]
     return f"{count(len(names), 'parameter')}: {listed(names)}"

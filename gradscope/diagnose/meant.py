@@ -1,5 +1,5 @@
 """Rules about what the program does as it was told to, but perhaps not as it was meant: losses that
-broadcast, gradients that something changes on the way, sums that overwrite each other."""
+broadcast, gradients that something changes on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._zeros import Zeros
-from gradscope.model.observations import Alteration, Broadcast, RepeatedIndex
+from gradscope.model.observations import Alteration, Broadcast
 from gradscope.words import count, listed
 
 CLIPPED = 0.01
@@ -137,52 +137,3 @@ def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
         if clipped
         else "Nothing, if it is meant (gradient reversal, scaling); else remove the hook.",
     )
-
-
-def index_repeated(facts: Facts) -> Iterable[FindingDraft]:
-    """GS517: a sum is assigned by an index that names an element several times."""
-    lines: dict[tuple[str, int] | None, RepeatedIndex] = {}
-    for entry in facts.seen.repeated:
-        at = facts.location(entry.origin)
-        lines.setdefault((at.file, at.line) if at else None, entry)
-    for entry in lines.values():
-        words = facts.expression(entry.origin) or "an index"
-        yield facts.finding(
-            "warning",
-            f"The assignment at {words} keeps one of the sums that go to the same element.",
-            location=facts.location(entry.origin),
-            evidence=(
-                f"{entry.lost:,} of {count(entry.written, 'element')} are written to where "
-                "another one is written as well",
-            ),
-            why="Python reads all elements that the index names, adds to each copy, and assigns "
-            "the copies: of several for one element one stays. What the others have added is lost, "
-            "and backward gives it a gradient as if it were not.",
-            remedy="Add them up: `out.index_add_(0, index, values)`, `scatter_add_`, or "
-            "`out.index_put_((index,), values, accumulate=True)`.",
-        )
-
-
-FEWEST_MIXED = 2
-"""Calls that mix second derivatives, before anything is said of them."""
-
-
-def derivatives_mixed(facts: Facts) -> Iterable[FindingDraft]:
-    """GS520: second derivatives of several columns, taken at once."""
-    for entry in facts.seen.mixed:
-        if entry.times >= FEWEST_MIXED:
-            yield facts.finding(
-                "warning",
-                f"{facts.expression(entry.origin) or 'This'} adds mixed derivatives to the second "
-                "derivatives.",
-                location=facts.location(entry.origin),
-                evidence=(
-                    f"a gradient of {count(entry.columns, 'column')} is differentiated by the same "
-                    f"tensor, all columns at once; {count(entry.times, 'time')}",
-                ),
-                why="Started with ones, grad sums over what it starts from: column i of the result "
-                "is the derivative of the sum of all columns by x_i, u_xx + u_xy where u_xx was "
-                "meant.",
-                remedy="Take one column at a time: `torch.autograd.grad(u_x[:, 0].sum(), x, "
-                "create_graph=True)[0][:, 0]`; or `torch.func.hessian` under vmap.",
-            )

@@ -25,12 +25,12 @@ from gradscope.diagnose import (
     raised,
     sizes,
     spoiling,
-    uncalled,
     unlearned,
     values,
     zero,
 )
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._oddities import looking_for
 from gradscope.errors import TargetError
 
 Agreement = Literal["node", "place", "values", "call", "failure", "step before"]
@@ -61,7 +61,7 @@ class Rule:
             case "node":
                 return not set(own.nodes).isdisjoint(other.nodes)
             case "place":
-                return own.location == other.location
+                return other.location in (own.location, own.explains)
             case "values":
                 return other.of_values
             case "call":
@@ -127,6 +127,7 @@ _ALL = (
     Rule("GS317", "way-cut-off", partial.way_cut_off),
     Rule("GS318", "gradient-cancels", cancelled.gradient_cancels),
     Rule("GS319", "held-at-limit", unlearned.held_at_limit),
+    Rule("GS331", "not-a-parameter", looking_for("weight drawn", "zero factor")),
     Rule("GS401", "saved-tensor-changed", errors.saved_tensor_changed, _RAISED),
     Rule("GS402", "freed-graph", errors.freed_graph, _RAISED),
     Rule("GS403", "nonscalar-root", errors.nonscalar_root, _RAISED),
@@ -147,7 +148,7 @@ _ALL = (
     Rule("GS408", "hook-returns-wrong", errors.hook_returns_wrong, _RAISED),
     Rule("GS409", "no-history", errors.no_history, _RAISED),
     Rule("GS410", "backward-raises", raised.backward_raises),
-    Rule("GS411", "backward-not-called", uncalled.backward_not_called),
+    Rule("GS411", "backward-not-called", looking_for("backward uncalled")),
     Rule("GS412", "forward-raises", raised.forward_raises),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
@@ -163,13 +164,22 @@ _ALL = (
     Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS513", "step-repeated", order.step_repeated),
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
-    Rule("GS515", "result-dropped", lost.result_dropped),
+    Rule(
+        "GS515",
+        "result-dropped",
+        looking_for("gradient dropped", "parameter dropped", "history dropped"),
+    ),
     Rule("GS516", "stale-cast", order.stale_cast),
-    Rule("GS517", "index-repeated", meant.index_repeated),
+    Rule("GS517", "index-repeated", looking_for("index repeated")),
     Rule("GS518", "scaler-out-of-order", errors.scaler_out_of_order),
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
-    Rule("GS520", "derivatives-mixed", meant.derivatives_mixed),
+    Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
+    Rule("GS531", "samples-mixed", looking_for("view", "softmax", "mean")),
+    Rule("GS532", "norm-of-a-part", looking_for("norm of a part")),
+    Rule("GS533", "weight-not-detached", looking_for("weight learns")),
+    Rule("GS534", "own-value-compared", looking_for("own value"), {"GS303": "place"}),
+    Rule("GS535", "padding-used", looking_for("padding taken", "padding row")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

@@ -186,16 +186,6 @@ class ReplacedModel(Struct, frozen=True):
     times: int
 
 
-class DroppedResult(Struct, frozen=True):
-    """A statement at ``origin`` that computes a new tensor of a gradient or a parameter, by a
-    ``function`` that could have changed it in place, and drops the result; ``of`` "history": of
-    a result that was to be detached."""
-
-    origin: int | None
-    function: str
-    of: Literal["gradient", "parameter", "history"] = "gradient"
-
-
 class AlikeUnits(Struct, frozen=True):
     """A weight all of whose ``units`` were equal and got equal gradients, before it changed and
     after; ``origin`` set it, as far as that was seen, or uses it."""

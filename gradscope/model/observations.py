@@ -12,7 +12,6 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    DroppedResult,
     FallingRate,
     LimitedParameter,
     MaskedMove,
@@ -239,15 +238,6 @@ class LostTerm(Struct, frozen=True):
     times: int = 1
 
 
-class UncalledBackward(Struct, frozen=True):
-    """A class of modules, by name, whose method ``backward``, at ``origin``, autograd never calls;
-    ``module`` is the path of one that ran in the forward pass."""
-
-    origin: int | None
-    name: str
-    module: str = ""
-
-
 class Change(Struct, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
@@ -274,29 +264,6 @@ class Broadcast(Struct, frozen=True):
     shapes: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
     reduced: bool = False
-
-
-class WrongScale(Struct, frozen=True):
-    """A call of `kl_div`, one of whose operands (``input`` or ``target``) holds probabilities where
-    it takes their logarithms, or (``is_log``) the other way about.
-
-    Along the dimension ``dim`` of the operand the probabilities add up to 1.
-    """
-
-    origin: int | None
-    operand: str
-    is_log: bool
-    dim: int
-
-
-class RepeatedIndex(Struct, frozen=True):
-    """An assignment of a sum by an index that names elements more than once: so many were
-    ``written``, and so many of those ``lost``, because another value was written to the same
-    element."""
-
-    origin: int | None
-    written: int
-    lost: int
 
 
 class Activity(Struct, frozen=True):
@@ -523,13 +490,36 @@ class Stopped(Struct, frozen=True):
     ran_on: bool = False
 
 
-class MixedDerivative(Struct, frozen=True):
-    """Calls of torch.autograd.grad at ``origin``, so many ``times``, that differentiate all
-    ``columns`` of a gradient at once."""
+OddityKind = (
+    Literal["view", "softmax", "mean", "norm of a part", "weight learns", "own value"]
+    | Literal["padding taken", "padding row", "weight drawn", "zero factor"]
+    | Literal["index repeated", "mixed derivatives", "backward uncalled"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped"]
+    | Literal["input no log", "target no log", "target log"]
+)
 
+
+class Oddity(Struct, frozen=True):
+    """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
+
+    "view", "softmax" and "mean" put samples together: with the shape before, -1 and the shape
+    after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms of so
+    many elements.  "weight learns": the factor of a log-probability has so many leaves behind it.
+    "own value": what is compared with its own source was cut off at ``other``.  "padding taken" for
+    so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and "zero
+    factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so many
+    sums were lost of so many written.  "mixed derivatives" of so many columns at once.  "backward
+    uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``, computes
+    something of it, and nothing takes the result.  "input no log": an operand of `kl_div` whose
+    probabilities, or their exponentials, add up to 1 along a dimension.
+    """
+
+    kind: OddityKind
     origin: int | None
-    times: int
-    columns: int
+    times: int = 1
+    figures: tuple[int, ...] = ()
+    name: str = ""
+    other: int | None = None
 
 
 class Observations(Struct, frozen=True):
@@ -547,18 +537,16 @@ class Observations(Struct, frozen=True):
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
     a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the
     program's modules, where other ranks have them as well.  ``stopped``: the
-    program did not end by itself.  ``mixed``, ``masked_moves`` and ``overwrites`` are one a place.
+    program did not end by itself.  ``masked_moves``, ``overwrites`` and ``oddities``
+    are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
     wasted_graphs: tuple[WastedGraph, ...] = ()
-    uncalled_backwards: tuple[UncalledBackward, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
-    scales: tuple[WrongScale, ...] = ()
-    repeated: tuple[RepeatedIndex, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
     births: tuple[Birth, ...] = ()
@@ -575,7 +563,6 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     falling_rates: tuple[FallingRate, ...] = ()
-    dropped_results: tuple[DroppedResult, ...] = ()
     replaced_models: tuple[ReplacedModel, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
@@ -585,7 +572,7 @@ class Observations(Struct, frozen=True):
     guard: int | None = None
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
-    mixed: tuple[MixedDerivative, ...] = ()
+    oddities: tuple[Oddity, ...] = ()
     overwrites: tuple[Overwrite, ...] = ()
     masked_moves: tuple[MaskedMove, ...] = ()
     statistics: tuple[MovingStatistics, ...] = ()

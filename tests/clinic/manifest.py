@@ -1869,11 +1869,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "latent_actions",
-        "GS000",
+        "GS534",
         "",
         "the codebook loss uses the straight-through output, in which the code is detached",
         "https://github.com/showlab/Olaf-World/issues/8",
-        also=("GS303",),
     ),
     Case(
         "latent_denoiser",
@@ -2016,7 +2015,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "sensor_critic_penalty",
-        "GS000",
+        "GS532",
         "",
         "the norm is taken over the channels only, each time step's gradient is pulled to 1",
         "https://github.com/Zeleni9/pytorch-wgan/issues/40",
@@ -2049,7 +2048,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "slot_objects",
-        "GS000",
+        "GS331",
         "",
         "mean and scale of the slots are buffers and therefore never trained",
         "https://github.com/imbue-ai/slot_attention/issues/8",
@@ -2106,7 +2105,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "tour_reinforce",
-        "GS000",
+        "GS533",
         "",
         "the baseline is not detached in the policy's loss",
         "https://github.com/astariul/encode-attend-navigate-pytorch/pull/3",
@@ -2335,8 +2334,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "dueling_rover",
-        "GS000",
-        "",
+        "GS531",
+        "mean",
         "advantage.mean() over batch and actions: every sample's Q depends on the others",
         "https://github.com/PacktPublishing/Deep-Reinforcement-Learning-Hands-On/issues/6",
     ),
@@ -2380,7 +2379,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "dialog_agent",
-        "GS000",
+        "GS533",
         "",
         "the reward of REINFORCE is not detached: the policy term trains the image head "
         "through the reward, weighted with log-probs",
@@ -2396,7 +2395,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "kg_completion",
-        "GS000",
+        "GS535",
         "",
         "padding_idx=0, but index 0 is a real relation: its row never gets a gradient",
         "https://github.com/ibalazevic/TuckER/issues/17",
@@ -2486,7 +2485,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "dice_ranker",
-        "GS000",
+        "GS331",
         "",
         "Dice's alpha is a plain tensor, not a Parameter",
         "https://github.com/shenweichen/DeepCTR-Torch/issues/93",
@@ -2549,7 +2548,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "question_types",
-        "GS000",
+        "GS535",
         "",
         "`states[:, -1]` after pad_packed_sequence is the zero padding for all but the "
         "longest sentence",
@@ -2557,15 +2556,15 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "semantic_ids",
-        "GS000",
+        "GS534",
         "",
         "The codebook loss is taken on the straight-through value, whose code part is detached",
         "https://github.com/EdoardoBotta/RQ-VAE-Recommender/pull/26",
     ),
     Case(
         "sentence_latents",
-        "GS000",
-        "",
+        "GS531",
+        "view",
         "`view` of the (2, B, H) final states to (B, 2H) mixes sentences of the batch",
         "https://github.com/timbmg/Sentence-VAE/issues/15",
     ),

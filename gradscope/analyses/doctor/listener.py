@@ -19,18 +19,24 @@ from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
+from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.mixed_derivatives import MixedDerivatives
+from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.paddings import Paddings
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.repeated_indices import RepeatedIndices
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
+from gradscope.analyses.doctor.sample_axes import SampleAxes
+from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
+from gradscope.analyses.doctor.slopes import Slopes
+from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues, passes
@@ -94,11 +100,22 @@ class DoctorListener(Listener):
         self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.logarithms = Logarithms()
+        self.oddities = found = Oddities()
+        self.slopes, self.scores = Slopes(found), ScoreWeights(found)
+        self._watchers = (
+            self.repeated,
+            self.slopes,
+            self.scores,
+            SampleAxes(found),
+            StraightThrough(found),
+            Paddings(found, lambda leaf: self.learners.place_of(leaf)),
+            FixedWeights(found, recorder),
+        )
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
-        told = (self.lost_terms.note_step, self.partial_cuts.note_step)
-        self.learners.optimizers.on_step.extend(told)
+        told = (self.lost_terms, self.partial_cuts, self.scores)
+        self.learners.optimizers.on_step.extend(one.note_step for one in told)
         self.overwritten = Overwritten(self.learners)
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder)
@@ -107,7 +124,6 @@ class DoctorListener(Listener):
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults()
-        self.mixed = MixedDerivatives()
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
@@ -310,7 +326,8 @@ class DoctorListener(Listener):
         if call.in_graph:
             self.carries.note(call, briefly=self.light)
         if not self.light:
-            self.repeated.note(call)
+            for one in self._watchers:
+                one.note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
         if not is_function:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 
 from gradscope.autograd.elements import is_small
+from gradscope.model.observations import OddityKind
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
@@ -27,11 +28,9 @@ NEAR = 1e-3
 
 
 class KnownScale(NamedTuple):
-    """The operand that is not what its function takes, ``input`` or ``target``, and whether it
-    holds logarithms; along ``dim`` the probabilities add up to 1."""
+    """Which operand is not what its function takes; along ``dim`` the probabilities add up to 1."""
 
-    operand: str
-    is_log: bool
+    kind: OddityKind
     dim: int
 
 
@@ -69,7 +68,8 @@ def _found(call: TorchCall) -> KnownScale | None:
         if tensor.numel() and is_small(tensor, MAX_ELEMENTS):
             dim = _adding_up(tensor.detach().float(), not is_log)
             if dim is not None:
-                return KnownScale(operand, not is_log, dim)
+                no_log: OddityKind = "input no log" if operand == "input" else "target no log"
+                return KnownScale(no_log if is_log else "target log", dim)
     return None
 
 

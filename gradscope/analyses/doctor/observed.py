@@ -20,7 +20,6 @@ from gradscope.analyses.doctor.observed_cuts import (
     cuts,
     inner_uses,
     lost_terms,
-    uncalled_backwards,
     used_name,
 )
 from gradscope.analyses.doctor.observed_parameters import learners
@@ -35,13 +34,11 @@ from gradscope.model.observations import (
     Failure,
     Freed,
     Intake,
-    MixedDerivative,
     Observations,
+    Oddity,
     Raiser,
-    RepeatedIndex,
     Rounding,
     Step,
-    WrongScale,
 )
 from gradscope.model.plain import number
 from gradscope.model.report import BackwardPass, Graph
@@ -71,11 +68,8 @@ def observations(
         ),
         lost_terms=tuple(lost_terms(listener, case)),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
-        uncalled_backwards=tuple(uncalled_backwards(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
-        scales=tuple(_scales(listener, case.origins)),
-        repeated=tuple(_repeated(listener, case.origins)),
         activities=case.activities,
         saved=case.saved,
         births=case.births,
@@ -90,7 +84,6 @@ def observations(
         disorders=tuple(observed_loop.disorders(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
         falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
-        dropped_results=tuple(observed_loop.dropped_results(listener, case.origins)),
         replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
@@ -99,10 +92,7 @@ def observations(
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
-        mixed=tuple(
-            MixedDerivative(case.origins.of_place(place), *known)
-            for place, known in listener.mixed.known.items()
-        ),
+        oddities=tuple(_oddities(listener, case.origins)),
         overwrites=tuple(observed_loop.overwrites(listener, case.origins, name_of)),
         masked_moves=tuple(observed_loop.masked_moves(listener, case.origins)),
         statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
@@ -124,14 +114,19 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
         yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
 
 
-def _scales(listener: DoctorListener, origins: Origins) -> Iterator[WrongScale]:
-    for place, one in listener.logarithms.known.items():
-        yield WrongScale(origins.of_place(place), one.operand, one.is_log, one.dim)
-
-
-def _repeated(listener: DoctorListener, origins: Origins) -> Iterator[RepeatedIndex]:
+def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
+    yield from listener.oddities.told(origins)
     for place, one in listener.repeated.known():
-        yield RepeatedIndex(origins.of_place(place), one.written, one.lost)
+        yield Oddity("index repeated", origins.of_place(place), 1, (one.lost, one.written))
+    for place, scale in listener.logarithms.known.items():
+        yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
+    for place, dropped in listener.dropped.known.items():
+        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.function)
+    recorder = listener.recorder
+    for known in listener.uncalled.known():
+        line = recorder.sources.lines_of(known.code)[0]
+        place = recorder.places.number_of_line(known.code, line)
+        yield Oddity("backward uncalled", origins.of_place(place), name=known.name)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
+from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.known_cuts import KnownCut
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.lost_terms import living
-from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm, UncalledBackward
+from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm
 
 
 def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
@@ -65,15 +65,6 @@ def _parts(listener: DoctorListener, case: CapturedCall, cut: KnownCut) -> Itera
     for part in () if cut.shared else cut.parts.values():
         for name in _names(listener, case, living([part.leaf])):
             yield CutPart(name, part.zero, part.rows)
-
-
-def uncalled_backwards(listener: DoctorListener, origins: Origins) -> Iterator[UncalledBackward]:
-    """The methods ``backward`` of modules that nobody has called."""
-    recorder = listener.recorder
-    for known in listener.uncalled.known():
-        line = recorder.sources.lines_of(known.code)[0]
-        place = recorder.places.number_of_line(known.code, line)
-        yield UncalledBackward(origins.of_place(place), known.name, known.path)
 
 
 def lost_terms(listener: DoctorListener, case: CapturedCall) -> Iterator[LostTerm]:

@@ -12,7 +12,6 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    DroppedResult,
     FallingRate,
     LimitedParameter,
     MaskedMove,
@@ -125,12 +124,6 @@ def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[Fallin
                 group.fallen,
                 origins.of_place(known.loaded),
             )
-
-
-def dropped_results(listener: DoctorListener, origins: Origins) -> Iterator[DroppedResult]:
-    """Statements that compute something of a gradient or a parameter, and drop it."""
-    for place, known in listener.dropped.known.items():
-        yield DroppedResult(origins.of_place(place), known.function, known.of)
 
 
 def replaced_models(listener: DoctorListener, origins: Origins) -> Iterator[ReplacedModel]:

@@ -31,7 +31,7 @@ LOSSES = frozenset(
         "soft_margin_loss",
     ]
 )
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     [
         "add",
         "sub",
@@ -67,8 +67,8 @@ _ELEMENTWISE = frozenset(
         "squared_difference",
     ]
 )
-WATCHED = LOSSES | _ELEMENTWISE
-_PASSING = _ELEMENTWISE | frozenset(
+WATCHED = LOSSES | ELEMENTWISE
+_PASSING = ELEMENTWISE | frozenset(
     ["abs", "neg", "exp", "log", "sqrt", "square", "clone", "float", "to", "detach", "relu"]
 )
 """What also gives an element for each element, of operands that need no broadcasting."""

@@ -161,6 +161,7 @@ class StepTracker:
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)
+                self._listener.scores.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
@@ -172,7 +173,7 @@ class StepTracker:
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
             listener.dropped.note_gradients(made.result)
-            listener.mixed.note(made.call, made.result, place)
+            listener.slopes.note_gradients(made.call, made.result, place)
             listener.cuts.note_gradients(place, made.leaves, made.result)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if isinstance(made, FullCapture):

@@ -32,12 +32,10 @@ _SEEING_TO_IT = frozenset(["apply", "register_hook", "register_full_backward_hoo
 
 
 class KnownBackward(NamedTuple):
-    """A ``backward`` that a class of modules defines, the name of that class, and the path of a
-    module of it that has run."""
+    """A ``backward`` that a class of modules defines, and the name of that class."""
 
     code: CodeType
     name: str
-    path: str
 
 
 class UncalledBackwards:
@@ -55,15 +53,15 @@ class UncalledBackwards:
         code = getattr(inspect.getattr_static(function, "backward", None), "__func__", None)
         self._is_passed_on |= "backward" in _names(getattr(code, "__code__", None))
 
-    def look(self, modules: Iterable[tuple[nn.Module, str]]) -> None:
-        """These have run, under these paths, in the forward pass of a call of backward."""
-        for module, path in modules:
+    def look(self, modules: Iterable[nn.Module]) -> None:
+        """These have run in the forward pass of a call of backward."""
+        for module in modules:
             kind = type(module)
             if kind not in self._seen and len(self._seen) < MAX_CLASSES:
                 self._seen.add(kind)
                 code = self._backward_of(kind)
                 if code is not None:
-                    self._found.setdefault(code, KnownBackward(code, kind.__name__, path))
+                    self._found.setdefault(code, KnownBackward(code, kind.__name__))
 
     def known(self) -> Iterator[KnownBackward]:
         """Those that nobody can have called so far."""

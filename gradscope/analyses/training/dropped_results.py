@@ -22,7 +22,7 @@ MAX_PLACES = 1_000
 MAX_FOLLOWED = 1_000
 """Gradients, and what was computed of them or of parameters, that are followed."""
 
-Dropped = Literal["gradient", "parameter", "history"]
+Dropped = Literal["gradient dropped", "parameter dropped", "history dropped"]
 """What was to be changed: a gradient, a parameter, or a result that was to lose its history."""
 
 _DROP = opcode.opmap["POP_TOP"]
@@ -34,7 +34,7 @@ class KnownDrop:
     """A place that drops what a function gives, and what that was computed of."""
 
     function: str
-    of: Dropped
+    kind: Dropped
 
 
 class DroppedResults:
@@ -49,7 +49,7 @@ class DroppedResults:
         """The program has got hold of these gradients."""
         for gradient in gradients:
             if isinstance(gradient, torch.Tensor):
-                self._followed[gradient] = "gradient"
+                self._followed[gradient] = "gradient dropped"
 
     def note(self, call: TorchCall) -> None:
         """A call has changed nothing in place."""
@@ -69,9 +69,9 @@ class DroppedResults:
     def _of(self, call: TorchCall) -> Dropped | None:
         first = call.operands[0]
         if type(first) is nn.Parameter or is_learned_leaf(first):
-            return "parameter"
+            return "parameter dropped"
         if call.function == "detach" and grad_fn_of(first) is not None:
-            return "history"
+            return "history dropped"
         return self._followed.get(first)
 
 

@@ -205,12 +205,12 @@ class TrackedParameters:
                 continue
             reached[leaf] = times + 1
             if times:
-                self.remade.note_fit(self._place_of(leaf))
+                self.remade.note_fit(self.place_of(leaf))
             elif counts:
-                self.remade.note_first(self._place_of(leaf))
+                self.remade.note_first(self.place_of(leaf))
         self.remade.fresh += counts and not old
 
-    def _place_of(self, leaf: torch.Tensor) -> int:
+    def place_of(self, leaf: torch.Tensor) -> int:
         """The line of the program that made a Parameter, or the module that holds it."""
         born = self.born(leaf)
         return born if born >= 0 else self._made(leaf)
@@ -227,7 +227,7 @@ class TrackedParameters:
     def note_edit(self, call: TorchCall) -> None:
         """The program itself changes a leaf, or reads its gradient."""
         if call.frame is call.user and call.operands:
-            self.remade.note_fit(self._place_of(call.operands[0]))
+            self.remade.note_fit(self.place_of(call.operands[0]))
             # Before any gradient it may be an initialisation.
             if call.function in _MOVES or (call.results and len(self._reached)):
                 self.births.note_edit(call.operands[0])

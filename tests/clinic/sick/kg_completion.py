@@ -37,7 +37,7 @@ class CoreTensorScorer(nn.Module):
     def __init__(self, entities, relations, d_ent=16, d_rel=8, drop=0.1):
         super().__init__()
         self.ent = nn.Embedding(entities, d_ent)
-        self.rel = nn.Embedding(relations, d_rel, padding_idx=0)  # <- GS000
+        self.rel = nn.Embedding(relations, d_rel, padding_idx=0)  # <- GS535
         self.core = nn.Parameter(torch.empty(d_rel, d_ent, d_ent).uniform_(-1.0, 1.0))
         self.norm_in, self.norm_out = nn.BatchNorm1d(d_ent), nn.BatchNorm1d(d_ent)
         self.drop = nn.Dropout(drop)

@@ -36,7 +36,7 @@ class QuestionEncoder(nn.Module):
             self.embed(tokens), lengths, batch_first=True, enforce_sorted=False
         )
         states, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
-        return states[:, -1]  # <- GS000
+        return states[:, -1]  # <- GS535
 
 
 class QuestionClassifier(nn.Module):

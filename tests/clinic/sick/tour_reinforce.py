@@ -68,8 +68,8 @@ def train(actor, critic, cfg):
         length = tour_length(cities, tour)
         predicted = critic(cities)
 
-        advantage = length - predicted  # <- GS000
-        actor_loss = (advantage * log_prob).mean()  # <~ GS000
+        advantage = length - predicted  # <- GS533
+        actor_loss = (advantage * log_prob).mean()  # <~ GS533
         critic_loss = nn.functional.mse_loss(predicted, length)
 
         actor_optimizer.zero_grad()

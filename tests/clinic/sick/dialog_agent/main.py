@@ -31,7 +31,7 @@ def main(cfg):
             state = encoder(torch.cat([question, reply.unsqueeze(1)], dim=1), state)
             guess = encoder.predict_image(state)
             error = F.mse_loss(guess, images, reduction="none").mean(1)
-            reward = last_error - error  # <~ GS000
+            reward = last_error - error  # <~ GS533
             rl_loss = rl_loss + decoder.reinforce(reward)
             feature_loss = feature_loss + error.mean()
             last_error = error

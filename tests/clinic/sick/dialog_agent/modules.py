@@ -49,5 +49,5 @@ class Decoder(nn.Module):
     def reinforce(self, reward):
         loss = 0.0
         for log_prob, mask in zip(self.log_probs, self.mask, strict=True):
-            loss = loss - (log_prob * reward * mask).mean()  # <- GS000
+            loss = loss - (log_prob * reward * mask).mean()  # <- GS533
         return loss

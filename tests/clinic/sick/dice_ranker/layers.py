@@ -8,7 +8,7 @@ class Dice(nn.Module):
     def __init__(self, size: int, eps: float = 1e-8):
         super().__init__()
         self.norm = nn.BatchNorm1d(size, eps=eps)
-        self.alpha = torch.zeros(size)  # <- GS000
+        self.alpha = torch.zeros(size)  # <- GS331
 
     def forward(self, x):
         gate = torch.sigmoid(self.norm(x))

@@ -15,7 +15,7 @@ class DuelingNet(nn.Module):
         h = self.features(obs)
         adv = self.advantage(h)
         val = self.value(h)
-        return val + adv - adv.mean()  # <- GS000
+        return val + adv - adv.mean()  # <- GS531
 
     @torch.no_grad()
     def act(self, obs, epsilon):

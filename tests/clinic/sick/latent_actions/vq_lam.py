@@ -29,7 +29,7 @@ class VQLatentActionModel(nn.Module):
     def compute_loss(self, batch):
         outputs = self(batch)
         recon = F.mse_loss(outputs["recon"], batch["after"])
-        codebook_loss = F.mse_loss(outputs["z_q"], outputs["z_e"].detach())  # <- GS000
+        codebook_loss = F.mse_loss(outputs["z_q"], outputs["z_e"].detach())  # <- GS534
         commit_loss = F.mse_loss(outputs["z_e"], outputs["z_q"].detach())
         loss = recon + codebook_loss + self.beta * commit_loss
         used = outputs["indices"].unique().numel()

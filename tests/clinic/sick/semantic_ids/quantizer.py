@@ -14,7 +14,7 @@ class CodebookLayer(nn.Module):
         ids = torch.cdist(x, self.codebook.weight).argmin(dim=1)
         chosen = self.codebook(ids)
         passed = x + (chosen - x).detach()
-        pull = F.mse_loss(passed, x.detach())  # <- GS000
+        pull = F.mse_loss(passed, x.detach())  # <- GS534
         commit = F.mse_loss(x, chosen.detach())
         return passed, ids, pull + self.commitment * commit
 

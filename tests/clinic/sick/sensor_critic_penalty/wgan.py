@@ -21,7 +21,7 @@ class WGAN_GP:
             grad_outputs=torch.ones_like(scores),
             create_graph=True,
         )[0]
-        return ((gradients.norm(2, dim=1) - 1) ** 2).mean() * self.lambda_term  # <- GS000
+        return ((gradients.norm(2, dim=1) - 1) ** 2).mean() * self.lambda_term  # <- GS532
 
     def critic_step(self, real):
         with torch.no_grad():

@@ -15,7 +15,7 @@ class SentenceEncoder(nn.Module):
     def forward(self, tokens):
         batch = tokens.size(0)
         _, hidden = self.rnn(self.embed(tokens))
-        hidden = hidden.view(batch, 2 * self.hidden)  # <- GS000
+        hidden = hidden.view(batch, 2 * self.hidden)  # <- GS531
         return self.to_mean(hidden), self.to_logvar(hidden)
 
 

@@ -18,8 +18,8 @@ class SlotAttention(nn.Module):
 
         slots_mu = nn.init.xavier_uniform_(torch.zeros(1, 1, dim))
         slots_log_sigma = nn.init.xavier_uniform_(torch.zeros(1, 1, dim))
-        self.register_buffer("slots_mu", slots_mu)  # <- GS000
-        self.register_buffer("slots_log_sigma", slots_log_sigma)  # <~ GS000
+        self.register_buffer("slots_mu", slots_mu)  # <- GS331
+        self.register_buffer("slots_log_sigma", slots_log_sigma)  # <~ GS331
 
     def forward(self, inputs):
         batch, _, dim = inputs.shape

@@ -1,0 +1,234 @@
+"""Rules about calls that torch takes as they are, and that mean something else than they were
+written for: samples put together, a norm of a part, a weight that learns, padding, a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.model.observations import Oddity, OddityKind
+from gradscope.words import listed
+
+PADDED = 0.5
+"""A position that is padding for more of the samples than this is not the one that was meant."""
+
+FEWEST_ZERO = 2
+"""Uses of a factor of zeros, before anything is said of it."""
+
+FEWEST_MIXED = 2
+"""Calls that mix second derivatives, before anything is said of them."""
+
+
+class _Words(NamedTuple):
+    """What is said of one, with its expression, figures and names filled in."""
+
+    message: str
+    evidence: str
+    why: str
+    remedy: str
+
+
+_APART = (
+    "What a sample gives then depends on the others in its batch, and its gradient goes to them "
+    "as well; alone it gives something else."
+)
+_NEVER = "No optimizer holds it, and no gradient reaches it: it stays as it was made."
+_PARAMETER = "Make it a Parameter: `self.weight = nn.Parameter(...)`."
+
+_DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
+_IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
+_KL = (
+    "kl_div is the sum of target * (log target - input), with an input of log-probabilities. With "
+    "anything else it is no divergence: it may be below 0, and its gradient is not 0 where the two "
+    "distributions are the same."
+)
+
+_WORDS: dict[OddityKind, _Words] = {
+    "view": _Words(
+        "{this} mixes the samples of the batch.",
+        "{0} becomes {1}, and axis {2} of the first counts the samples",
+        f"A view keeps the order of the elements in memory. {_APART}",
+        "Bring the samples to the front before: `x.transpose(0, 1).reshape(batch, -1)`; or "
+        "`torch.cat([x[-2], x[-1]], dim=-1)` for the two directions of a recurrent network.",
+    ),
+    "softmax": _Words(
+        "{this} is a softmax over the samples of the batch.",
+        "the dimension of {0} samples adds up to 1, and each sample is used by itself",
+        f"The samples compete with each other. {_APART}",
+        "Name the dimension of the classes or positions: `dim=-1`.",
+    ),
+    "mean": _Words(
+        "{this} is the mean over all samples, and is taken off each of them.",
+        "the mean of all elements of {0} samples",
+        _APART,
+        "Name the dimension: `x.mean(dim=1, keepdim=True)`.",
+    ),
+    "norm of a part": _Words(
+        "{this} is the norm of a part of each sample's gradient.",
+        "{0} norms for each sample, whose gradient has {1} elements",
+        "The score is one number a sample, and its gradient one vector, which is to have the norm "
+        "that the penalty asks for. Where each part has it, the whole has more.",
+        "Flatten first: `gradient.flatten(1).norm(dim=1)`.",
+    ),
+    "weight learns": _Words(
+        "{this} multiplies the log-probability of a sample by what has a gradient itself.",
+        "a step used a gradient that the weight sends to what it was computed from: {0} parameters",
+        "In a policy gradient the weight is a number: a return, a reward or an advantage. Where it "
+        "has history, what computes it is trained to weigh likely samples otherwise.",
+        "Detach it: `advantage = (returns - values).detach()`.",
+    ),
+    "own value": _Words(
+        "{this} compares a straight-through value with what it is made of.",
+        "the value is `x + (q - x).detach()`, the other is x without its history{other}",
+        "As a number it is the distance from q to x; but all of the gradient goes to x, away from "
+        "q, and what made q, a codebook, gets none.",
+        "Compare q itself: `mse_loss(q, x.detach())`.",
+    ),
+    "padding taken": _Words(
+        "{this} takes a position that is padding for most sequences.",
+        "padding for {0} of {1} samples",
+        "Beyond its end a sequence is filled with a constant. Those samples send no gradient back, "
+        "and look the same to what comes after.",
+        "Take each at its own end: `states[torch.arange(len(lengths)), lengths - 1]`, or the "
+        "final state that the network returns.",
+    ),
+    "padding row": _Words(
+        "{this} has a row for padding that samples are looked up in.",
+        "row {2}, for {0} of {1} samples{other}; it is not zero",
+        "The row of `padding_idx` gets no gradient: it stays as it was drawn.",
+        "Leave `padding_idx` out, or number what is real from 1 on.",
+    ),
+    "weight drawn": _Words(
+        "`{name}` is drawn as a weight is, and is no Parameter.",
+        "an initialiser of torch.nn.init has drawn it; used{other}",
+        _NEVER,
+        _PARAMETER,
+    ),
+    "zero factor": _Words(
+        "`{name}` is zero, and no Parameter: what it is multiplied with is lost.",
+        "the same zeros in {times} uses{other}",
+        _NEVER,
+        _PARAMETER,
+    ),
+    "index repeated": _Words(
+        "The assignment at {this} keeps one of the sums that go to the same element.",
+        "{0:,} of {1:,} elements are written to where another one is written as well",
+        "Python reads all elements that the index names, adds to each copy, and assigns the "
+        "copies: of several for one element one stays. What the others have added is lost, and "
+        "backward gives it a gradient as if it were not.",
+        "Add them up: `out.index_add_(0, index, values)`, `scatter_add_`, or "
+        "`out.index_put_((index,), values, accumulate=True)`.",
+    ),
+    "mixed derivatives": _Words(
+        "{this} adds mixed derivatives to the second derivatives.",
+        "a gradient of {0} columns is differentiated by the same tensor, all columns at once; "
+        "{times} times",
+        "Started with ones, grad sums over what it starts from: column i of the result is the "
+        "derivative of the sum of all columns by x_i, u_xx + u_xy where u_xx was meant.",
+        "Take one column at a time: `torch.autograd.grad(u_x[:, 0].sum(), x, "
+        "create_graph=True)[0][:, 0]`; or `torch.func.hessian` under vmap.",
+    ),
+    "backward uncalled": _Words(
+        "{name}.backward is never called: {name} is a Module, and of a Module autograd calls "
+        "forward only.",
+        "one ran in the forward pass; backward went through the operations of its forward as they "
+        "are",
+        "Only an autograd.Function brings a backward of its own. The gradient passes here as if "
+        "the method were not there.",
+        "Write a torch.autograd.Function with a static forward and backward, and call its `apply` "
+        "in this forward. To scale or turn a gradient round without one: "
+        "`x * -s + (x * (1 + s)).detach()`.",
+    ),
+    "gradient dropped": _Words(
+        _DROPPED,
+        "`{name}` is given a gradient, and nothing takes its result",
+        "The gradient stays as it was, and the step uses it so.",
+        _IN_PLACE,
+    ),
+    "parameter dropped": _Words(
+        _DROPPED,
+        "`{name}` is given a parameter, and nothing takes its result",
+        "The parameter stays as it was.",
+        _IN_PLACE,
+    ),
+    "history dropped": _Words(
+        _DROPPED,
+        "`{name}` is given a result with history, and nothing takes its result",
+        "The result keeps its history, and takes it into whatever it goes into next.",
+        "Assign what it gives: `h = h.detach()`.",
+    ),
+    "input no log": _Words(
+        "{this} takes log-probabilities as its input, and is given probabilities.",
+        "none is below 0, and they add up to 1 along dimension {0}",
+        _KL,
+        "Give it the `log_softmax` of the scores, not their `softmax`.",
+    ),
+    "target no log": _Words(
+        "{this} takes log-probabilities as its target, and is given probabilities.",
+        "none is below 0, and they add up to 1 along dimension {0}",
+        _KL,
+        "Leave `log_target=True` out, or give it the `log_softmax` of the target's scores.",
+    ),
+    "target log": _Words(
+        "{this} takes probabilities as its target, and is given log-probabilities.",
+        "none is above 0, and their exponentials add up to 1 along dimension {0}",
+        _KL,
+        "Say `log_target=True`, or give it the `softmax` of the target's scores.",
+    ),
+}
+_ATTRIBUTES = ("weight drawn", "zero factor")
+_NAMED = (*_ATTRIBUTES, "backward uncalled")
+
+
+def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:
+    """The rule about these: one finding a line, and one for all attributes of a class."""
+
+    def check(facts: Facts) -> Iterable[FindingDraft]:
+        causes: dict[object, list[Oddity]] = {}
+        for entry in facts.seen.oddities:
+            if entry.kind in kinds and _counts(entry):
+                at = facts.location(entry.origin)
+                cause: object = (at.file, at.line) if at else None
+                if entry.kind in _ATTRIBUTES:
+                    cause = entry.name.rpartition(".")[0]
+                causes.setdefault(cause, []).append(entry)
+        return [_finding(facts, *entries) for entries in causes.values()]
+
+    return check
+
+
+def _counts(entry: Oddity) -> bool:
+    if entry.kind == "padding taken":
+        return entry.figures[0] > PADDED * entry.figures[1]
+    fewest = {"zero factor": FEWEST_ZERO, "mixed derivatives": FEWEST_MIXED}
+    return entry.times >= fewest.get(entry.kind, 1)
+
+
+def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
+    words, shown = _WORDS[entry.kind], list[object](entry.figures)
+    if entry.kind == "view":
+        axis, *sizes = entry.figures
+        shown = [sizes[: sizes.index(-1)], sizes[sizes.index(-1) + 1 :], axis]
+    beside = facts.location(entry.other)
+    named = {
+        "this": facts.expression(entry.origin) or "This",
+        "name": entry.name,
+        "times": f"{entry.times:,}",
+        "other": f" at {beside.file}:{beside.line}" if beside else "",
+    }
+    names = [one.name for one in others if entry.kind in _ATTRIBUTES]
+    return facts.finding(
+        "warning",
+        words.message.format(*shown, **named),
+        next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None),
+        location=facts.location(entry.origin),
+        subject=entry.name if entry.kind in _NAMED else facts.variable(entry.origin),
+        evidence=(
+            words.evidence.format(*shown, **named),
+            *([f"so {'are' if len(names) > 1 else 'is'} {listed(names)}"] if names else []),
+        ),
+        why=words.why,
+        remedy=words.remedy.format(**named),
+        explains=beside if entry.kind == "own value" else None,
+    )

@@ -1,0 +1,230 @@
+"""Calls that mean something else than they were written for, and those that look like them: two
+programs, each of many short trainings, so that two runs of the doctor are enough."""
+
+from __future__ import annotations
+
+import re
+
+from gradscope.model import storage
+from tests.looking import Session
+
+HEAD = """\
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.distributions import Bernoulli, Categorical, Normal
+from torch.nn.utils import rnn as R
+torch.manual_seed(0)
+
+def train(net, loss, steps=3):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss(net).backward()
+        optimizer.step()
+
+def parts(**modules):
+    return nn.ModuleDict(modules)
+"""
+
+SICK = """
+def reader(m):
+    seq = F.relu(m.conv(torch.randn(6, 1, 8, 20))).permute(3, 0, 1, 2).reshape(20, 6, 64)
+    out, _ = m.rnn(seq)
+    out = out.view(6, 20, -1)  # <- GS531
+    return F.cross_entropy(m.fc(out.mean(1)), torch.randint(0, 9, (6,)))
+columns = nn.Conv2d(1, 8, 3, padding=1)
+train(parts(conv=columns, rnn=nn.GRU(64, 10), fc=nn.Linear(10, 9)), reader)
+
+def attention(m):
+    states, _ = m.rnn(torch.randn(8, 11, 4))
+    weights = F.softmax(m.score(torch.tanh(states)).squeeze(2), dim=0)  # <- GS531
+    pooled = torch.bmm(weights.unsqueeze(1), states).squeeze(1)
+    return F.cross_entropy(m.fc(pooled), torch.randint(0, 3, (8,)))
+encoder = nn.LSTM(4, 6, batch_first=True)
+train(parts(rnn=encoder, score=nn.Linear(6, 1), fc=nn.Linear(6, 3)), attention)
+
+def classes(m):
+    scores = m.b(torch.relu(m.a(torch.randn(25, 4))))
+    return F.nll_loss(scores.log_softmax(0), torch.randint(0, 3, (25,)))  # <- GS531
+train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), classes)
+
+def dueling(m):
+    h = m.a(torch.randn(12, 4))
+    adv = m.b(h)
+    q = m.c(h) + (adv - adv.mean())  # <- GS531
+    return F.smooth_l1_loss(q.gather(1, torch.randint(0, 3, (12, 1))), torch.randn(12, 1))
+train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3), c=nn.Linear(6, 1)), dueling)
+
+def faces(m):
+    x = torch.randn(5, 3, 8, 8, requires_grad=True)
+    score = m(x)
+    g, = torch.autograd.grad(score, x, torch.ones_like(score), create_graph=True)
+    norm = torch.sqrt(torch.sum(g ** 2, dim=1) + 1e-12)  # <- GS532
+    return score.mean() + ((norm - 1.0) ** 2).mean()
+train(nn.Sequential(nn.Conv2d(3, 2, 4, 2, 1), nn.Tanh(), nn.Flatten(), nn.Linear(32, 1)), faces)
+
+def thermostat(m):
+    h = torch.tanh(m.body(torch.randn(20, 3)))
+    policy = Normal(m.mu(h).squeeze(-1), 1.0)
+    action = policy.sample()
+    adv = -action.square() - m.value(h).squeeze(-1)
+    return adv.pow(2).mean() - (policy.log_prob(action) * adv).mean()  # <- GS533
+train(parts(body=nn.Linear(3, 6), mu=nn.Linear(6, 1), value=nn.Linear(6, 1)), thermostat)
+
+def codes(m):
+    z = m.conv(torch.rand(4, 1, 8, 8)).permute(0, 2, 3, 1).contiguous()
+    q = m.codes(torch.cdist(z.view(-1, 8), m.codes.weight).argmin(1)).view(z.shape)
+    q = z + (q - z).detach()
+    return q.mean() + torch.mean((q - z.detach()) ** 2)  # <- GS534
+train(parts(conv=nn.Conv2d(1, 8, 2, 2), codes=nn.Embedding(16, 8)), codes)
+
+def beats(m):
+    n = torch.tensor([19, 12, 7, 5])
+    packed = R.pack_padded_sequence(R.pad_sequence([torch.randn(int(k), 2) for k in n]), n)
+    out, _ = R.pad_packed_sequence(m.rnn(packed)[0])
+    return m.fc(out[-1]).pow(2).mean()  # <- GS535
+train(parts(rnn=nn.GRU(2, 6), fc=nn.Linear(6, 1)), beats)
+
+def classes_from_0(m):
+    return m.label(torch.arange(8) % 4).pow(2).mean()
+labels = nn.Embedding(4, 6, padding_idx=0)  # <- GS535
+nn.init.normal_(labels.weight)
+train(parts(label=labels), classes_from_0)
+
+class GraphConv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.empty(6, 3)  # <- GS331
+        nn.init.kaiming_uniform_(self.weight)
+        self.bias = nn.Parameter(torch.zeros(3))
+    def forward(self, x):
+        return x @ self.weight + self.bias
+train(GraphConv(), lambda m: m(torch.randn(7, 6)).pow(2).mean())
+"""
+
+HEALTHY = """
+def shifted(m):  # of a relative attention: the view turns positions, not samples
+    p = m.q(torch.randn(7, 6, 8)) @ torch.randn(8, 6)
+    p = torch.cat([torch.zeros(7, 6, 1), p], -1).view(7, 7, 6)[:, 1:]
+    return p.softmax(-1).pow(2).mean()
+train(parts(q=nn.Linear(8, 8)), shifted)
+
+def ghost(m):  # batch norm of parts of a batch, pairs of views, and a contrast over the batch
+    x = m.conv(torch.randn(16, 3, 6, 6))
+    x = F.batch_norm(x.view(-1, 16, 4, 4), None, None, training=True).view(16, 4, 4, 4)
+    z = F.normalize(m.fc(x.flatten(1)), dim=1).view(2, 8, 5)
+    sim = z[0] @ z[1].t()
+    return -(sim.log_softmax(0).diag().mean() + sim.log_softmax(1).diag().mean())
+train(parts(conv=nn.Conv2d(3, 4, 3), fc=nn.Linear(64, 5)), ghost)
+
+def bag(m):  # the rows are one sample: what is spread over them is summed over them
+    h = m.f(torch.randn(5, 6)).relu()
+    weights = m.a(h).softmax(0)
+    slots = weights.T @ h
+    pooled = (weights[:, :1] * h).sum(0) + (m.a(h).softmax(1) @ slots).sum(dim=0)
+    return pooled.pow(2).mean()
+train(parts(f=nn.Linear(6, 8), a=nn.Linear(8, 3)), bag)
+
+def normed(m):  # by mean and spread of all, in three ways; and a correlation
+    h = m.a(torch.randn(16, 5))
+    h = (h - h.mean()) / (h.std() + 1e-5)
+    spread = h.std()
+    y = m.b((h - h.mean()) / spread)
+    c = y - y.mean()
+    c = c / c.pow(2).mean().sqrt()
+    return F.mse_loss(c, torch.randn(16, 3)) + (y - y.mean()).prod()
+train(parts(a=nn.Linear(5, 7), b=nn.Linear(7, 3)), normed)
+
+def field(m):  # a norm of 1 at each point; the whole of a sample's gradient; a penalty on squares
+    x = torch.randn(4, 10, 3, requires_grad=True)
+    y = m.f(x)
+    g, = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)
+    s = torch.randn(6, 2, 8, requires_grad=True)
+    score = m.c(s.flatten(1))
+    d, = torch.autograd.grad(score, s, torch.ones_like(score), create_graph=True)
+    whole = (d.reshape(6, -1).norm(2, dim=1) - 1).pow(2) + (d.norm(2, dim=(1, 2)) - 1).pow(2)
+    return (g.norm(dim=-1) - 1).pow(2).mean() + whole.mean() + d.pow(2).sum(1).mean()
+surface = nn.Sequential(nn.Linear(3, 4), nn.Softplus(), nn.Linear(4, 1))
+train(parts(f=surface, c=nn.Sequential(nn.Linear(16, 4), nn.Tanh(), nn.Linear(4, 1))), field)
+
+def latents(m):  # an expectation over all values, and data that are no sample
+    x = torch.randn(12, 5)
+    choice = Categorical(logits=m.enc(x))
+    score = Normal(m.dec.weight[None], 1.0).log_prob(x[:, None]).sum(-1)
+    taught = m.w(x).sigmoid().squeeze(1) * choice.log_prob(torch.randint(0, 4, (12,)))
+    action = choice.sample()
+    policy = choice.log_prob(action) * (action == 2).float() + m.w.bias * choice.log_prob(action)
+    return -((choice.probs * score).sum(-1) + taught + policy).mean()
+train(parts(enc=nn.Linear(5, 4), dec=nn.Embedding(4, 5), w=nn.Linear(5, 1)), latents)
+
+actor, critic = nn.Linear(4, 3), nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+a, c = torch.optim.Adam(actor.parameters()), torch.optim.Adam(critic.parameters())
+for _ in range(3):  # what the critic gets of the actor's loss is cleared before its step
+    state = torch.randn(16, 4)
+    choice = Categorical(logits=actor(state))
+    action = choice.sample()
+    value, reward = critic(state).squeeze(1), (action == 1).float()
+    a.zero_grad()
+    (-choice.log_prob(action) * (reward - value)).mean().backward(retain_graph=True)
+    a.step()
+    c.zero_grad()
+    (reward - value).pow(2).mean().backward()
+    c.step()
+
+def straight(m):
+    z = m.e(torch.randn(10, 6))
+    q = m.codes(torch.cdist(z, m.codes.weight).argmin(1))
+    s = z + (q - z).detach()
+    r = z + (z.round() - z).detach()
+    t = q.detach() + z - z.detach()
+    pull = F.mse_loss(q, z.detach()) + F.mse_loss(s.detach(), z) + (s.detach() - z).pow(2).mean()
+    return m.d(s + r + t).pow(2).mean() + pull
+train(parts(e=nn.Linear(6, 4), codes=nn.Embedding(9, 4), d=nn.Linear(4, 6)), straight)
+
+def ends(m):
+    n = torch.tensor([9, 8, 6, 5, 5, 4])
+    xs = R.pad_sequence([torch.randn(int(k), 3) for k in n], True)
+    out, (h, _) = m.rnn(R.pack_padded_sequence(xs, n, True))
+    out, lengths = R.pad_packed_sequence(out, True)
+    taken = out[torch.arange(6), lengths - 1] + out[:, 0] + out[:, 4]
+    state = torch.cat([h[0], h[1]], 1) + h.transpose(0, 1).reshape(6, 8)
+    same = h.view(1, 2, 6, 4)[0].mT.sum()
+    words = m.words(torch.tensor([[1, 0]] * 3)).view(6, 8)
+    unknown = m.user(torch.tensor([0, 1, 2, 0, 3, 4]))
+    return (taken + state + same + words + unknown).pow(2).mean()
+words = nn.Embedding(8, 8, padding_idx=0)
+nn.init.normal_(words.weight)
+both = nn.LSTM(3, 4, batch_first=True, bidirectional=True)
+train(parts(rnn=both, user=nn.Embedding(8, 8, padding_idx=0), words=words), ends)
+
+class Constants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("waves", torch.randn(4, 8))
+        self.register_buffer("turn", nn.init.orthogonal_(torch.empty(8, 8)))
+        self.shift, self.fade, self.state = torch.zeros(8), torch.zeros(8), torch.zeros(8)
+        self.gain = nn.Parameter(nn.init.xavier_uniform_(torch.empty(8, 8)))
+    def forward(self, x):
+        h = torch.relu(torch.cos(x @ self.waves) @ self.turn @ self.gain) + self.shift
+        self.state = self.state * 0.5 + h.detach().mean(0)
+        self.fade += 0.1
+        return (1 - self.fade) * h + self.fade * h.tanh() * self.state
+train(Constants(), lambda m: m(torch.randn(6, 4)).pow(2).mean())
+"""
+
+
+def told(session: Session, text: str) -> list[tuple[str, int]]:
+    """The rules of all warnings about a program, with their lines."""
+    path, saved = session.write(HEAD + text), session.folder / "report.json"
+    session.cli("doctor", str(path), "-q", "--steps", "all", "-o", str(saved))
+    found = storage.load(saved).findings
+    return [(f.rule, f.location.line) for f in found if f.location and f.severity != "information"]
+
+
+def test_each_is_told_at_its_line(session: Session) -> None:
+    lines = enumerate((HEAD + SICK).splitlines(), 1)
+    marked = [(rule[1], number) for number, one in lines if (rule := re.search(r"<- (\w+)", one))]
+    assert sorted(told(session, SICK)) == sorted(marked)
+
+
+def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
+    assert told(session, HEALTHY) == []
