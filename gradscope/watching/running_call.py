@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from gradscope.autograd.tensors import dense_parts
+from gradscope.watching.arrivals import Arrivals
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.steps import Used
 
@@ -24,6 +25,7 @@ class RunningCall:
     before: dict[int, tuple[torch.Tensor | None, object]]
     """The ``.grad`` of each parameter, by its id, and its version."""
     scale: torch.Tensor | None
+    arrivals: Arrivals | None = None
     used: Used = field(default_factory=Used)
     has_steps: bool = False
 
