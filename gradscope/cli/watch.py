@@ -25,7 +25,7 @@ from gradscope.errors import CaptureError, GradscopeError, NoGraph, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage
-from gradscope.model.history import History, load
+from gradscope.model.history import SUFFIXES, History, load
 from gradscope.model.report import Report
 from gradscope.model.rows import LogHead, Row
 from gradscope.ranks.job import Job
@@ -36,7 +36,6 @@ from gradscope.target import Ending, OtherProcesses, Program
 from gradscope.version import VERSION
 from gradscope.watching.sinks import Log
 
-_SUFFIXES = (".jsonl", ".ndjson")
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
 _OF_A_LOG = {"--output", "--open", "--format", "--width", "--color", "--quiet", "--max-size"}
 """Options of ``show`` that a log has a use for."""
@@ -75,7 +74,7 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     is_first = job is None or not job.rank
     is_quiet = options.quiet or not is_first
     path = options.output if is_first else None
-    if path is not None and not path.endswith(_SUFFIXES):
+    if path is not None and not path.endswith(SUFFIXES):
         raise OutputError(
             f"-o {path}: the rows of a training are lines of JSON",
             "name it run.jsonl; gradscope show run.jsonl -o run.html makes a page of it",

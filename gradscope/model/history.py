@@ -22,6 +22,9 @@ MOST_PARTS = 201
 MOST_EVENTS = 100
 """Rows with a finding that are kept."""
 
+SUFFIXES = (".jsonl", ".ndjson")
+"""Of the names of logs."""
+
 LONGEST = 2**20
 """Bytes of a line; one of 200 parts has 28,000."""
 
@@ -147,7 +150,7 @@ def is_log(path: str) -> bool:
     """Whether a file is the log of a training, and no report."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(len(HEAD)) == HEAD
+            return file.read(len(HEAD)) == HEAD or path.endswith(SUFFIXES)
     except (OSError, ValueError):
         return False
 
@@ -183,6 +186,9 @@ def load(path: str, max_size: int) -> History:
 
 
 def _check(line: bytes, path: str) -> None:
+    if not line:
+        what = f"{path} is empty: no training has written to it"
+        raise ReportError(what, f"write one: gradscope watch train.py -o {path}")
     try:
         layout = msgspec.json.decode(line, type=LogHead).layout
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -5,6 +5,7 @@ Reads numbers only.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -46,6 +47,7 @@ class Pending:
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
+    thread: int = field(default_factory=threading.get_ident)
     order: Sequence[int] = ()
     """Parameters, as their gradients came."""
     local: dict[int, int] = field(default_factory=dict)
@@ -86,6 +88,12 @@ class Pending:
         is_number = type(root) is torch.Tensor and root.numel() == 1 and not root.is_complex()
         if root is not None and is_number and has_data(root):
             self.loss = self.used.norms.add_number(root)
+
+    def is_used_by(self, held: Sequence[int]) -> bool:
+        """Whether a step of these parameters, now, may be of this call: another thread may train
+        another model."""
+        is_here = self.thread == threading.get_ident()
+        return is_here or not self.received.keys().isdisjoint(held)
 
     def row(self, others: Sequence[Mapping[int, Norms4]] = ()) -> Row:
         """What is known now, with the :meth:`shards` of others; waits for the devices."""

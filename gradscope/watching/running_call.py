@@ -5,6 +5,7 @@ Knows nothing of steps or rows.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 import torch
@@ -28,6 +29,13 @@ class RunningCall:
     arrivals: Arrivals | None = None
     used: Used = field(default_factory=Used)
     has_steps: bool = False
+    thread: int = field(default_factory=threading.get_ident)
+
+    def is_elsewhere(self) -> bool:
+        """Whether this is another thread of the program, and none in which torch makes the call."""
+        here = threading.get_ident()
+        known = (one.ident for one in threading.enumerate() if one.name[:6] != "Dummy-")
+        return here != self.thread and here in known
 
     @classmethod
     def begun(cls, members: ModelParameters, scale: torch.Tensor | None) -> RunningCall:

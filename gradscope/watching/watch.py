@@ -26,7 +26,7 @@ from gradscope.watching.pending import Pending
 from gradscope.watching.running_call import RunningCall
 from gradscope.watching.scalers import Scalers, kinds_of
 from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Samples, is_held_by_any, note_step, sampled
+from gradscope.watching.steps import Samples, holders, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
 from gradscope.watching.turns import Turns
 
@@ -190,7 +190,8 @@ class Watch:
     def _call_begins(self, roots: Any) -> None:
         if not self._is_known:
             # Not sooner, because optimizers are often made after the block has begun.
-            self._is_known, self._turns.has_optimizer = True, is_held_by_any(self._held)
+            self._is_known = True
+            self._turns.expect(holders(self._held))
         self._turns.call_begins(self._is_in_step)
         self._call = RunningCall.begun(self._members, self._scalers.scale_of(roots))
         if self._is_due:
@@ -274,11 +275,17 @@ class Watch:
             if not held:
                 return
             self._steps_made += 1
+            if self._call is not None and self._call.is_elsewhere():
+                self._turns.step_made(optimizer)
+                return
             if self._call is not None:
                 # The optimizer lives in a hook of its parameter.
                 self._call.has_steps = True
                 if self._is_due:
                     note_step(self._members, held, taken, self._call.used)
+                return
+            if self._pending is not None and not self._pending.is_used_by(held):
+                self._turns.step_made(optimizer)
                 return
             if self._pending is not None:
                 note_step(self._members, held, taken, self._pending.used)
