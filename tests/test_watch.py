@@ -694,7 +694,7 @@ def test_a_model_that_is_not_the_one_is_told(capsys: pytest.CaptureFixture[str])
                 optimizer.step()
         assert len(block.problems) == 1
     told = capsys.readouterr().err
-    assert "no backward call has brought this model a gradient\n" in told
+    assert "no backward call has brought this model a gradient: is another one trained?\n" in told
     assert "the last 21 steps were of optimizers that hold no parameter of this model" in told
 
 

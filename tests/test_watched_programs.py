@@ -142,17 +142,17 @@ def test_one_line_a_row_where_nobody_sees_a_terminal(session: Session) -> None:
     done = session.cli("watch", "program.py", "--every", "2")
     told = [line for line in done.err.splitlines() if line.startswith("gradscope: step ")]
     assert [line.split()[2] for line in told] == ["0,", "2,", "4,"]
+    assert re.search(r"loss \S+, norm \S+ \(applied \S+\), largest \S+ \S+$", told[0])
+    assert done.out.count("\nlayers.1 ") == 1
+    quiet = session.cli("watch", "program.py", "-q")
+    assert not quiet.err
+    assert "program.py · 1 row" in quiet.out
     session.write(
         HEAD + LAYERS + "import io, sys; sys.stderr = io.StringIO(); sys.stderr.close()\n"
         "steps(5, optimizer, lambda _: net(torch.ones(1, 2)))"
     )
     session.cli("watch", "program.py", "--every", "2", "-o", "run.jsonl")
     assert len(rows_in(session.folder / "run.jsonl")) >= 3
-    assert re.search(r"loss \S+, norm \S+ \(applied \S+\), largest \S+ \S+$", told[0])
-    assert done.out.count("\nlayers.1 ") == 1
-    quiet = session.cli("watch", "program.py", "-q")
-    assert not quiet.err
-    assert "program.py · 1 row" in quiet.out
 
 
 @pytest.mark.parametrize(

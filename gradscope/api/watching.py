@@ -58,7 +58,7 @@ class WatchedTraining:
 
         if id(self._model) in _watched:
             raise CaptureError(
-                "this model is being watched already", "leave the other block first, or use its"
+                "this model is being watched already", "leave the other block first, or use its rows"
             )
         parameters = sum(one.requires_grad for one in self._model.parameters())
         if not parameters:
@@ -136,8 +136,8 @@ def watch(
     Args:
         model: its parameters that require grad are watched; others may come and go.
         every: how many steps there are for one that is looked at, 1 or more.
-        to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0
-            alone. A ``SummaryWriter`` of TensorBoard, or what has its ``add_scalar``. Or any
+        to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0,
+            which the others tell what only they know. A ``SummaryWriter`` of TensorBoard, or what has its ``add_scalar``. Or any
             function, which is called with each row; one that raises is not called again.
         keep: how often the doctor watches a call, at most; 0 or more.
 
