@@ -58,7 +58,8 @@ class WatchedTraining:
 
         if id(self._model) in _watched:
             raise CaptureError(
-                "this model is being watched already", "leave the other block first, or use its rows"
+                "this model is being watched already",
+                "leave the other block first, or use its rows",
             )
         parameters = sum(one.requires_grad for one in self._model.parameters())
         if not parameters:

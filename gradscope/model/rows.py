@@ -50,17 +50,7 @@ class ModuleRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RankRow(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
-    """One backward call, as one process saw it: of several, before they average their gradients.
-
-    ``loss`` is the number that it began at, divided by the scale; None where that was no single
-    number.
-    ``step`` counts the steps of the optimizers before it, also those that a GradScaler left out,
-    and ``call`` the backward calls, itself included, that brought a parameter of the model a
-    gradient.  ``first`` is the part that is not finite whose gradient came first in the call.
-    ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
-    become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
-    and ``report`` the name of the file beside the log that has all of it.
-    """
+    """What one process of several saw of a backward call, before they average their gradients."""
 
     step: int
     call: int
@@ -72,12 +62,20 @@ class RankRow(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
-    """One backward call, in the process that tells of it.
+    """One backward call.
 
+    ``loss`` is the number that it began at, divided by the scale; None where that was no single
+    number.
+    ``step`` counts the steps of the optimizers before it, also those that a GradScaler left out,
+    and ``call`` the backward calls, itself included, that brought a parameter of the model a
+    gradient.  ``first`` is the part that is not finite whose gradient came first in the call.
     ``scale`` is that of the GradScaler that its loss went through.  ``skipped``: a GradScaler left
     the step out.  ``modules`` are the parts of the model in its own order.  ``ranks`` is what each
     process of a job saw, or of many the oddest, and ``silent`` how many have told nothing of this
     call.
+    ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
+    become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
+    and ``report`` the name of the file beside the log that has all of it.
     """
 
     scale: float | None = None

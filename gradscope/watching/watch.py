@@ -125,7 +125,9 @@ class Watch:
 
     def _conclude(self) -> None:
         if not self._turns.calls:
-            self._problem("no backward call has brought this model a gradient: is another one trained?")
+            self._problem(
+                "no backward call has brought this model a gradient: is another one trained?"
+            )
         elif self._foreign_steps > MANY_STEPS:
             self._problem(
                 f"the last {self._foreign_steps} steps were of optimizers that hold no parameter "
