@@ -138,8 +138,9 @@ def watch(
         model: its parameters that require grad are watched; others may come and go.
         every: how many steps there are for one that is looked at, 1 or more.
         to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0,
-            which the others tell what only they know. A ``SummaryWriter`` of TensorBoard, or what has its ``add_scalar``. Or any
-            function, which is called with each row; one that raises is not called again.
+            which the others tell what only they know. A ``SummaryWriter`` of TensorBoard, or what
+            has its ``add_scalar``. Or any function, which is called with each row; one that raises
+            is not called again.
         keep: how often the doctor watches a call, at most; 0 or more.
 
     Raises:
