@@ -124,9 +124,9 @@ class FullLooks:
             is_there = trouble.is_in(row)
             self._found += [look] if finding and is_there else []
             finding = (finding.rstrip(".") or "nothing is found") if is_there else "it is gone"
-            finding += self._weights.words(row)
-        self._say(trouble, f"step {row.step}: {finding}", report)
-        return msgspec.structs.replace(row, finding=finding, report=report)
+        weights = self._weights.words(row)
+        self._say(trouble, f"step {row.step}: {finding}", report, weights)
+        return msgspec.structs.replace(row, finding=finding + weights, report=report)
 
     def wait(self) -> None:
         """Where something was found, wait; in the program's thread, and not unseen."""
@@ -156,7 +156,7 @@ class FullLooks:
             look.end()
         self.tidy()
 
-    def _say(self, trouble: Trouble, words: str, report: str = "") -> None:
+    def _say(self, trouble: Trouble, words: str, report: str = "", more: str = "") -> None:
         kept = f", see {report}" if report else ""
         last = "" if self._left else "; that was the last look"
-        self._tell(f"step {trouble.step}: {trouble.words}; {words}{kept}{last}")
+        self._tell(f"step {trouble.step}: {trouble.words}; {words}{kept}{more}{last}")

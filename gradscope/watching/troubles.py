@@ -106,12 +106,12 @@ class SpoiledWeights:
         if self._cause is not None:
             step, call = self._cause
             return (
-                f"; the weights are not finite since step {step}: in a second run, "
+                f"; the weights are not finite since step {step:,}: in a second run, "
                 f"gradscope doctor --call {call} shows what began it"
             )
-        since = "" if self._whole is None else f" after step {self._whole} and"
+        since = "" if self._whole is None else f" after step {self._whole:,} and"
         return (
-            f"; the weights became so{since} before step {row.step}: in a second run, --every 1 "
+            f"; the weights became so{since} before step {row.step:,}: in a second run, --every 1 "
             "tells when"
         )
 
