@@ -175,6 +175,33 @@ def test_the_next_call_is_looked_at_in_full(
     assert not block.problems
 
 
+@pytest.mark.parametrize(
+    ("every", "told"),
+    [
+        (1, "are not finite since step 13: in a second run, gradscope doctor --call 14 shows"),
+        (10, "became so after step 10 and before step 21: a second run that looks at every step"),
+    ],
+)
+def test_weights_that_are_spoiled_are_told_with_their_step(every: int, told: str) -> None:
+    rows: list[Row] = []
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with gradscope.watch(model, every=every, to=rows.append):
+        for k in range(30):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3), k == 13).backward()
+            optimizer.step()
+    (finding,) = [row.finding for row in rows if row.finding]
+    assert f"; the weights {told}" in finding
+    assert [row.spoiled for row in rows if row.step < 13 or row.step == 13] == [0] * (
+        14 if every == 1 else 2
+    )
+    assert rows[-1].spoiled == 4
+    assert [row.first for row in rows if row.trouble] == ["last"]
+    for one in model.parameters():
+        assert one._post_accumulate_grad_hooks is None
+
+
 def test_a_compiled_model_is_looked_at_without_a_warning() -> None:
     model: Any = torch.compile(nn.Linear(2, 1), backend="eager")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

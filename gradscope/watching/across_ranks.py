@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from time import monotonic
 
@@ -62,7 +62,7 @@ class Between:
     def __init__(self, board: Board, job: Job, number: int) -> None:
         self.job = job
         self._board = board
-        self._number = number
+        self._keys = [f"watch/{number}/{rank}" for rank in range(job.size)]
         self._own: tuple[OneRow, ...] = ()
         self._held: deque[tuple[float, Pending, Row]] = deque()
         self._letters: dict[int, _Letter] = {}
@@ -81,8 +81,8 @@ class Between:
 
     def put(self, pending: Pending, row: Row, own: Row) -> None:
         """One more row, and what it is of this process alone; rank 0 keeps it for a while."""
-        plain = {name: getattr(own, name) for name in RankRow.__struct_fields__}
-        self._own = (*self._own, OneRow(RankRow(**plain), pending.shards()))[-LAST:]
+        plain = RankRow(**{name: getattr(own, name) for name in RankRow.__struct_fields__})
+        self._own = (*self._own, OneRow(plain, pending.shards()))[-LAST:]
         if not self.job.rank:
             self._held.append((monotonic(), pending, row))
         self._news.set()
@@ -108,7 +108,7 @@ class Between:
             words = {name: getattr(row, name) for name in WORDS}
             row = msgspec.structs.replace(pending.row([one.shards for one in same[1:]]), **words)
         # Of each the last, but for what it says.
-        told = sorted(((rank, one.row) for rank, one in new), key=lambda item: _says(item[1]))
+        told = sorted(((rank, one.row) for rank, one in new), key=lambda item: _oddness(item[1])[0])
         odd = sorted(dict(told).items(), key=lambda item: _oddness(item[1]))[-MOST:]
         ranks = {str(rank): one for rank, one in sorted(odd)}
         return msgspec.structs.replace(row, ranks=ranks, silent=self.job.size - len(same))
@@ -147,9 +147,6 @@ class Between:
 
     # ------------------------------------------------------------------ in the thread
 
-    def _key(self, rank: int) -> str:
-        return f"watch/{self._number}/{rank}"
-
     def _serve(self) -> None:
         try:
             while not (self._is_over and (self._is_sent or not self.job.rank)):
@@ -166,26 +163,25 @@ class Between:
 
     def _send(self) -> None:
         letter = _Letter(self._own, self._is_over)
-        self._board.put(self._key(self.job.rank), msgspec.msgpack.encode(letter))
+        self._board.put(self._keys[self.job.rank], msgspec.msgpack.encode(letter))
         self._is_sent = letter.is_last
 
     def _has_heard(self) -> bool:
         for rank in self._missing():
-            data = self._board.get(self._key(rank))
+            data = self._board.get(self._keys[rank])
             if data is not None:
                 letter = msgspec.msgpack.decode(data, type=_Letter)
                 self._letters = {**self._letters, rank: letter}
         return self._news.is_set() or not self._missing()
 
-    def _missing(self, call: int = 0) -> Sequence[int]:
+    def _missing(self, call: int = 0) -> list[int]:
         """Those that may still tell of a call, or else of the last one."""
         call = call or (self._own[-1].row.call if self._own else 0)
-        known = self._letters
+        letters = ((rank, self._letters.get(rank, _Letter(()))) for rank in range(1, self.job.size))
         return [
             rank
-            for rank in range(1, self.job.size)
-            if rank not in known
-            or not (known[rank].is_last or any(one.row.call >= call for one in known[rank].rows))
+            for rank, known in letters
+            if not known.is_last and all(one.row.call < call for one in known.rows)
         ]
 
 
@@ -205,9 +201,5 @@ def judged(pending: Pending, looks: FullLooks, ranks: Between | None) -> list[Ro
     return [row]
 
 
-def _says(row: RankRow) -> bool:
-    return bool(row.trouble or row.finding)
-
-
 def _oddness(row: RankRow) -> tuple[bool, bool, float]:
-    return _says(row), bool(row.nonfinite), row.norm or 0.0
+    return bool(row.trouble or row.finding), bool(row.nonfinite), row.norm or 0.0

@@ -89,9 +89,8 @@ class Pending:
         if root is not None and is_number and has_data(root):
             self.loss = self.used.norms.add_number(root)
 
-    def is_used_by(self, held: Sequence[int]) -> bool:
-        """Whether a step of these parameters, now, may be of this call: another thread may train
-        another model."""
+    def may_have_step(self, held: Sequence[int]) -> bool:
+        """Whether a step of these that is made now is one of this call, not of another thread."""
         is_here = self.thread == threading.get_ident()
         return is_here or not self.received.keys().isdisjoint(held)
 

@@ -6,6 +6,7 @@ Knows nothing of steps or rows.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -31,11 +32,12 @@ class RunningCall:
     has_steps: bool = False
     thread: int = field(default_factory=threading.get_ident)
 
-    def is_elsewhere(self) -> bool:
-        """Whether this is another thread of the program, and none in which torch makes the call."""
+    def may_have_step(self, _: Sequence[int]) -> bool:
+        """Whether a step that is made now is one of this call, as in a hook: torch makes the call
+        in threads of its own, and the program may train another model in one of its."""
         here = threading.get_ident()
         known = (one.ident for one in threading.enumerate() if one.name[:6] != "Dummy-")
-        return here != self.thread and here in known
+        return here == self.thread or here not in known
 
     @classmethod
     def begun(cls, members: ModelParameters, scale: torch.Tensor | None) -> RunningCall:

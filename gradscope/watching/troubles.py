@@ -103,17 +103,14 @@ class SpoiledWeights:
         """What this row owes to an earlier one, or ""."""
         if not row.spoiled:
             return ""
-        if self._cause is not None:
+        if self._cause is None:
+            since = "" if self._whole is None else f" after step {self._whole:,} and"
+            told = f"became so{since} before step {row.step:,}: a second run that looks at every step tells when"
+        else:
             step, call = self._cause
-            return (
-                f"; the weights are not finite since step {step:,}: in a second run, "
-                f"gradscope doctor --call {call} shows what began it"
-            )
-        since = "" if self._whole is None else f" after step {self._whole:,} and"
-        return (
-            f"; the weights became so{since} before step {row.step:,}: in a second run, --every 1 "
-            "tells when"
-        )
+            told = f"are not finite since step {step:,}: in a second run, gradscope doctor --call "
+            told += f"{call} shows what began it"
+        return f"; the weights {told}"
 
 
 def _limit(part: ModuleRow, known: deque[float]) -> float:

@@ -117,8 +117,10 @@ class Watch:
             self._deliver(may_begin=False)
             self._looks.conclude()
             if self._ranks is not None:
+                rows: list[Row] = []
                 with Unseen(self._note_fault):
-                    self._put(self._ranks.conclude(self._say, self._problem))
+                    rows = self._ranks.conclude(self._say, self._problem)
+                self._put(rows)
             with Aside(self._note_fault):
                 self._sink.close()
         self._is_over, self._call, self._samples = True, None, (None, [])
@@ -198,7 +200,7 @@ class Watch:
         self._call = RunningCall.begun(self._members, self._scalers.scale_of(roots))
         if self._is_due:
             self._ranks = self._ranks or Between.of_program(self._number)
-            norms = None if self._ranks is None else self._call.used.norms
+            norms = self._call.used.norms if self._ranks else None
             self._call.arrivals = Arrivals(self._members.parameters, norms, self._note_fault)
 
     def _call_ends(self, roots: Any) -> None:
@@ -277,7 +279,8 @@ class Watch:
             if not held:
                 return
             self._steps_made += 1
-            if self._call is not None and self._call.is_elsewhere():
+            running = self._call or self._pending
+            if running is not None and not running.may_have_step(held):
                 self._turns.step_made(optimizer)
                 return
             if self._call is not None:
@@ -285,9 +288,6 @@ class Watch:
                 self._call.has_steps = True
                 if self._is_due:
                     note_step(self._members, held, taken, self._call.used)
-                return
-            if self._pending is not None and not self._pending.is_used_by(held):
-                self._turns.step_made(optimizer)
                 return
             if self._pending is not None:
                 note_step(self._members, held, taken, self._pending.used)
