@@ -105,7 +105,8 @@ class SpoiledWeights:
             return ""
         if self._cause is None:
             since = "" if self._whole is None else f" after step {self._whole:,} and"
-            told = f"became so{since} before step {row.step:,}: a second run that looks at every step tells when"
+            told = f"became so{since} before step {row.step:,}: a second run that looks at "
+            told += "every step tells when"
         else:
             step, call = self._cause
             told = f"are not finite since step {step:,}: in a second run, gradscope doctor --call "
