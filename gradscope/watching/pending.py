@@ -108,10 +108,10 @@ class Pending:
 
     def shards(self) -> dict[int, Norms4]:
         """This process's share of what is spread over several; what they hold twice counts once."""
-        table, shares = self._table(self.received), self.copies.items()
+        table = self._table(self.received) if self.copies else {}
         return {
             one: _together([[norm and norm / count**0.5] for norm in table[one]])
-            for one, count in shares
+            for one, count in self.copies.items()
         }
 
     def _table(self, received: dict[int, int]) -> dict[int, Norms4]:
