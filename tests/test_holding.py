@@ -163,7 +163,8 @@ def test_a_training_that_is_watched_waits_where_the_doctor_finds_something(
         assert "GS102" in asked.out
         assert "program.py:6" in asked.out
         assert "waits in backward call 23" in session.cli("ask").out
-        assert "✖ NaN" in session.cli("ask", "tree").out
+        assert "✖ [nan, nan, nan]" in session.cli("ask", "tree").out
+        assert "Leaf by leaf" in session.cli("ask", "explain").out
         assert session.cli("ask", "next").err == "gradscope: the run has ended\n"
         out, err = run.communicate(timeout=60)
     assert out.startswith(plain.getvalue())

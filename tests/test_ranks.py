@@ -7,6 +7,7 @@ oracle: each rank's gradient as it is without any other rank.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from torch import nn
 
 from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.ranks import OneRank, RankPasses, Ranks
 from gradscope.model.report import Report
+from gradscope.model.rows import Row, row_of
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import Job
 from gradscope.ranks.looks import decoded, encoded, look_of
@@ -54,11 +57,14 @@ def findings(path: Path) -> dict[str, Any]:
 # ---------------------------------------------------------------- nobody is harmed
 
 
-@pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("command", ["backward --run-on", "doctor", "trace --run-on"])
+@pytest.mark.parametrize(
+    ("command", "size"),
+    [("backward --run-on", 2), ("doctor", 4), ("trace --run-on", 2), ("watch --every 1", 2)],
+)
 def test_what_the_ranks_compute_stays_the_same(folder: Path, command: str, size: int) -> None:
     plain = run(folder, ["-c", "exec(open('train.py').read())"], size, [forkserver.python()])
-    seen = watched(folder, f"{command} -q -o r.json", size=size)
+    name = "r.jsonl" if command[:5] == "watch" else "r.json"
+    seen = watched(folder, f"{command} -q -o {name}", size=size)
     told = [[line for line in one.out.splitlines() if line.startswith("rank")] for one in seen]
     assert told == [one.out.splitlines() for one in plain]
     assert [one.status for one in seen] == [0] * size
@@ -468,6 +474,74 @@ def test_a_rank_without_gradscope_is_not_stopped_and_named(
     assert f"rank {unwatched} was started without gradscope and not watched" in out
     assert told[unwatched].status == 0
     assert "Traceback" not in told[unwatched].err
+
+
+# ---------------------------------------------------------------- a training that is watched
+
+
+def rows_of(folder: Path) -> list[Row]:
+    return [row_of(line) for line in (folder / "run.jsonl").read_bytes().splitlines()[1:]]
+
+
+def test_shards_are_added_up_to_the_norms_of_the_whole(folder: Path) -> None:
+    watched(folder, "watch --every 1 -q -o run.jsonl", "fsdp")
+    torch.manual_seed(0)
+    net = nn.ModuleDict(
+        {"first": nn.Linear(4, 8), "second": nn.Linear(4, 8), "out": nn.Linear(8, 1)}
+    )
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    states = [torch.Generator().manual_seed(rank) for rank in range(2)]
+    rows = rows_of(folder)
+    assert [row.step for row in rows] == list(range(5))
+    for row in rows:
+        optimizer.zero_grad()
+        losses = []
+        for state in states:
+            x = torch.randn(16, 4, generator=state)
+            y = net["out"](torch.relu(net["first"](x) + net["second"](x)))
+            losses.append((y - x.sum(1, keepdim=True)).square().mean())
+        (sum(losses) / 2).backward()
+        before = {name: [p.detach().clone() for p in one.parameters()] for name, one in net.items()}
+        optimizer.step()
+        for name, layer in net.items():
+            part = next(one for key, one in row.modules.items() if key.endswith(name))
+            gradients = [one.grad for one in layer.parameters() if one.grad is not None]
+            whole = pytest.approx(math.hypot(*(one.norm().item() for one in gradients)), rel=1e-4)
+            assert part.norm == whole
+            assert part.applied == whole
+            moved = zip(layer.parameters(), before[name], strict=True)
+            change = math.hypot(*((new.detach() - old).norm().item() for new, old in moved))
+            weight = math.hypot(*(old.norm().item() for old in before[name]))
+            assert part.update == pytest.approx(change / weight, rel=1e-3)
+        assert [one.loss for one in row.ranks.values()] == pytest.approx(
+            [one.item() for one in losses], rel=1e-4
+        )
+
+
+def test_trouble_of_one_rank_is_told_with_its_rank(folder: Path) -> None:
+    code = "import runpy, sys; sys.argv[1:] = ['sick']; runpy.run_path('train.py')"
+    first, second = run(folder, ["-c", code], 2, [forkserver.python()])
+    assert (first.status, second.status, second.err) == (0, 0, "")
+    calls = {row.call: row for row in rows_of(folder)}
+    trouble = "the gradient of out is not finite (and 2 other parts), nor is the loss"
+    row = calls[2]
+    assert (row.nonfinite, row.ranks["0"].nonfinite, row.ranks["1"].nonfinite) == (6, 0, 6)
+    assert math.isfinite(row.loss or math.nan)
+    assert (row.ranks["1"].trouble, row.ranks["1"].first) == (trouble, "out")
+    found = calls[4].ranks["1"]
+    assert ": GS1" in found.finding
+    assert "train.py:" in found.finding
+    assert found.report == "run.step-1.rank1.json.gz"
+    assert storage.load(folder / found.report).findings
+    assert f"step 1: rank 1: {trouble}\n" in first.err
+    assert f"step 1: rank 1: {found.finding}, see {found.report}\n" in first.err
+    assert not any(row.silent for row in calls.values())
+
+
+def test_a_rank_that_tells_nothing_is_said(folder: Path) -> None:
+    first, _ = watched(folder, "watch --every 1 -q -o run.jsonl", unwatched=[1])
+    assert "rank 1 told nothing: is the training watched there, too?" in first.err
+    assert [(row.silent, list(row.ranks)) for row in rows_of(folder)] == [(1, ["0"])] * 5
 
 
 # ---------------------------------------------------------------- what is refused

@@ -49,7 +49,7 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "doing handlers words errors escaping filesystem garbage model target autograd "
     "recording graphing ranks analyses/doctor",
-    "watching": "handlers errors model target autograd recording",
+    "watching": "handlers words errors model target autograd recording ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "diagnose": "words errors escaping filesystem model",

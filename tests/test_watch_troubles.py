@@ -88,7 +88,7 @@ def test_several_parts_are_told_together() -> None:
             model(a, b).backward()
     assert [row.trouble for row in rows[10:]] == [
         "the norm of b is 100, 50 times its median (and 1 other part)",
-        "the gradient of b is not finite",
+        "the gradient of b is not finite, nor is the loss",
     ]
 
 
@@ -158,7 +158,8 @@ def test_the_next_call_is_looked_at_in_full(
     rows = {row.step: row for row in map(row_of, log.read_bytes().splitlines()[1:])}
     # The loop leaves its steps out by itself, and they count all the same.
     assert list(rows) == [0, 10, 20, 22, 30]
-    assert rows[20].trouble == "the gradient of first is not finite (and 1 other part)"
+    words = "the gradient of last is not finite (and then 1 other part), though the loss is"
+    assert rows[20].trouble == words
     assert f"test_watch_troubles.py:{HERE}: GS102 Backward of `(y - y.detach()).sqrt()`" in (
         rows[22].finding
     )
@@ -172,6 +173,33 @@ def test_the_next_call_is_looked_at_in_full(
         f"see {rows[22].report}\n"
     )
     assert not block.problems
+
+
+@pytest.mark.parametrize(
+    ("every", "told"),
+    [
+        (1, "are not finite since step 13: in a second run, gradscope doctor --call 14 shows"),
+        (10, "became so after step 10 and before step 21: a second run that looks at every step"),
+    ],
+)
+def test_weights_that_are_spoiled_are_told_with_their_step(every: int, told: str) -> None:
+    rows: list[Row] = []
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with gradscope.watch(model, every=every, to=rows.append):
+        for k in range(30):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3), k == 13).backward()
+            optimizer.step()
+    (finding,) = [row.finding for row in rows if row.finding]
+    assert f"; the weights {told}" in finding
+    assert [row.spoiled for row in rows if row.step < 13 or row.step == 13] == [0] * (
+        14 if every == 1 else 2
+    )
+    assert rows[-1].spoiled == 4
+    assert [row.first for row in rows if row.trouble] == ["last"]
+    for one in model.parameters():
+        assert one._post_accumulate_grad_hooks is None
 
 
 def test_a_compiled_model_is_looked_at_without_a_warning() -> None:
@@ -207,7 +235,7 @@ def test_a_training_that_ends_before_the_look(capsys: pytest.CaptureFixture[str]
     rows: list[Row] = []
     train({19}, to=rows.append)
     assert rows[-1].trouble
-    assert capsys.readouterr().err.endswith("(and 1 other part); no call came after it\n")
+    assert capsys.readouterr().err.endswith("though the loss is; no call came after it\n")
 
 
 def test_a_report_that_cannot_be_kept_is_told_and_no_more(tmp_path: Path) -> None:

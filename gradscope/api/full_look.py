@@ -12,6 +12,7 @@ from gradscope.errors import OutputError
 from gradscope.filesystem import here
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
+from gradscope.model.request import Study
 from gradscope.model.rows import Row
 from gradscope.running.one_call import OneCall
 
@@ -21,7 +22,7 @@ _OF_NUMBERS = ("GS1", "GS2", "GS6")
 
 class KeptLook(OneCall):
     """Begins when it is made; its report is kept beside a log, where there is one, and ``hold``
-    gets it, which may wait."""
+    gets it, with the answer to ``study``, and may wait."""
 
     def __init__(
         self,
@@ -29,10 +30,13 @@ class KeptLook(OneCall):
         has_come: Callable[[], bool],
         done: Callable[[], None],
         hold: Callable[[Report, None], None] | None = None,
+        rank: int = 0,
+        study: Study | None = None,
     ) -> None:
-        super().__init__(has_come, done)
+        super().__init__(has_come, done, study)
         self._log = log
         self._hold = hold
+        self._of_rank = f".rank{rank}" if rank else ""
         self._folder = here()
         self._told: Report | None = None
 
@@ -40,7 +44,7 @@ class KeptLook(OneCall):
         """Wait in the call, where somebody may ask."""
         report, self._told = self._told, None
         if self._hold is not None and report is not None:
-            self._hold(report, None)
+            self._hold(msgspec.structs.replace(report, explanation=self.explanation), None)
 
     def told(self, row: Row) -> tuple[str, str]:
         """The worst that was found in the numbers of the row's call, and the name of the report;
@@ -56,7 +60,7 @@ class KeptLook(OneCall):
         finding = next(filter(None, map(_line, report.findings)), "")
         if self._log is None:
             return finding, ""
-        name = f"{self._log.name.removesuffix('.jsonl')}.step-{row.step}.json.gz"
+        name = f"{self._log.name.removesuffix('.jsonl')}.step-{row.step}{self._of_rank}.json.gz"
         try:
             report.save(self._log.with_name(name))
         except OutputError as error:

@@ -58,7 +58,8 @@ class WatchedTraining:
 
         if id(self._model) in _watched:
             raise CaptureError(
-                "this model is being watched already", "leave the other block first, or use its"
+                "this model is being watched already",
+                "leave the other block first, or use its rows",
             )
         parameters = sum(one.requires_grad for one in self._model.parameters())
         if not parameters:
@@ -66,20 +67,18 @@ class WatchedTraining:
                 "no parameter of this model requires grad", "give the model that is trained"
             )
         sink = self._sink(LogHead(VERSION, self._every, parameters))
-        if sink is None:
-            return self
         _watched.add(id(self._model))
         self._watch = Watch(self._model, self._every, sink, self._tell, self._begin, self._keep)
         self.problems = self._watch.problems
         self._watch.start()
         return self
 
-    def _sink(self, head: LogHead) -> Sink | None:
+    def _sink(self, head: LogHead) -> Sink:
         from gradscope.watching import sinks
 
         if isinstance(self._to, (str, os.PathLike)):
-            # One file, whatever the number of processes.
-            return sinks.Log(Path(self._to), head) if _rank() == 0 else None
+            # One file, whatever the number of processes; the others tell the one that writes.
+            return sinks.Log(Path(self._to), head) if not _rank() else sinks.Told(_nowhere)
         if callable(getattr(self._to, "add_scalar", None)):
             return sinks.Scalars(self._to)
         return sinks.Told(self._to)
@@ -88,11 +87,13 @@ class WatchedTraining:
         from gradscope.api.full_look import KeptLook
 
         is_path = isinstance(self._to, (str, os.PathLike))
-        return KeptLook(Path(self._to).absolute() if is_path else None, has_come, done)
+        path = Path(self._to).absolute() if is_path else None
+        return KeptLook(path, has_come, done, rank=_rank())
 
     def _tell(self, line: str) -> None:
         if sys.stderr is not None:
-            print(f"gradscope.watch: {for_terminal(line)}", file=sys.stderr)
+            rank = f"rank {_rank()}: " if _rank() else ""
+            print(f"gradscope.watch: {rank}{for_terminal(line)}", file=sys.stderr)
 
     def __exit__(
         self,
@@ -136,9 +137,10 @@ def watch(
     Args:
         model: its parameters that require grad are watched; others may come and go.
         every: how many steps there are for one that is looked at, 1 or more.
-        to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0
-            alone. A ``SummaryWriter`` of TensorBoard, or what has its ``add_scalar``. Or any
-            function, which is called with each row; one that raises is not called again.
+        to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0,
+            which the others tell what only they know. A ``SummaryWriter`` of TensorBoard, or what
+            has its ``add_scalar``. Or any function, which is called with each row; one that raises
+            is not called again.
         keep: how often the doctor watches a call, at most; 0 or more.
 
     Raises:
@@ -159,6 +161,10 @@ def watch(
             "watch() takes to=PATH, a SummaryWriter or a function, not " + type(to).__name__
         )
     return WatchedTraining(model, every, to, keep)
+
+
+def _nowhere(_: Row) -> None:
+    """Rank 0 has it."""
 
 
 def _rank() -> int:

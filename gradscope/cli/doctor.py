@@ -12,7 +12,6 @@ import msgspec
 
 from gradscope import doing, render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
-from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal, viewer
 from gradscope.cli import last_target as memory
 from gradscope.cli.holding import HeldAtFindings
@@ -30,7 +29,7 @@ from gradscope.diagnose import (
     passing,
 )
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
-from gradscope.filesystem import cache_folder, here
+from gradscope.filesystem import here
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -195,7 +194,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         # Who makes it wait says where it ends.
         keep_going=options.keep_going or named.cell is not None or held is not None,
         hold=held,
-        study=None if held is None else Explain(everything=True, cache=str(cache_folder())),
+        study=None if held is None else held.study,
         check_all=options.check,
         thorough=options.thorough,
         eager=options.eager,

@@ -14,11 +14,12 @@ import click
 import msgspec
 
 from gradscope import doing, holding
+from gradscope.analyses.explain.request import Explain
 from gradscope.cli.messages import say
 from gradscope.cli.result import Result
 from gradscope.diagnose import OF_ONE_CALL, ORDER
 from gradscope.errors import ExitStatus, GradscopeError, RanksError, TargetError
-from gradscope.filesystem import here
+from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
@@ -58,6 +59,8 @@ class HeldAtFindings:
         self._folder = here()
         self._known: set[tuple[str, str, str]] = set()
         self._holder = holding.Holder(_GOING_ON)
+        self.study = Explain(everything=True, cache=str(cache_folder()))
+        """What is to be known of a call before it frees what explains it."""
 
     def __call__(self, report: Report, so_far: Report | None) -> None:
         """Wait, where there is a reason.

@@ -7,6 +7,7 @@ program; results go through :mod:`gradscope.render.output`.
 from __future__ import annotations
 
 import io
+import sys
 
 import click
 
@@ -34,4 +35,5 @@ def say(line: str) -> None:
     """A line with our name before it, so that nobody takes it for the program's own."""
     if terminal.is_notebook():  # where a stream is shown as soon as it is flushed
         terminal.flush()
-    click.echo(f"gradscope: {visible(line)}", err=True)
+    if not getattr(sys.stderr, "closed", False):  # by the program, which goes on
+        click.echo(f"gradscope: {visible(line)}", err=True)

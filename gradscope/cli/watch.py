@@ -25,7 +25,7 @@ from gradscope.errors import CaptureError, GradscopeError, NoGraph, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage
-from gradscope.model.history import History, load
+from gradscope.model.history import SUFFIXES, History, load
 from gradscope.model.report import Report
 from gradscope.model.rows import LogHead, Row
 from gradscope.ranks.job import Job
@@ -36,7 +36,6 @@ from gradscope.target import Ending, OtherProcesses, Program
 from gradscope.version import VERSION
 from gradscope.watching.sinks import Log
 
-_SUFFIXES = (".jsonl", ".ndjson")
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
 _OF_A_LOG = {"--output", "--open", "--format", "--width", "--color", "--quiet", "--max-size"}
 """Options of ``show`` that a log has a use for."""
@@ -75,7 +74,7 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     is_first = job is None or not job.rank
     is_quiet = options.quiet or not is_first
     path = options.output if is_first else None
-    if path is not None and not path.endswith(_SUFFIXES):
+    if path is not None and not path.endswith(SUFFIXES):
         raise OutputError(
             f"-o {path}: the rows of a training are lines of JSON",
             "name it run.jsonl; gradscope show run.jsonl -o run.html makes a page of it",
@@ -87,23 +86,20 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     program = prepared(target, named)
     for note in notes if not is_quiet else ():
         say(note)
-    if not is_first:
-        with memory.remembered(target, False):
-            ending = program.run(before=code_namespace(target))
-        ending.show()
-        return Result(ending=ending)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every, None))
     held = HeldAtFindings(target.describe(), _as_it_is, "warning") if options.hold else None
     with ExitStack() as stack:
-        stack.enter_context(memory.remembered(target))
+        stack.enter_context(memory.remembered(target, is_first))
         live = stack.enter_context(progress.drawn(is_quiet, False, LiveTraining))
         show = _told if live is None else live.put
         rows = _Receiver(log, None if is_quiet else show, path or target.describe())
         others = OtherProcesses()
-        ending, has_calls = _watched(program, options, rows, path, held)
+        rank = 0 if job is None else job.rank
+        ending, has_calls = _watched(program, options, rows, rank, held)
     ending.show()
-    if others.is_this_one:
-        return Result(ending=ending)  # a forked child: what is to be said, its parent says
+    if rank or others.is_this_one:
+        # What is to be said, rank 0 says, or the parent of this child.
+        return Result(ending=ending)
     return _conclude(ending, rows.history, options, _reason(has_calls, others))
 
 
@@ -119,22 +115,27 @@ def _watched(
     program: Program,
     options: WatchOptions,
     rows: _Receiver,
-    path: str | None,
+    rank: int,
     held: HeldAtFindings | None,
 ) -> tuple[Ending, bool | None]:
     """Run the program; whether it made backward calls, or None where it did without torch."""
     watches: list[Any] = []
-    log = None if path is None else Path(path).absolute()
+    log = None if options.output is None else Path(options.output).absolute()
+    told = f"rank {rank}: " if rank else ""
 
     def begin(has_come: Callable[[], bool], done: Callable[[], None]) -> Any:
         look = importlib.import_module("gradscope.api.full_look")
-        return look.KeptLook(log, has_come, done, held)
+        return look.KeptLook(log, has_come, done, held, rank, held and held.study)
+
+    def tell(line: str) -> None:
+        say(told + line)
 
     @collector_paused()
     def on_torch() -> None:
         # Not imported above: this room imports torch, and is needed once the program has.
         room = importlib.import_module("gradscope.watching.program")
-        watches.append(room.ProgramWatch(options.every, rows, say, begin, options.keep))
+        watch = room.ProgramWatch(options.every, rows, tell, begin, options.keep)
+        watches.append(watch)
         watches[0].start()
 
     try:
@@ -191,7 +192,8 @@ def _write_pages(history: History, folder: Path, place: Output, max_size: int) -
         kept = folder / row.report if Path(row.report).name == row.report else folder
         name = ""
         if kept.is_file():
-            name = f"{page.stem.removesuffix('.html')}.step-{row.step}.html"
+            _, known, step = row.report.removesuffix(".json.gz").rpartition(".step-")
+            name = f"{page.stem.removesuffix('.html')}.step-{step if known else row.step}.html"
             try:
                 report = storage.load(str(kept), max_size)
                 render.save(report, str(page.with_name(name)), "html", place.drawing)

@@ -13,13 +13,17 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.model.gradients import GradientInfo
-from gradscope.model.rows import HEAD, LAYOUT, LogHead, ModuleRow, Row, row_of
+from gradscope.model.rows import HEAD, LAYOUT, LogHead, ModuleRow, Row, row_of, said
+from gradscope.words import ranked
 
 MOST_PARTS = 201
 """Parts of a model that are kept apart: those of a watch, and all others as one."""
 
 MOST_EVENTS = 100
 """Rows with a finding that are kept."""
+
+SUFFIXES = (".jsonl", ".ndjson")
+"""Of the names of logs."""
 
 LONGEST = 2**20
 """Bytes of a line; one of 200 parts has 28,000."""
@@ -122,8 +126,15 @@ class History:
             named = [name for name, info in span.parts.items() if info.state == "non-finite"]
             is_bad = bool(named) or span.whole.state == "non-finite"
             self.bad = (row.step, tuple(named)) if is_bad else None
-        if (row.trouble or row.finding or row.report) and len(self.events) < MOST_EVENTS:
-            self.events.append(row)
+        self._note_events(row)
+
+    def _note_events(self, row: Row) -> None:
+        found = [row] if row.trouble or row.finding or row.report else []
+        of_ranks = said((int(rank), one) for rank, one in row.ranks.items() if rank.isdigit())
+        for (step, words), (ranks, report) in of_ranks.items():
+            told = f"{ranked(ranks)}: {words}"
+            found.append(Row(step=step, call=row.call, finding=told, report=report))
+        self.events += found[: MOST_EVENTS - len(self.events)]
 
     def told_events(self) -> list[tuple[Row, str]]:
         """What has happened, in words."""
@@ -139,7 +150,7 @@ def is_log(path: str) -> bool:
     """Whether a file is the log of a training, and no report."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(len(HEAD)) == HEAD
+            return file.read(len(HEAD)) == HEAD or path.endswith(SUFFIXES)
     except (OSError, ValueError):
         return False
 
@@ -175,6 +186,9 @@ def load(path: str, max_size: int) -> History:
 
 
 def _check(line: bytes, path: str) -> None:
+    if not line:
+        what = f"{path} is empty: no training has written to it"
+        raise ReportError(what, f"write one: gradscope watch train.py -o {path}")
     try:
         layout = msgspec.json.decode(line, type=LogHead).layout
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -5,7 +5,7 @@ Plain data, one line of JSON each; nothing here knows torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -29,6 +29,8 @@ class ModuleRow(msgspec.Struct, frozen=True, omit_defaults=True):
     - ``zero``: all elements of its gradient are zero;
     - ``nonfinite``: an element of its gradient is NaN or infinite.
 
+    ``spoiled`` counts those that are not finite themselves when the step begins.
+
     ``norm`` is the 2-norm of all ``.grad`` that the call reached, when it ended: before any
     clipping, and divided by the scale of a GradScaler.  ``applied`` is that of all ``.grad`` when
     the optimizer had made its step: after clipping.  ``update`` is the 2-norm of what the step
@@ -44,31 +46,53 @@ class ModuleRow(msgspec.Struct, frozen=True, omit_defaults=True):
     not_reached: int = 0
     zero: int = 0
     nonfinite: int = 0
+    spoiled: int = 0
 
 
-class Row(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
+class RankRow(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
+    """What one process of several saw of a backward call, before they average their gradients."""
+
+    step: int
+    call: int
+    loss: float | None = None
+    first: str = ""
+    trouble: str = ""
+    finding: str = ""
+    report: str = ""
+
+
+class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
     """One backward call.
 
     ``loss`` is the number that it began at, divided by the scale; None where that was no single
     number.
     ``step`` counts the steps of the optimizers before it, also those that a GradScaler left out,
     and ``call`` the backward calls, itself included, that brought a parameter of the model a
-    gradient.  ``scale`` is that of the GradScaler that its loss went through.  ``skipped``: a
-    GradScaler left the step out.  ``modules`` are the parts of the model in its own order.
+    gradient.  ``first`` is the part that is not finite whose gradient came first in the call.
+    ``scale`` is that of the GradScaler that its loss went through.  ``skipped``: a GradScaler left
+    the step out.  ``modules`` are the parts of the model in its own order.  ``ranks`` is what each
+    process of a job saw, or of many the oddest, and ``silent`` how many have told nothing of this
+    call.
     ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
     become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
     and ``report`` the name of the file beside the log that has all of it.
     """
 
-    step: int
-    call: int
-    loss: float | None = None
     scale: float | None = None
     skipped: bool = False
     modules: Mapping[str, ModuleRow] = {}
-    trouble: str = ""
-    finding: str = ""
-    report: str = ""
+    ranks: Mapping[str, RankRow] = {}
+    silent: int = 0
+
+
+def said(rows: Iterable[tuple[int, RankRow]]) -> dict[tuple[int, str], tuple[list[int], str]]:
+    """What ranks besides rank 0 have found: step and words, with those ranks and a report."""
+    found: dict[tuple[int, str], tuple[list[int], str]] = {}
+    for rank, row in rows:
+        words = row.finding or row.trouble
+        if rank and words:
+            found.setdefault((row.step, words), ([], row.report))[0].append(rank)
+    return found
 
 
 class LogHead(msgspec.Struct, frozen=True):

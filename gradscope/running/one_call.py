@@ -15,7 +15,9 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from gradscope.analyses.doctor.request import Examination
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import put_under, take_out
+from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
+from gradscope.model.request import Study
 from gradscope.recording.quiet_hooks import quiet, remove
 from gradscope.recording.recorder import Recorder
 from gradscope.running.block import WatchedBlock
@@ -23,9 +25,13 @@ from gradscope.running.block import WatchedBlock
 
 class OneCall:
     """Watches this thread from now on until a backward call of which ``has_come`` says that it was
-    the one; then calls ``done``."""
+    the one; then calls ``done``.  ``study`` is done in that call, and its answer is in
+    ``explanation``."""
 
-    def __init__(self, has_come: Callable[[], bool], done: Callable[[], None]) -> None:
+    def __init__(
+        self, has_come: Callable[[], bool], done: Callable[[], None], study: Study | None = None
+    ) -> None:
+        self.explanation: Explanation | None = None
         self.is_inside = False
         self._has_come = has_come
         self._done = done
@@ -34,7 +40,14 @@ class OneCall:
         self._hooks: list[Any] = []
         # Our own frame: to hold one of the program's would keep its batch alive.
         self._block = WatchedBlock(
-            Examination(keep_going=True, thorough=True, as_test=True), sys._getframe()
+            Examination(
+                keep_going=True,
+                thorough=True,
+                as_test=True,
+                study=study,
+                hold=None if study is None else self._note_explanation,
+            ),
+            sys._getframe(),
         )
         self._block.begin()
         if self._block.examiner is not None:
@@ -44,6 +57,9 @@ class OneCall:
                 # The program may leave a mode that it has entered before.
                 put_under(self._recorder)
             _here.append(self)
+
+    def _note_explanation(self, report: Report, _: Report | None) -> None:
+        self.explanation = report.explanation
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.is_inside = True

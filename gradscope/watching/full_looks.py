@@ -12,7 +12,7 @@ import msgspec
 
 from gradscope.errors import Fault, GradscopeError
 from gradscope.model.rows import Row
-from gradscope.watching.troubles import Trouble, Troubles
+from gradscope.watching.troubles import SpoiledWeights, Trouble, Troubles
 
 
 class FullLook(Protocol):
@@ -69,6 +69,7 @@ class FullLooks:
         self._calls = calls
         self._done = done
         self._troubles = Troubles()
+        self._weights = SpoiledWeights()
         self._open: tuple[FullLook, Trouble] | None = None
         self._trouble: Trouble | None = None
         """What a look is to begin for."""
@@ -91,6 +92,7 @@ class FullLooks:
 
     def judged(self, row: Row) -> Row:
         """The same row with what it shows, and what was found in its call."""
+        self._weights.note(row)
         if self._open is not None and row.call > self._at:
             row = self._with_finding(row, *self._open)
         trouble = self._troubles.note(row)
@@ -122,8 +124,9 @@ class FullLooks:
             is_there = trouble.is_in(row)
             self._found += [look] if finding and is_there else []
             finding = (finding.rstrip(".") or "nothing is found") if is_there else "it is gone"
-        self._say(trouble, f"step {row.step}: {finding}", report)
-        return msgspec.structs.replace(row, finding=finding, report=report)
+        weights = self._weights.words(row)
+        self._say(trouble, f"step {row.step}: {finding}", report, weights)
+        return msgspec.structs.replace(row, finding=finding + weights, report=report)
 
     def wait(self) -> None:
         """Where something was found, wait; in the program's thread, and not unseen."""
@@ -153,7 +156,7 @@ class FullLooks:
             look.end()
         self.tidy()
 
-    def _say(self, trouble: Trouble, words: str, report: str = "") -> None:
+    def _say(self, trouble: Trouble, words: str, report: str = "", more: str = "") -> None:
         kept = f", see {report}" if report else ""
         last = "" if self._left else "; that was the last look"
-        self._tell(f"step {trouble.step}: {trouble.words}; {words}{kept}{last}")
+        self._tell(f"step {trouble.step}: {trouble.words}; {words}{kept}{more}{last}")

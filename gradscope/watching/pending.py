@@ -5,19 +5,29 @@ Reads numbers only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import torch
 
 from gradscope.autograd.elements import has_data
 from gradscope.model.rows import ModuleRow, Row
+from gradscope.recording.wrappers import copies
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import together
 from gradscope.watching.running_call import RunningCall
 from gradscope.watching.steps import Used
 from gradscope.watching.turns import Turns
+
+Norms4 = tuple[float | None, float | None, float | None, float | None]
+"""Of a parameter: of its gradient, of that which was used, of its change, of what it was before."""
+
+
+def _is_bad(norm: float | None) -> bool:
+    return norm is not None and not abs(norm) < inf
 
 
 @dataclass
@@ -37,6 +47,13 @@ class Pending:
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
+    thread: int = field(default_factory=threading.get_ident)
+    order: Sequence[int] = ()
+    """Parameters, as their gradients came."""
+    local: dict[int, int] = field(default_factory=dict)
+    """As ``received``, where others add to it before the call is over."""
+    copies: dict[int, int] = field(default_factory=dict)
+    """Parameter to the number of processes that hold the same shard of it."""
 
     @classmethod
     def of(
@@ -50,12 +67,19 @@ class Pending:
         norms, applied = call.used.norms, call.used.applied
         received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
         none = {k for k, one in enumerate(members.parameters) if one.grad is None}
-        return cls(
+        found = cls(
             *(turns.step, turns.calls, members, call.used),
             received={**applied, **received},
             none=none - applied.keys(),
             scale=None if call.scale is None else norms.add_number(call.scale),
         )
+        if call.arrivals is not None:
+            known, came = members.positions, call.arrivals
+            found.order = members.positions_of(came.order)
+            found.local = {known[one]: norm for one, norm in came.norm_of.items() if one in known}
+            spread = map(copies, members.parameters) if came.is_one_of_many else ()
+            found.copies = {position: count for position, count in enumerate(spread) if count}
+        return found
 
     def note_loss(self, roots: Sequence[Any]) -> None:
         """The call began at these; of one that is a single number the value is read with all
@@ -65,45 +89,80 @@ class Pending:
         if root is not None and is_number and has_data(root):
             self.loss = self.used.norms.add_number(root)
 
-    def row(self) -> Row:
-        """What is known now; waits for the devices."""
+    def may_have_step(self, held: Sequence[int]) -> bool:
+        """Whether a step of these that is made now is one of this call, not of another thread."""
+        is_here = self.thread == threading.get_ident()
+        return is_here or not self.received.keys().isdisjoint(held)
+
+    def row(self, others: Sequence[Mapping[int, Norms4]] = ()) -> Row:
+        """What is known now, with the :meth:`shards` of others; waits for the devices."""
+        table = self._table(self.received)
+        for position, own in self.shards().items():
+            columns = zip(own, *(one[position] for one in others if position in one), strict=True)
+            table[position] = _together(columns)
+        return self._row(table)
+
+    def own(self) -> Row:
+        """The same of this process alone, before all average what they have."""
+        return self._row(self._table({**self.received, **self.local}))
+
+    def shards(self) -> dict[int, Norms4]:
+        """This process's share of what is spread over several; what they hold twice counts once."""
+        table = self._table(self.received) if self.copies else {}
+        return {
+            one: _together([[norm and norm / count**0.5] for norm in table[one]])
+            for one, count in self.copies.items()
+        }
+
+    def _table(self, received: dict[int, int]) -> dict[int, Norms4]:
+        known = [*self.used.norms.read(), None]
+        applied, changes = self.used.applied, self.used.changes
+        table = {}
+        for one in range(len(self.members.parameters)):
+            own, (change, before) = known[received.get(one, -1)], changes.get(one, (-1, -1))
+            table[one] = own, known[applied.get(one, -1)], known[change], known[before]
+        return table
+
+    def _row(self, table: dict[int, Norms4]) -> Row:
         known = self.used.norms.read()
         scale = None if self.scale is None else known[self.scale]
         loss = None if self.loss is None else known[self.loss]
-        everything = range(len(self.members.parameters))
-        whole = self._part(everything, known, scale)
+        whole = self._part(table, table, scale)
         found_inf = self.found_inf is not None and bool(known[self.found_inf])
+        bad = next((one for one in self.order if _is_bad(table[one][0])), -1)
         return Row(
             step=self.step,
             call=self.call,
             loss=loss / scale if loss is not None and scale else loss,
+            first="".join(name for name, own in self.members.parts.items() if bad in own),
             scale=scale,
             skipped=self.is_left_out or found_inf,
             modules={
-                name: self._part(positions, known, scale)
+                name: self._part(positions, table, scale)
                 for name, positions in self.members.parts.items()
             },
             **{name: getattr(whole, name) for name in whole.__struct_fields__},
         )
 
     def _part(
-        self, positions: Sequence[int], known: Sequence[float | None], scale: float | None
+        self, positions: Collection[int], table: dict[int, Norms4], scale: float | None
     ) -> ModuleRow:
-        received = [known[self.received[one]] for one in positions if one in self.received]
-        used = self.used
-        applied = [known[used.applied[one]] for one in positions if one in used.applied]
-        changes = [used.changes[one] for one in positions if one in used.changes]
-        change = together([known[one] for one, _ in changes])
-        weight = together([known[one] for _, one in changes])
-        norm = together(received)
+        rows = [table[one] for one in positions]
+        norm, applied, change, weight = _together(zip(*rows, strict=True))
         none = sum(one in self.none for one in positions)
         return ModuleRow(
             norm=norm / scale if norm is not None and scale else norm,
-            applied=together(applied),
+            applied=applied,
             update=change / weight if change is not None and weight else None,
             parameters=len(positions),
             none=none,
-            not_reached=len(positions) - none - len(received),
-            zero=sum(one == 0 for one in received),
-            nonfinite=sum(one is not None and not abs(one) < float("inf") for one in received),
+            not_reached=len(positions) - none - sum(one in self.received for one in positions),
+            zero=sum(norm == 0 for norm, *_ in rows),
+            nonfinite=sum(_is_bad(norm) for norm, *_ in rows),
+            spoiled=sum(_is_bad(weight) for *_, weight in rows),
         )
+
+
+def _together(columns: Iterable[Iterable[float | None]]) -> Norms4:
+    norm, applied, change, weight = ([*column] for column in columns)
+    return together(norm), together(applied), together(change), together(weight)

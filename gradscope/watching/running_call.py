@@ -5,11 +5,14 @@ Knows nothing of steps or rows.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from gradscope.autograd.tensors import dense_parts
+from gradscope.watching.arrivals import Arrivals
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.steps import Used
 
@@ -24,8 +27,17 @@ class RunningCall:
     before: dict[int, tuple[torch.Tensor | None, object]]
     """The ``.grad`` of each parameter, by its id, and its version."""
     scale: torch.Tensor | None
+    arrivals: Arrivals | None = None
     used: Used = field(default_factory=Used)
     has_steps: bool = False
+    thread: int = field(default_factory=threading.get_ident)
+
+    def may_have_step(self, _: Sequence[int]) -> bool:
+        """Whether a step that is made now is one of this call, as in a hook: torch makes the call
+        in threads of its own, and the program may train another model in one of its."""
+        here = threading.get_ident()
+        known = (one.ident for one in threading.enumerate() if one.name[:6] != "Dummy-")
+        return here == self.thread or here not in known
 
     @classmethod
     def begun(cls, members: ModelParameters, scale: torch.Tensor | None) -> RunningCall:

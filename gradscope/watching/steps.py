@@ -32,15 +32,15 @@ class Used:
     """Parameter to the norms of its change and of what it was before."""
 
 
-def is_held_by_any(held: Callable[[Any], list[int]]) -> bool:
-    """Whether there is an optimizer that holds a parameter, as ``held`` tells."""
+def holders(held: Callable[[Any], list[int]]) -> list[tuple[Any, list[int]]]:
+    """The optimizers that hold a parameter, each with what ``held`` tells."""
+    found = []
     for optimizer in living_optimizers():
         try:
-            if held(optimizer):
-                return True
+            found.append((optimizer, held(optimizer)))
         except Exception as error:  # one that was never finished
             let_pass(error)
-    return False
+    return [one for one in found if one[1]]
 
 
 def sampled(parameters: list[torch.Tensor]) -> Samples:

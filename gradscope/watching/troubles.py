@@ -81,6 +81,39 @@ class Troubles:
         self._histories = kept
 
 
+class SpoiledWeights:
+    """Remembers which step has brought the weights what is not finite."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int] | None = None
+        self._cause: tuple[int, int] | None = None
+        self._whole: int | None = None
+
+    def note(self, row: Row) -> None:
+        """One row more."""
+        if row.nonfinite:
+            self._first = self._first or (row.step, row.call)
+        if row.update is None or row.spoiled:
+            return  # not known, or too late
+        if abs(row.update) < inf:
+            self._first, self._whole = None, row.step
+        self._cause = self._first
+
+    def words(self, row: Row) -> str:
+        """What this row owes to an earlier one, or ""."""
+        if not row.spoiled:
+            return ""
+        if self._cause is None:
+            since = "" if self._whole is None else f" after step {self._whole:,} and"
+            told = f"became so{since} before step {row.step:,}: a second run that looks at "
+            told += "every step tells when"
+        else:
+            step, call = self._cause
+            told = f"are not finite since step {step:,}: in a second run, gradscope doctor --call "
+            told += f"{call} shows what began it"
+        return f"; the weights {told}"
+
+
 def _limit(part: ModuleRow, known: deque[float]) -> float:
     """The norm above which that of a part would be a jump; infinity where it is none anyhow."""
     # The median takes time, and is not below the smallest.
@@ -105,15 +138,22 @@ def _is_left_out(row: Row) -> bool:
 
 
 def _words(kind: str, limits: Mapping[str, float], row: Row) -> str:
-    first, more = next(iter(limits)), ""
+    first, more, then, end = next(iter(limits)), "", "", ""
+    if kind == "nonfinite":
+        is_whole = row.loss is None or abs(row.loss) < inf
+        if row.first in limits:
+            # Where the loss was not finite already, the order says nothing.
+            first, then = row.first, "then " if is_whole else ""
+        if row.loss is not None:
+            end = ", though the loss is" if is_whole else ", nor is the loss"
     if kind == "jump":
         times = {name: JUMP * (row.modules[name].norm or 0) / limits[name] for name in limits}
         first = max(times, key=times.__getitem__)
         more = f" is {row.modules[first].norm:.3g}, {times[first]:,.0f} times its median"
-    others = f" (and {len(limits) - 1} other parts)" if len(limits) > 1 else ""
+    others = f" (and {then}{len(limits) - 1} other parts)" if len(limits) > 1 else ""
     told = {
         "nonfinite": f"the gradient of {first} is not finite",
         "zero": f"the gradient of {first} has become zero",
         "jump": f"the norm of {first}{more}",
     }
-    return told[kind] + others.replace("1 other parts", "1 other part")
+    return told[kind] + others.replace("1 other parts", "1 other part") + end

@@ -7,6 +7,7 @@ critic both are seen.  Knows nothing of tensors.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 from weakref import WeakSet
@@ -45,6 +46,14 @@ class Turns:
         """Whether the backward calls of the step that is being made are to be looked at."""
         return self.step % self._every == 0
 
+    def expect(self, holders: Sequence[tuple[Any, Sequence[int]]]) -> None:
+        """These optimizers hold those parameters of the model, before any has made a step."""
+        self.has_optimizer = bool(holders)
+        every = [one for _, held in holders for one in held]
+        # Of two that hold the same, one has taken the place of the other.
+        if len(set(every)) == len(every):
+            self._optimizers.update(optimizer for optimizer, _ in holders)
+
     def call_made(self) -> None:
         """A backward call has brought the model gradients."""
         self.calls += 1
@@ -65,7 +74,8 @@ class Turns:
         self.has_optimizer = True
         self._optimizers.add(optimizer)
         self._made[id(optimizer)] += 1
-        if self._made[id(optimizer)] > FORGOTTEN_AFTER:
+        # One that has made none yet may be a left-over.
+        if self._made[id(optimizer)] > (FORGOTTEN_AFTER if self.step else 1):
             self._optimizers = WeakSet(one for one in self._optimizers if id(one) in self._made)
         if all(id(one) in self._made for one in self._optimizers):
             self.all_made()

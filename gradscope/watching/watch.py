@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from itertools import count
 from math import inf
 from typing import Any
 
@@ -17,15 +18,20 @@ from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
+from gradscope.watching.across_ranks import Between, judged
+from gradscope.watching.arrivals import Arrivals
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.model_parameters import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending
 from gradscope.watching.running_call import RunningCall
 from gradscope.watching.scalers import Scalers, kinds_of
 from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Samples, is_held_by_any, note_step, sampled
+from gradscope.watching.steps import Samples, holders, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
 from gradscope.watching.turns import Turns
+
+_numbers = count()
+"""Of the watches of this process, which are the same in all processes of a job."""
 
 MANY_STEPS = 20
 """After so many of others in a row it is said that the model is not the one that is trained."""
@@ -60,11 +66,13 @@ class Watch:
         self._tell = tell
         self._members = ModelParameters.of(model)
         self._turns = Turns(every)
-        self._looks = FullLooks(begin, keep, self._say, self._calls_made, self._deliver)
+        self._looks = FullLooks(begin, keep, self._say_found, self._calls_made, self._deliver)
         self._scalers = Scalers()
         self._call: RunningCall | None = None
         self._pending: Pending | None = None
-        self._rows: list[Row] = []
+        self._rows: list[Pending] = []
+        self._ranks: Between | None = None
+        self._number = next(_numbers)
         self._samples: tuple[Any, Samples] = (None, [])
         self._is_known = self._is_in_step = False
         self._is_over = False
@@ -108,13 +116,20 @@ class Watch:
                 self._conclude()
             self._deliver(may_begin=False)
             self._looks.conclude()
+            if self._ranks is not None:
+                rows: list[Row] = []
+                with Unseen(self._note_fault):
+                    rows = self._ranks.conclude(self._say, self._problem)
+                self._put(rows)
             with Aside(self._note_fault):
                 self._sink.close()
         self._is_over, self._call, self._samples = True, None, (None, [])
 
     def _conclude(self) -> None:
         if not self._turns.calls:
-            self._problem("no backward call has brought this model a gradient")
+            self._problem(
+                "no backward call has brought this model a gradient: is another one trained?"
+            )
         elif self._foreign_steps > MANY_STEPS:
             self._problem(
                 f"the last {self._foreign_steps} steps were of optimizers that hold no parameter "
@@ -149,6 +164,11 @@ class Watch:
         except Exception as error:  # nobody would read it
             let_pass(error)
 
+    def _say_found(self, line: str) -> None:
+        # What the others find, rank 0 says.
+        if self._ranks is None or not self._ranks.job.rank:
+            self._say(line)
+
     # ------------------------------------------------------------------ a backward call
 
     def _around_engine(self, original: Any, *args: Any, **kwargs: Any) -> Any:
@@ -163,18 +183,25 @@ class Watch:
             result = original(*args, **kwargs)
             with Unseen(self._note_fault):
                 self._call_ends(args[0])
-            self._deliver()
+            self._deliver(is_call=True)
         finally:
-            self._call = None
+            call, self._call = self._call, None
+            if call is not None and call.arrivals is not None:
+                call.arrivals.end()
             self._inside.release()
         return result
 
     def _call_begins(self, roots: Any) -> None:
         if not self._is_known:
             # Not sooner, because optimizers are often made after the block has begun.
-            self._is_known, self._turns.has_optimizer = True, is_held_by_any(self._held)
+            self._is_known = True
+            self._turns.expect(holders(self._held))
         self._turns.call_begins(self._is_in_step)
         self._call = RunningCall.begun(self._members, self._scalers.scale_of(roots))
+        if self._is_due:
+            self._ranks = self._ranks or Between.of_program(self._number)
+            norms = self._call.used.norms if self._ranks else None
+            self._call.arrivals = Arrivals(self._members.parameters, norms, self._note_fault)
 
     def _call_ends(self, roots: Any) -> None:
         call, due = self._call, self._is_due
@@ -252,6 +279,10 @@ class Watch:
             if not held:
                 return
             self._steps_made += 1
+            running = self._call or self._pending
+            if running is not None and not running.may_have_step(held):
+                self._turns.step_made(optimizer)
+                return
             if self._call is not None:
                 # The optimizer lives in a hook of its parameter.
                 self._call.has_steps = True
@@ -280,16 +311,25 @@ class Watch:
     def _close(self) -> None:
         pending, self._pending = self._pending, None
         if pending is not None:
-            self._rows.append(pending.row())
+            self._rows.append(pending)
 
-    def _deliver(self, may_begin: bool = True) -> None:
+    def _deliver(self, may_begin: bool = True, is_call: bool = False) -> None:
         if self._looks.is_inside:
             return
-        rows, self._rows = self._rows, []
+        pending, self._rows = self._rows, []
+        rows: list[Row] = []
         with Unseen(self._note_fault):
-            rows = [self._looks.judged(row) for row in rows if not self._is_over]
+            if self._ranks is not None and is_call:
+                # All have begun this call, and what they have told of the one before is here.
+                rows += self._ranks.rows(self._say)
+            for one in pending if not self._is_over else ():
+                rows += judged(one, self._looks, self._ranks)
             if may_begin:
                 self._looks.begin()
+        self._put(rows)
+        self._looks.wait()
+
+    def _put(self, rows: list[Row]) -> None:
         # Not aside: the program's own function is called as it would be elsewhere.
         try:
             for row in rows if not self._is_over else []:
@@ -299,4 +339,3 @@ class Watch:
             # Never again: a disk stays full.
             self._is_over = True
             self._problem(f"no more rows are written: {described(error)}")
-        self._looks.wait()

@@ -1,5 +1,6 @@
 """A training program of several ranks; its argument says what is special about it."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -132,7 +133,8 @@ def made():
 def batch(step):
     size = 4 if KIND == "batches" and RANK == 1 else 16
     x = torch.randn(size, 4)
-    if KIND.endswith("nan") and RANK == 1 and step == 1:
+    is_bad = step == 1 if KIND.endswith("nan") else step and KIND == "sick"
+    if is_bad and RANK == 1:
         x[3] = -1.0
         return x, (x.sum(1, keepdim=True) + 4).log()
     if KIND == "early":
@@ -177,7 +179,8 @@ def train(model):
                 model.module.out.weight.mul_(1.5)
         if step == 2 and KIND == "interrupt" and RANK == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        optimizer.step()
+        if KIND != "sick" or all(one.grad.isfinite().all() for one in model.parameters()):
+            optimizer.step()
         if step == 2 and KIND == "interrupt":
             os.kill(os.getpid(), signal.SIGINT)
         optimizer.zero_grad()
@@ -245,7 +248,12 @@ def main():
     torch.manual_seed(0)
     model = made()
     torch.manual_seed(0 if KIND == "tensor" else RANK)  # there all work on one batch
-    loss = train(model).item()
+    with contextlib.ExitStack() as stack:
+        if KIND == "sick":
+            import gradscope
+
+            stack.enter_context(gradscope.watch(model, every=1, to="run.jsonl"))
+        loss = train(model).item()
     local = [getattr(one, "to_local", lambda one=one: one)() for one in model.parameters()]
     told = [float(one.detach().double().sum()).hex() for one in local]
     print("rank", RANK, loss.hex(), *told, int(torch.randint(1 << 30, ())))

@@ -19,7 +19,7 @@ from gradscope.render.words.numbers import number
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells, shorten
 from gradscope.render.words.writer import Writer
-from gradscope.words import count, listed
+from gradscope.words import count, listed, ranked
 
 FAR = 3.0
 """So many times more or less than usual is marked."""
@@ -83,11 +83,14 @@ def sentence(row: Row) -> str:
     bad = [name for name, part in row.modules.items() if part.nonfinite]
     norms = {name: part.norm for name, part in row.modules.items() if part.norm is not None}
     if bad:
-        words.append(f"not finite in {listed(bad)}")
+        sick = [int(rank) for rank, one in row.ranks.items() if one.nonfinite and rank.isdigit()]
+        began = f" from {ranked(sick)}" if sick and len(sick) < len(row.ranks) else ""
+        words.append(f"not finite in {listed(bad)}{began}")
     elif len(norms) > 1:
         largest = max(norms, key=lambda name: norms[name])
         words.append(f"largest {largest} {number(norms[largest])}")
     words += ["step left out"] if row.skipped else []
+    words += [f"{count(row.silent, 'rank')} silent"] if row.silent else []
     return visible(", ".join(words))
 
 
