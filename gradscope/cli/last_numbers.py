@@ -44,7 +44,7 @@ class LastNumbers:
         self.path = path
         self.seed = seed
         start = (request.root, request.call, request.create_graph, request.eager)
-        self.asked = [target.to_dict(), list(start), seed]
+        self.asked = [target.describe(), *start, seed]
         # The program may go elsewhere.
         self.folder = here()
         self.script = target.text if target.kind in ("script", "notebook", "function") else ""

@@ -15,6 +15,7 @@ import click
 
 from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
+from gradscope.formats import SAVED
 from gradscope.target import Target, TargetKind, parse_target
 from gradscope.target.vocabulary import Vocabulary
 from gradscope.words import joined
@@ -79,7 +80,7 @@ class Division:
 
     @property
     def _is_report(self) -> bool:
-        return self.target is not None and self.target.text.endswith((".json", ".json.gz"))
+        return self.target is not None and self.target.text.endswith(SAVED)
 
     def knows(self, option: str) -> bool:
         """Whether the program's sources have this option."""
