@@ -50,6 +50,10 @@ class Origin(Struct, frozen=True):
     variable: str = ""
     function: str = ""
 
+    def __str__(self) -> str:
+        """``model.py:7``."""
+        return f"{self.file}:{self.line}"
+
 
 class ModuleCall(Struct, frozen=True):
     """One call of an ``nn.Module``: its dotted path from the root module, its class, the call it
