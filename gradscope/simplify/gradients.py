@@ -102,7 +102,7 @@ class ViewGradients:
 
     def leaf(self, position: int) -> GradientInfo:
         """What arrived in total for ``graph.leaves[position]``."""
-        return self.backward.gradients[self.backward.accumulations[position].new]
+        return self.backward.brought(position)
 
     def contributions(self, node: int) -> list[GradientInfo]:
         """The gradients of which a node's upstream gradient is the sum, by edge, then by seed."""

@@ -83,7 +83,7 @@ def render(history: History, options: Options) -> str:
         style=asset("training.css"),
         about=" · ".join([*about, *map(markup, history.notes)]),
         remarks=_remarks(history, marks),
-        text=markup_lines(training.render(history, plain)),
+        text="\n".join(map(markup, training.render(history, plain).split("\n"))),
         loss=_loss(spans),
         marks="".join(_mark(at, text, link, len(spans)) for at, text, link in marks),
         names="".join(
@@ -100,11 +100,6 @@ def render(history: History, options: Options) -> str:
         data=as_json(to_json(data).decode()).replace("<", "\\u003c"),
     )
     return page(f"{title} · gradscope", body, asset("training.js"))
-
-
-def markup_lines(text: str) -> str:
-    """Several lines, each safe in HTML."""
-    return "\n".join(map(markup, text.split("\n")))
 
 
 def _code(info: GradientInfo, low: float, high: float) -> str:
