@@ -64,9 +64,7 @@ code, words = sys.argv[2], ["-c", *sys.argv[3:]]
 """
 
 _SCRIPT = """\
-code = "import os, runpy, sys; sys.path.insert(0, os.path.dirname(sys.argv[0])); "
-code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-words = sys.argv[1:]
+code, words = "", sys.argv[1:]
 """
 
 
@@ -203,6 +201,8 @@ def _tell_end(descriptor: int, asked: socket.socket, child: int) -> None:
 
 def _become(message: bytes, streams: array.array[int]) -> None:
     """Become the command that a client asks for; never returns."""
+    from tests.fuzz import runs
+
     code, words, folder, environment = json.loads(message)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
@@ -219,8 +219,10 @@ def _become(message: bytes, streams: array.array[int]) -> None:
     sys.stderr = sys.__stderr__ = _text(2)  # type: ignore[misc]
     sys.argv[:] = words
     sys.modules["__main__"] = main = ModuleType("__main__")
+    script, *arguments = words
+    run = partial(exec, code, vars(main)) if code else runs.plain(Path(script), *arguments)
     try:
-        _end(_status_of(partial(exec, code, vars(main))))
+        _end(_status_of(run))
     finally:
         os._exit(1)
 
