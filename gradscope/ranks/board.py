@@ -114,30 +114,21 @@ class Board:
             self._ask("set", f"{_PREFIX}{key}/{index}", piece)
         self._ask("set", _PREFIX + key, str(len(pieces)))
 
-    def get(self, key: str) -> bytes | None:
-        """The value under a key; None where there is none yet."""
+    def take(self, key: str) -> bytes | None:
+        """The value under a key, which is then gone; None where there is none yet."""
         if not self.has(key):
             return None
-        pieces = int(self._ask("get", _PREFIX + key))
-        parts = [self._ask("get", f"{_PREFIX}{key}/{index}") for index in range(pieces)]
-        return zlib.decompress(b"".join(parts))
+        count = int(self._ask("get", _PREFIX + key))
+        pieces = [f"{_PREFIX}{key}/{index}" for index in range(count)]
+        data = zlib.decompress(b"".join(self._ask("get", piece) for piece in pieces))
+        # So that the store does not keep what was read.
+        for piece in pieces:
+            self._ask("delete_key", piece)
+        return data
 
     def has(self, key: str) -> bool:
         """Whether something was left under a key."""
         return bool(self._ask("check", [_PREFIX + key]))
-
-    def drop(self, key: str) -> None:
-        """Take a value away, pieces first, so that the store does not keep what was read."""
-        pieces = int(self._ask("get", _PREFIX + key))
-        for index in range(pieces):
-            self._ask("delete_key", f"{_PREFIX}{key}/{index}")
-
-    def take(self, key: str) -> bytes | None:
-        """The value under a key, which is then gone; None where there is none yet."""
-        data = self.get(key)
-        if data is not None:
-            self.drop(key)
-        return data
 
     def settle(self, key: str, value: str) -> str:
         """What a key says for all: ``value`` where nobody was first, else what that one said."""
