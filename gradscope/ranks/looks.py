@@ -31,8 +31,8 @@ def look_of(
     """What a rank tells of its report, or of why it has none: by a fault of ours, or not."""
     host = socket.gethostname()
     if report is None:
-        said = {"fault" if is_fault else "error": error}
-        return RankLook(job.rank, host=host, calls=calls, **said)
+        told, fault = ("", error) if is_fault else (error, "")
+        return RankLook(job.rank, host=host, calls=calls, error=told, fault=fault)
     seen = report.observations
     return RankLook(
         rank=job.rank,
