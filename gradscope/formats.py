@@ -38,6 +38,9 @@ FORMATS = {
 }
 """Every format of a graph, by its word after ``--format``, which is also its module's name."""
 
+SAVED = (".json", ".json.gz")
+"""How the names of saved reports end."""
+
 SEVERAL_GRAPHS = ("json", "html")
 """Those that hold all graphs of a report; the others draw one."""
 

@@ -149,9 +149,9 @@ def _is_of_a_program(module: ModuleType) -> bool:
 
 
 def python_says(path: str) -> Done:
-    """The same program under plain python, in its own process."""
+    """The same program under plain python, in its own process, which is a fork."""
     folder = Path(path).parent
-    done = subprocess.run([sys.executable, path], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([forkserver.script(), path], cwd=folder, capture_output=True, text=True)
     return Done(done.returncode, done.stdout, done.stderr)
 
 

@@ -2,8 +2,8 @@
 
 The docs show hundreds of commands, and most of the time of each would go into importing torch.  A
 command is a small client: it hands its arguments, folder, environment and streams to the server,
-and ends as the fork ends.  What depends on how python starts is tested elsewhere, by processes of
-their own; so is what a signal does, which would reach the client alone.
+passes on the signals it gets, and ends as the fork ends.  What depends on how python starts is
+tested elsewhere, by processes of their own.
 
 All processes of one session of pytest share a server.  It ends when none of them is connected.
 """
@@ -18,6 +18,7 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -40,6 +41,9 @@ message = json.dumps([code, words, os.getcwd(), dict(os.environ)]).encode()
 streams = array.array("i", [0, 1, 2])
 server.sendmsg([len(message).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
 server.sendall(message)
+child = int.from_bytes(server.recv(4), "big")
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.kill(child, number))
 status = int.from_bytes(server.recv(2), "big", signed=True)
 if status < 0:
     if -status != signal.SIGKILL:
@@ -57,6 +61,10 @@ _PYTHON = """\
 if sys.argv[1:2] != ["-c"]:
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 code, words = sys.argv[2], ["-c", *sys.argv[3:]]
+"""
+
+_SCRIPT = """\
+code, words = "", sys.argv[1:]
 """
 
 
@@ -78,6 +86,11 @@ def python() -> str:
 def module(name: str) -> list[str]:
     """What to put before the arguments of ``python -m NAME``, for a module with a ``main``."""
     return [python(), "-c", f"import sys; from {name} import main; sys.exit(main())"]
+
+
+def script() -> str:
+    """The path of a python that runs a file in a fork."""
+    return str(Path(_address()).with_name("script"))
 
 
 _LIFELINE = socket.socket(socket.AF_UNIX)
@@ -121,7 +134,7 @@ def _serve(address: str) -> None:
 
     formulas("")  # torchgen keeps what it has read of torch's formulas, which takes seconds
     runs.warm_up()
-    for name, choose in (("gradscope", _GRADSCOPE), ("python", _PYTHON)):
+    for name, choose in (("gradscope", _GRADSCOPE), ("python", _PYTHON), ("script", _SCRIPT)):
         path = Path(address).with_name(name)
         # What gradscope starts itself, as diff does, need not import torch anew either.
         chosen = choose.format(python=sys.executable, shim=str(path.with_name("python")))
@@ -174,6 +187,8 @@ def _take(asked: socket.socket, ready: selectors.BaseSelector) -> None:
         _become(message, streams)
     for descriptor in streams:
         os.close(descriptor)
+    with contextlib.suppress(BrokenPipeError):
+        asked.send(child.to_bytes(4, "big"))
     ready.register(os.pidfd_open(child), selectors.EVENT_READ, (asked, child))
 
 
@@ -186,6 +201,8 @@ def _tell_end(descriptor: int, asked: socket.socket, child: int) -> None:
 
 def _become(message: bytes, streams: array.array[int]) -> None:
     """Become the command that a client asks for; never returns."""
+    from tests.fuzz import runs
+
     code, words, folder, environment = json.loads(message)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
@@ -195,13 +212,17 @@ def _become(message: bytes, streams: array.array[int]) -> None:
     os.chdir(folder)
     tempfile.tempdir = None  # the server has looked for it in its own environment
     atexit._clear()
+    # Who starts the tests in the background of a shell may have told us to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _text(1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(2)  # type: ignore[misc]
     sys.argv[:] = words
     sys.modules["__main__"] = main = ModuleType("__main__")
+    script, *arguments = words
+    run = partial(exec, code, vars(main)) if code else runs.plain(Path(script), *arguments)
     try:
-        _end(_status_of(partial(exec, code, vars(main))))
+        _end(_status_of(run))
     finally:
         os._exit(1)
 

@@ -22,7 +22,7 @@ from gradscope.running.session import examine
 from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.conftest import python_says
-from tests.looking import Session, hear_ctrl_c
+from tests.looking import Session
 from tests.terminals import open_terminal, read, screen
 
 LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
@@ -684,24 +684,13 @@ def _interrupted(
 ) -> tuple[int, str, str]:
     """Send signals to a doctor whose program has said that it is ready, and has trained a while."""
     (folder / "program.py").write_text(program)
-    command = [
-        sys.executable,
-        "-m",
-        "gradscope",
-        "doctor",
-        "program.py",
-        "--steps",
-        "all",
-        *options,
-    ]
     with subprocess.Popen(
-        command,
+        [forkserver.gradscope(), "doctor", "program.py", "--steps", "all", *options],
         cwd=folder,
         env=_environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=hear_ctrl_c,
     ) as process:
         try:
             stream = process.stderr if "json" in options else process.stdout
@@ -711,7 +700,7 @@ def _interrupted(
                 process.send_signal(one)
             out, err = process.communicate(timeout=120)
         finally:
-            process.kill()  # one that has not ended would never
+            process.terminate()  # one that has not ended would never
     return process.returncode, out, err
 
 

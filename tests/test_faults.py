@@ -84,7 +84,7 @@ def test_no_home_is_needed(home: str, tmp_path: Path) -> None:
 def test_no_folder_is_needed_that_can_be_written_to(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(HEAD + TAIL)
-    done = _shell(f"cd /proc && {sys.executable} -m gradscope memory {program} -q", tmp_path)
+    done = _shell(f"cd /proc && {forkserver.gradscope()} memory {program} -q", tmp_path)
     assert done.returncode == 0 and done.stdout, done.stderr
 
 

@@ -63,9 +63,7 @@ def test_what_one_command_takes_others_take(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_examples_can_be_typed(session: Session, name: str) -> None:
     told = session.cli(name, "--help").out
-    for line in EXAMPLES[name]:
-        assert f"\n    {line}\n" in told
-        program, command, *arguments = shlex.split(line)
-        ours, _ = split(arguments)
-        assert (program, command) == ("gradscope", name)
+    for words in EXAMPLES[name]:
+        assert f"\n    gradscope {name} {words}\n" in told
+        ours, _ = split(shlex.split(words))
         gradscope.commands[name].make_context(name, ours, obj=())

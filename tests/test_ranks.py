@@ -24,7 +24,7 @@ from gradscope.model.report import Report
 from gradscope.model.rows import Row, row_of
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import Job
-from gradscope.ranks.looks import decoded, encoded, look_of
+from gradscope.ranks.looks import look_of
 from tests import forkserver
 from tests.looking import Session
 from tests.ranks.built import on_ranks, parameter, with_ranks
@@ -584,7 +584,7 @@ def test_of_many_ranks_the_smallest_the_largest_and_the_odd_ones_are_kept(folder
     report = storage.load(folder / "r.rank0.json")
     collected = Collected(report, look_of(report, Job(0, 100), "", 1), 100)
     for rank in range(1, 100):
-        collected.add(decoded(encoded(look_of(_scaled(report, rank), Job(rank, 100), "", 1))))
+        collected.add(look_of(_scaled(report, rank), Job(rank, 100), "", 1))
     ranks = collected.report(10.0).ranks
     assert ranks is not None
     assert collected.passes.wanted() == [50, 99, 1]  # not finite, the largest, the smallest

@@ -320,17 +320,17 @@ def test_the_program_runs_as_under_python(name: str, differing: dict[str, list[s
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_leaf_is_shown_without_its_values(size: str, fresh: Session) -> None:
-    report = fresh.look(_filled(HEAD + WHAT["a leaf"], size))
+def test_a_leaf_is_shown_without_its_values(size: str, process: Session) -> None:
+    report = process.look(_filled(HEAD + WHAT["a leaf"], size))
     big = leaf_named(report, "big")
     assert (big.tensor.released, big.tensor.values, big.norm) == (True, None, None)
     assert not leaf_named(report, "x").tensor.released
     assert new_gradient(report, "x").values == (2, 2, 2)
     assert new_gradient(report, "big").norm == pytest.approx(SIZES[size][0] ** 0.5)
-    shown = fresh.cli("show", "report.json", "--values", "--width", "140").out
+    shown = process.cli("show", "report.json", "--values", "--width", "140").out
     row = next(line for line in shown.splitlines() if "● big" in line)
     assert f"[{SIZES[size][0]}]" in row and "its memory is not there" in row
-    other = fresh.cli("diff", "report.json", "report.json")
+    other = process.cli("diff", "report.json", "report.json")
     assert (other.status, other.err) == (0, "")
 
 
@@ -403,11 +403,11 @@ def test_it_is_said(what: str, command: str, words: str, process: Session) -> No
     assert words in _said(process, what, *command.split())
 
 
-def test_sharded_parameters_get_the_gradients_that_they_get_alone(fresh: Session) -> None:
-    report = fresh.look(_filled(SHARDED, "3 elements").replace("range(9)", "range(1)"))
-    path = str(fresh.folder / "alone.py")
+def test_sharded_parameters_get_the_gradients_that_they_get_alone(process: Session) -> None:
+    report = process.look(_filled(SHARDED, "3 elements").replace("range(9)", "range(1)"))
+    path = str(process.folder / "alone.py")
     told = "print([layer.shard.grad.tolist() for layer in net])\n"
-    fresh.write(_filled(SHARDED, "3 elements").replace("range(9)", "range(1)") + told, "alone.py")
+    process.write(_filled(SHARDED, "3 elements").replace("range(9)", "range(1)") + told, "alone.py")
     alone = json.loads(python_says(path).out.splitlines()[-1])
     for number, expected in enumerate(alone):
         assert leaf_named(report, f"{number}.w").tensor.released

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import gradscope.target
+from gradscope.cli.last_target import recall, remember
 from gradscope.errors import TargetError
 from gradscope.target import Ending, Program, StopProgram, Target, parse_target, raise_interrupt
 
@@ -93,29 +94,53 @@ def test_a_word_that_is_no_target_is_refused(text: str, what: str) -> None:
         (Target("stdin", "-"), "-"),
     ],
 )
-def test_a_target_is_described_as_typed_and_remembered(target: Target, typed: str) -> None:
+def test_a_target_is_described_as_typed_and_remembered(
+    here: Path, monkeypatch: pytest.MonkeyPatch, target: Target, typed: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here))
     assert target.describe() == typed
-    assert Target.from_dict(json.loads(json.dumps(target.to_dict()))) == target
+    remember(target)
+    if target.kind != "stdin":  # which can be read only once
+        assert recall() == target
 
 
 @pytest.mark.parametrize(
-    ("data", "what"),
+    "data",
     [
-        ([], "a target is an object, not list"),
-        ({"kind": "file", "text": "a"}, "'kind' is 'file'"),
-        ({"kind": [], "text": "a"}, "'kind' is []"),
-        ({"kind": "script"}, "'text' is None"),
-        ({"kind": "script", "text": "a", "arguments": "bc"}, "'arguments' is 'bc'"),
-        ({"kind": "code", "text": "a", "lets": [["a"]]}, "'lets' is [['a']]"),
-        ({"kind": "code", "text": "a", "lets": {"a": 1}}, "'lets' is {'a': 1}"),
-        ({"kind": "code", "text": "a", "lets": [["a b", "1"]]}, "--let cannot bind 'a b'"),
-        ({"kind": "code", "text": "a", "lets": [["if", "1"]]}, "--let cannot bind 'if'"),
-        ({"kind": "script", "text": "a", "lets": [["a", "1"]]}, "--let only works with -c"),
+        "",
+        "[]",
+        '{"kind": "file", "text": "a"}',
+        '{"kind": [], "text": "a"}',
+        '{"kind": "script"}',
+        '{"kind": "script", "text": "a", "arguments": "bc"}',
+        '{"kind": "code", "text": "a", "lets": [["a"]]}',
+        '{"kind": "code", "text": "a", "lets": {"a": 1}}',
+        '{"kind": "code", "text": "a", "lets": [["if", "1"]]}',
+        '{"kind": "script", "text": "a", "lets": [["a", "1"]]}',
     ],
 )
-def test_remembered_data_that_is_no_target_is_refused(data: object, what: str) -> None:
+def test_remembered_data_that_is_no_target_is_none(
+    here: Path, monkeypatch: pytest.MonkeyPatch, data: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here))
+    remember(Target("script", "train.py"))
+    (file,) = here.rglob("*.json")
+    file.write_text(data)
+    with pytest.raises(TargetError, match="none was run in this directory before"):
+        recall()
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        (("code", "a", (), (("a b", "1"),)), "--let cannot bind 'a b'"),
+        (("code", "a", (), (("if", "1"),)), "--let cannot bind 'if'"),
+        (("script", "a", (), (("a", "1"),)), "--let only works with -c"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(target: Any, what: str) -> None:
     with pytest.raises(TargetError) as caught:
-        Target.from_dict(data)
+        Target(*target)
     assert what in caught.value.what
 
 

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,10 @@ from gradscope.model.history import History
 from gradscope.model.rows import LogHead, ModuleRow, Row, line_of, row_of
 from gradscope.render.answers import training_page
 from gradscope.render.options import Options
+from tests import forkserver
 from tests.conftest import ROOT
 from tests.hostile import acting
-from tests.looking import Session, hear_ctrl_c
+from tests.looking import Session
 from tests.terminals import screen
 from tests.test_progress import WIDTH, Command
 from tests.test_progress import on_terminal as on_terminal
@@ -249,12 +249,11 @@ def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
     text = HEAD + LAYERS + "steps(2, optimizer, lambda _: net(torch.ones(1, 2)))\n" + wait
     (tmp_path / "program.py").write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "gradscope", "watch", "program.py", "-o", "run.jsonl"],
+        [forkserver.gradscope(), "watch", "program.py", "-o", "run.jsonl"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        preexec_fn=hear_ctrl_c,
         timeout=120,
         check=False,
     )

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.forkserver import client
+from tests.forkserver import client, script
 from tests.terminals import type_into, typed_in
 
 ROOT = Path(__file__).parent.parent
@@ -51,10 +51,12 @@ def make_runner(folder: Path) -> Callable[..., str]:
     ``folder`` holds what a user's home would: the remembered targets, and a ``gradscope`` on PATH.
     """
     client(folder / "gradscope")
-    ranks = f'"{sys.executable}" -m tests.ranks.torchrun "{folder / "gradscope"}"'
-    for name, command in (("python", f'"{sys.executable}"'), ("torchrun", ranks)):
+    ranks = f'exec "{sys.executable}" -m tests.ranks.torchrun "{folder / "gradscope"}" "$@"'
+    # A session in a terminal is python's own, and so is a module.
+    python = f'[ -t 0 ] || [ "$1" = -m ] || exec "{script()}" "$@"\nexec "{sys.executable}" "$@"'
+    for name, command in (("python", python), ("torchrun", ranks)):
         path = folder / name
-        path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        path.write_text(f"#!/bin/sh\n{command}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     environment = {
         # pytest prints more where these are set.

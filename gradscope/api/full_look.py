@@ -72,5 +72,5 @@ def _line(finding: Finding) -> str:
     # What has no gradient, and what the loop does, is no answer to what has just happened.
     if finding.severity == "information" or not finding.rule.startswith(_OF_NUMBERS):
         return ""
-    place = f"{finding.location.file}:{finding.location.line}: " if finding.location else ""
+    place = f"{finding.location}: " if finding.location else ""
     return f"{place}{finding.rule} {finding.message}"

@@ -230,12 +230,8 @@ class Report(plain.Report, frozen=True):
         """
         of_kind("leaf", "name", name, str)
         found = leaf_called(self.graph, name)
-        gradient = None
-        if self.passes:
-            position = self.graph.leaves.index(found)
-            passed = self.passes[0]
-            gradient = passed.gradients[passed.accumulations[position].new]
-        return LeafGradient.of(found, gradient)
+        brought = self.passes[0].brought(self.graph.leaves.index(found)) if self.passes else None
+        return LeafGradient.of(found, brought)
 
     @in_python()
     def top(self, count: int = 10) -> list[LeafGradient]:
@@ -251,10 +247,8 @@ class Report(plain.Report, frozen=True):
             # In the words of the table, which cannot be sorted by them either.
             parameters(Scene(self, Options(top=count or 1)))
         passed = self.passes[0]
-        found = [
-            LeafGradient.of(leaf, passed.gradients[one.new])
-            for leaf, one in zip(self.graph.leaves, passed.accumulations, strict=True)
-        ]
+        leaves = enumerate(self.graph.leaves)
+        found = [LeafGradient.of(leaf, passed.brought(place)) for place, leaf in leaves]
         sign = 1 if count < 0 else -1
         sized = [one for one in found if _norm(one) is not None]
         sized.sort(key=lambda one: (_is_finite(one), sign * _size(one)))

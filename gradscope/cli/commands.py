@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
@@ -49,9 +48,6 @@ from gradscope.formats import FORMATS
 from gradscope.model.request import Request
 from gradscope.version import VERSION
 from gradscope.words import SIGNS
-
-if TYPE_CHECKING:
-    from gradscope.model.report import Report
 
 EXIT_STATUSES = """
 \b
@@ -103,52 +99,19 @@ LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning i
 QUESTIONS = ("status", "findings", "explain", *FORMATS, "next", "stop")
 
 EXAMPLES = {
-    "trace": (
-        "gradscope trace train.py",
-        "gradscope trace train.py -o graph.html --open",
-    ),
-    "backward": (
-        "gradscope backward train.py --call 2",
-        'gradscope backward -c "x * x" --let "x=[1,2]" --gradient "[1, 0.1]"',
-    ),
-    "explain": (
-        "gradscope explain train.py --leaf w",
-        'gradscope explain -c "(x * x).sum()" --let "x=[1,2]"',
-    ),
-    "doctor": (
-        "gradscope doctor train.py -- --epochs 2",
-        "gradscope doctor train.py --steps 20 --format github",
-    ),
-    "ask": (
-        "gradscope ask explain --leaf w",
-        "gradscope ask tree --focus blocks.3",
-    ),
-    "memory": (
-        "gradscope memory train.py --by module",
-        "gradscope memory train.py --top 5 -o memory.html",
-    ),
-    "check": (
-        "gradscope check train.py",
-        "gradscope check train.py --every-call --format json",
-    ),
-    "watch": (
-        "gradscope watch train.py",
-        "gradscope watch train.py --every 100 -o run.jsonl",
-    ),
-    "show": (
-        "gradscope show saved.json --depth 2",
-        "gradscope show saved.json -o graph.svg",
-    ),
-    "diff": (
-        "gradscope diff old.json new.json",
-        'gradscope diff "train.py" "train.py -- --lr 0.1" --top 5',
-    ),
-    "rule": (
-        "gradscope rule GS303",
-        "gradscope rule nan",
-    ),
+    "trace": ("train.py", "train.py -o graph.html --open"),
+    "backward": ("train.py --call 2", '-c "x * x" --let "x=[1,2]" --gradient "[1, 0.1]"'),
+    "explain": ("train.py --leaf w", '-c "(x * x).sum()" --let "x=[1,2]"'),
+    "doctor": ("train.py -- --epochs 2", "train.py --steps 20 --format github"),
+    "ask": ("explain --leaf w", "tree --focus blocks.3"),
+    "memory": ("train.py --by module", "train.py --top 5 -o memory.html"),
+    "check": ("train.py", "train.py --every-call --format json"),
+    "watch": ("train.py", "train.py --every 100 -o run.jsonl"),
+    "show": ("saved.json --depth 2", "saved.json -o graph.svg"),
+    "diff": ("old.json new.json", '"train.py" "train.py -- --lr 0.1" --top 5'),
+    "rule": ("GS303", "nan"),
 }
-"""Two of each command, the plainest first."""
+"""Two of each command, the plainest first, by what follows its name."""
 
 
 @click.group(
@@ -316,11 +279,13 @@ def check(target: TargetOptions, asked: Check, request: Request, output: OutputO
     from gradscope.cli.running import run_command
 
     request = replace(request, gradients=True, study=asked)
-    return run_command(target, request, output, "check", _is_wrong)
-
-
-def _is_wrong(report: Report) -> bool:
-    return report.checks is not None and report.checks.is_wrong
+    return run_command(
+        target,
+        request,
+        output,
+        "check",
+        lambda report: bool(report.checks and report.checks.is_wrong),
+    )
 
 
 @gradscope.command(epilog=EXIT_STATUSES)
@@ -435,6 +400,6 @@ def help_command(command: str | None) -> Result:
 
 
 for _name, _examples in EXAMPLES.items():
-    _lines = "".join(f"  {line}\n" for line in _examples)
+    _lines = "".join(f"  gradscope {_name} {words}\n" for words in _examples)
     _known = gradscope.commands[_name]
     _known.epilog = f"\b\nExamples:\n{_lines}\n{inspect.cleandoc(_known.epilog or '')}"

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-Items = list[CompletionItem[str]]
+from gradscope.formats import SAVED
 
-_SAVED = (".json", ".json.gz", ".jsonl")
+Items = list[CompletionItem[str]]
 
 
 def rules(_context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
@@ -49,5 +49,5 @@ def _saved(begun: str) -> Iterator[str]:
     except (OSError, ValueError):  # there is no such folder, or it may not be read
         return
     for name in names:
-        if name.endswith(_SAVED) and f"{folder}{name}".startswith(begun):
+        if name.endswith((*SAVED, ".jsonl")) and f"{folder}{name}".startswith(begun):
             yield f"{folder}{name}"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import msgspec
 
 from gradscope import doing
 from gradscope.analyses.diff import Tolerance, compare
@@ -131,7 +130,7 @@ def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:
     words = side.words
     saved = is_saved(words)
     report = storage.load(words, options.max_size) if saved else _looked_at(side, options, quiet)
-    return msgspec.structs.replace(report, meta=msgspec.structs.replace(report.meta, target=words))
+    return report.of_target(words)
 
 
 def _looked_at(side: Named, options: DiffOptions, quiet: bool) -> Report:

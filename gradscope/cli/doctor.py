@@ -17,6 +17,7 @@ from gradscope.cli import last_target as memory
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
+from gradscope.cli.output import Output
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, remembered_target, tell_unused
@@ -30,13 +31,14 @@ from gradscope.diagnose import (
 )
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
 from gradscope.filesystem import here
+from gradscope.formats import SAVED
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
-from gradscope.target import Program, Target
+from gradscope.target import Program
 
 if TYPE_CHECKING:
     from gradscope.running.session import Outcome
@@ -90,13 +92,12 @@ def _without_end(options: DoctorOptions) -> dict[str, Any]:
 class Verdict:
     """What becomes of findings: which are told, how, where to, and which of them matter.
 
-    ``destination`` is the file of ``options`` also when the program has gone to another directory
-    since; ``ignored`` are the codes of the rules that it leaves out, ``comments`` what the program
-    itself takes back.
+    ``file`` is where the report goes besides, ``ignored`` are the codes of the rules that it leaves
+    out, ``comments`` what the program itself takes back.
     """
 
     options: DoctorOptions
-    destination: str
+    file: Output | None
     ignored: tuple[str, ...]
     comments: IgnoredByComment
 
@@ -112,14 +113,15 @@ class Verdict:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
         if options.opened and path is None:
             path = viewer.temporary(None)
-            options = replace(options, output=path)
         render.output.check_writable(STDOUT)
+        file = None
         if path is not None and path != STDOUT:
-            render.format_for(path)
+            form, drawing = render.format_for(path), render.Options(width=terminal.PIPED_WIDTH)
             render.output.check_writable(path)
+            place = render.output.settled(path)
+            file = Output(path, place, form, drawing, options.quiet, False, options.opened)
         ignored = tuple(find(code).code for code in options.ignore)
-        comments = IgnoredByComment(here())
-        return cls(options, render.output.settled(path or STDOUT), ignored, comments)
+        return cls(options, file, ignored, IgnoredByComment(here()))
 
     def diagnosed(self, report: Report) -> tuple[Report, int]:
         """The report with its findings, and how many more the program's comments take back."""
@@ -147,14 +149,8 @@ class Verdict:
             words = diagnosis.ignored_by_comment(taken_back)
             for note in (*report.notes, *diagnosis.left_out(report), *words):
                 self.remark(note)
-        if self.destination != STDOUT:
-            saved = render.Options(width=terminal.PIPED_WIDTH)
-            suffix = render.format_for(self.destination)
-            with doing.during(f"drawing the {suffix}"):
-                render.save(report, self.destination, suffix, saved)
-            self.remark(f"wrote {self.options.output}")
-            if self.options.opened:
-                viewer.show(self.destination)
+        if self.file is not None:
+            self.file.write(report)
         if at_least(found, self.options.fail_on):
             return ExitStatus.FINDINGS
         # What was not seen for a mistake of ours may be all but well.
@@ -180,7 +176,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         verdict.remark(note)
     limits = _without_end(options) if named.cell is not None else how_long(options)
     target = named.program()
-    if target is not None and _names_a_report(target):
+    if target is not None and target.kind == "script" and target.text.endswith(SAVED):
         tell_unused(target.text, verdict.remark)
         return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
     if target is None:
@@ -201,7 +197,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         root=options.root,
         call=options.call or 1,
         run_on=options.run_on or named.cell is not None,
-        every_place=verdict.destination != STDOUT,
+        every_place=verdict.file is not None,
         serious=is_serious,
         passing=passing,
         graver=is_graver,
@@ -210,10 +206,6 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     beforehand.checked(Request(root=options.root), program)
     with memory.remembered(target, not member.job.rank and named.cell is None):
         return _examined(program, examination, verdict, member)
-
-
-def _names_a_report(target: Target) -> bool:
-    return target.kind == "script" and target.text.endswith((".json", ".json.gz"))
 
 
 def _loaded(path: str, max_size: int | None, verdict: Verdict) -> Report:

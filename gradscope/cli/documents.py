@@ -37,16 +37,13 @@ def show(text: str) -> None:
     """
     context = click.get_current_context(silent=True)
     refused = context is not None and context.meta.get(NO_PAGER, False)
-    if refused or not _is_read() or len(text.splitlines()) < shutil.get_terminal_size().lines:
+    typed = sys.stdin is not None and sys.stdin.isatty()
+    is_read = typed and terminal.is_terminal() and not refused
+    if not is_read or len(text.splitlines()) < shutil.get_terminal_size().lines:
         output.write(output.STDOUT, text)
         return
     os.environ.setdefault("LESS", _LESS)
     click.echo_via_pager(text, color=terminal.color("auto"))
-
-
-def _is_read() -> bool:
-    typed = sys.stdin is not None and sys.stdin.isatty()
-    return typed and terminal.is_terminal()
 
 
 def drawn(markdown: str) -> str:

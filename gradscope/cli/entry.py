@@ -55,7 +55,9 @@ def run(arguments: list[str]) -> Result:
             say(hint)
         return Result(status=ExitStatus.USAGE)
     except click.Abort:  # Ctrl-C while no program of the user's was running
-        return _interrupted()
+        from gradscope.target import Ending
+
+        return Result(ending=Ending(KeyboardInterrupt(), None, {}))
     except BrokenPipeError:
         return _closed_pipe()
     except Exception as error:
@@ -84,12 +86,6 @@ def owner_of(error: click.ClickException, prefix: str = "gradscope") -> str:
     if not meant or error.ctx.command.name in known[meant[0]]:
         return ""
     return f"{meant[0]} is an option of {joined(f'{prefix} {name}' for name in known[meant[0]])}"
-
-
-def _interrupted() -> Result:
-    from gradscope.target import Ending
-
-    return Result(ending=Ending(KeyboardInterrupt(), None, {}))
 
 
 def _closed_pipe() -> Result:

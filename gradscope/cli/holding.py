@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-import msgspec
 
 from gradscope import doing, holding
 from gradscope.analyses.explain.request import Explain
@@ -87,8 +86,7 @@ class HeldAtFindings:
         signal.raise_signal(signal.SIGINT)
 
     def _wait(self, report: Report, new: tuple[Finding, ...]) -> str:
-        meta = msgspec.structs.replace(report.meta, target=self._target)
-        report = msgspec.structs.replace(report, meta=meta)
+        report = report.of_target(self._target)
         call = report.passes[0].number if report.passes else 0
         told = [f"{BADGES[one.severity]} {head(one)}" for one in new]
         status = {

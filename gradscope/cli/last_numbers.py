@@ -10,6 +10,7 @@ import json
 import math
 import sys
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,11 @@ class LastNumbers:
         self.path = path
         self.seed = seed
         start = (request.root, request.call, request.create_graph, request.eager)
-        self.asked = [target.to_dict(), list(start), seed]
+        self.asked = [target.describe(), *start, seed]
         # The program may go elsewhere.
         self.folder = here()
         self.script = target.text if target.kind in ("script", "notebook", "function") else ""
+        self.last_module = next(reversed(sys.modules))
 
     def have_changed(self, report: Report) -> bool:
         """Whether the same program gave other numbers; from now on these are remembered."""
@@ -69,9 +71,13 @@ class LastNumbers:
 
     def _files(self, report: Report) -> dict[str, list[int]]:
         """What the program is made of, with when it was written and how long it is."""
+        names = ["__main__"]
+        with suppress(RuntimeError):  # a thread of the program is importing something
+            # Those that came with the program are the last ones.
+            names += takewhile(lambda name: name != self.last_module, reversed(sys.modules))
         # One command needs more of gradscope than another.
-        own = {name: one for name, one in sys.modules.items() if not name.startswith("gradscope")}
-        modules = (getattr(module, "__file__", None) for module in own.values())
+        own = (name for name in names if not name.startswith("gradscope"))
+        modules = (getattr(sys.modules.get(name), "__file__", None) for name in own)
         files = {self.script.partition("::")[0], *(one.file for one in report.graph.origins)}
         files |= {one for one in modules if isinstance(one, str)}
         found = {}

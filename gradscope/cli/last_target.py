@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gradscope.cli.last_numbers import LastNumbers
 from gradscope.errors import GradscopeError, OutputError, TargetError
 from gradscope.filesystem import cache_folder, here, key_of_here
@@ -30,7 +32,7 @@ def remember(target: Target) -> None:
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: another run in this directory may read it at any moment.
-        write(str(path), json.dumps(target.to_dict()))
+        write(str(path), json.dumps(msgspec.to_builtins(target)))
 
 
 def numbers(target: Target, request: Request, seed: int | None) -> LastNumbers | None:
@@ -98,7 +100,8 @@ def recall() -> Target:
         TargetError: when there is none.
     """
     try:
-        return Target.from_dict(json.loads(_path().read_text("utf-8")))
+        # The file may have been edited, or written by another version.
+        return msgspec.convert(json.loads(_path().read_text("utf-8")), Target)
     except (OSError, ValueError, GradscopeError):
         raise TargetError(
             "no program given, and none was run in this directory before",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from gradscope.cli.completion import files, reports, rules
 from gradscope.cli.output_options import (
     F,
+    TerminalOptions,
     all_of,
     all_option,
     folding_options,
@@ -95,12 +96,7 @@ start_options = all_of(
         help="Start from this tensor: a variable of the program or an expression, which is run as "
         "Python code.",
     ),
-    click.option(
-        "--call",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help=CALL,
-    ),
+    click.option("--call", type=click.IntRange(min=1), metavar="N", help=CALL),
     click.option("--run-on", is_flag=True, help="Let the program go on after what is looked at."),
     eager_option,
 )
@@ -109,8 +105,10 @@ start_options = all_of(
 
 def _steps(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
     """A number of backward calls; of all of them one beyond all others."""
-    if text is None or (text.isascii() and text.isdigit() and int(text) > 0):
-        return None if text is None else int(text)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
     if text != "all":
         raise click.BadParameter(f"{text!r} is neither a positive number nor all")
     return sys.maxsize
@@ -140,12 +138,7 @@ derivative_option = click.option(
     "LEAF may be any tensor on the way.",
 )
 
-look_options = all_of(
-    start_options,
-    derivative_option,
-    values_option,
-    saved_option,
-)
+look_options = all_of(start_options, derivative_option, values_option, saved_option)
 """The same, and how closely."""
 
 flow_options = all_of(
@@ -327,17 +320,14 @@ watch_options = all_of(
 """How often to look at a training, and where the rows go."""
 
 
-@dataclass(frozen=True)
-class WatchOptions:
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions(TerminalOptions):
     """How often a training is looked at, where its rows go, and how it is shown."""
 
     every: int
     keep: int
     hold: bool
     output: str | None
-    width: int | None
-    color: Literal["auto", "always", "never"]
-    quiet: bool
 
 
 @dataclass(frozen=True)
@@ -385,7 +375,7 @@ class TargetOptions:
         """
         if self.cell is not None:
             return self.cell.target
-        lets = tuple(_let(text) for text in self.lets)
+        lets = tuple(map(_let, self.lets))
         if sum(given is not None for given in (self.target, self.module, self.code)) > 1:
             what = "two programs given at once"
             raise TargetError(what, "give one of TARGET, -m MODULE, -c CODE")
@@ -398,8 +388,8 @@ class TargetOptions:
         return None if self.target is None else parse_target(self.target, self.arguments)
 
 
-@dataclass(frozen=True)
-class DoctorOptions:
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(TerminalOptions):
     """How to examine a run, and what becomes of the findings."""
 
     duration: str | None
@@ -417,9 +407,6 @@ class DoctorOptions:
     format_name: str
     output: str | None
     opened: bool
-    width: int | None
-    color: Literal["auto", "always", "never"]
-    quiet: bool
 
 
 @dataclass(frozen=True)
@@ -444,16 +431,8 @@ class DiffOptions:
     @property
     def of_both(self) -> list[str]:
         """What is asked of both sides, as it is typed."""
-        asked = {
-            "--seed": self.seed,
-            "--root": self.root,
-            "--gradient": self.gradient,
-            "--call": self.call,
-            "--create-graph": self.create_graph,
-            "--run-on": self.run_on,
-            "--eager": self.eager,
-            "--values": self.values,
-        }
+        names = ("seed", "root", "gradient", "call", "create_graph", "run_on", "eager", "values")
+        asked = {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}
         return [
             name if value is True else f"{name}={value}"
             for name, value in asked.items()

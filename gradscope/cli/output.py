@@ -89,21 +89,6 @@ class Output:
         """Whether the result is printed rather than kept in a file."""
         return self.path == STDOUT
 
-    @property
-    def is_machine_readable(self) -> bool:
-        """Whether stdout must carry nothing but our result."""
-        return self.to_stdout and not self.is_text
-
-    @property
-    def is_of_parameters(self) -> bool:
-        """Whether parameters are listed, with a count of their gradients' zeros."""
-        return self.format in LISTS
-
-    @property
-    def _is_drawn_for_a_person(self) -> bool:
-        """Whether a tree goes to a terminal, with room for a word about its signs."""
-        return self.format == "tree" and terminal.is_terminal() and not self.quiet
-
     def write(self, report: Report | Comparison | History) -> None:
         """Draw the report and write it.
 
@@ -115,9 +100,10 @@ class Output:
             return
         with doing.during(f"drawing the {self.format}"):
             render.save(report, self.destination, self.format, self.drawing)
+        is_read = self.format == "tree" and terminal.is_terminal() and not self.quiet
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
-        elif self._is_drawn_for_a_person and is_first_tree():
+        elif is_read and is_first_tree():
             self.remark(legend(UNICODE if self.drawing.unicode else ASCII))
         if self.is_opened:
             viewer.show(self.destination)

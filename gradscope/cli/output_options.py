@@ -38,7 +38,16 @@ class DrawingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputOptions(DrawingOptions):
+class TerminalOptions:
+    """How text is shown, and whether anything is said beside it."""
+
+    width: int | None
+    color: Literal["auto", "always", "never"]
+    quiet: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(DrawingOptions, TerminalOptions):
     """Where the result goes and what it looks like.
 
     ``held``: which of several backward calls in a saved report is drawn.  ``rank``: the gradients
@@ -47,9 +56,6 @@ class OutputOptions(DrawingOptions):
     output: str | None
     opened: bool
     format_name: str | None
-    width: int | None
-    color: Literal["auto", "always", "never"]
-    quiet: bool
     held: int | None = None
     rank: int | None = None
     display: Display | None = None
@@ -169,12 +175,7 @@ _list_options = all_of(
 
 output_options = all_of(
     _file_options,
-    click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(FORMATS),
-        help=_FORMAT,
-    ),
+    click.option("--format", "format_name", type=click.Choice(FORMATS), help=_FORMAT),
     folding_options,
     _list_options,
     names_option,
@@ -192,12 +193,7 @@ rank_option = click.option(
 
 study_output_options = all_of(
     _file_options,
-    click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(["text", *DRAWINGS]),
-        help=_FORMAT,
-    ),
+    click.option("--format", "format_name", type=click.Choice(["text", *DRAWINGS]), help=_FORMAT),
     _precision_option,
     terminal_options,
 )

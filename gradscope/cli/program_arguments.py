@@ -15,6 +15,7 @@ import click
 
 from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
+from gradscope.formats import SAVED
 from gradscope.target import Target, TargetKind, parse_target
 from gradscope.target.vocabulary import Vocabulary
 from gradscope.words import joined
@@ -79,7 +80,7 @@ class Division:
 
     @property
     def _is_report(self) -> bool:
-        return self.target is not None and self.target.text.endswith((".json", ".json.gz"))
+        return self.target is not None and self.target.text.endswith(SAVED)
 
     def knows(self, option: str) -> bool:
         """Whether the program's sources have this option."""
@@ -186,7 +187,7 @@ class _Reader:
 
     def __init__(self, context: click.Context, last: tuple[str, ...]) -> None:
         self._options = _options(context.command, context)
-        self._all = owners(context)
+        self._context = context
         self._has_target = any(one.name == "target" for one in context.command.params)
         self._division = Division(context.command_path, last)
 
@@ -241,7 +242,10 @@ class _Reader:
             if division.knows(own):
                 division.shared.append(taken)
         elif _is_option(word):
-            if not (is_theirs or division.knows(word) or self._may_be_theirs(word)):
+            # One of another command, or a slip of one, is none of theirs.
+            is_theirs |= division.knows(word)
+            is_ours = bool(nearest_options(word, owners(self._context)))
+            if not is_theirs and (is_ours or not division.takes_arguments):
                 division.unknown = division.unknown or word
             division.program += taken
         elif division.takes_arguments or division.unknown:
@@ -249,9 +253,6 @@ class _Reader:
         else:
             division.extra = taken[0]
             division.ours += taken  # click refuses it
-
-    def _may_be_theirs(self, option: str) -> bool:
-        return self._division.takes_arguments and not nearest_options(option, self._all)
 
 
 def _is_option(word: str) -> bool:

@@ -17,6 +17,7 @@ from gradscope.cli import terminal
 from gradscope.cli.options import DoctorOptions
 from gradscope.cli.output_options import OutputOptions
 from gradscope.errors import GradscopeError, RanksError
+from gradscope.formats import SAVED
 from gradscope.model.report import Graph, Report
 from gradscope.ranks.job import Job
 from gradscope.ranks.member import Member
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from gradscope.running.session import Outcome
 
 Shown = TypeVar("Shown", OutputOptions, DoctorOptions)
-
-_SAVED = (".json", ".json.gz")
 
 
 def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
@@ -58,12 +57,12 @@ def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
 
 def own_file(path: str, rank: int) -> str:
     """``out.rank1.json`` for ``out.json``."""
-    suffix = next(suffix for suffix in _SAVED if path.endswith(suffix))
+    suffix = next(suffix for suffix in SAVED if path.endswith(suffix))
     return f"{path.removesuffix(suffix)}.rank{rank}{suffix}"
 
 
 def _keeper(path: str | None) -> Callable[[Report, int], None] | None:
-    if path is None or not path.endswith(_SAVED):
+    if path is None or not path.endswith(SAVED):
         return None
     base = settled(path)
 

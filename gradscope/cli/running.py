@@ -21,6 +21,7 @@ from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
 from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, RootError
 from gradscope.filesystem import is_file
+from gradscope.formats import LISTS, SAVED
 from gradscope.model import storage
 from gradscope.target import Program, Target
 
@@ -81,11 +82,12 @@ def run_command(
     request = replace(request, run_on=request.run_on or named.cell is not None)
     _check_steps(request)
     request = beforehand.checked(request, program)
-    if output.is_of_parameters:  # histograms hold the zeros, which the table counts
+    if output.format in LISTS:  # histograms hold the zeros, which are counted there
         request = replace(request, histograms=True)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and named.cell is None
-    reserved = terminal.stdout_reserved(output.is_machine_readable and named.cell is None)
+    is_data = output.to_stdout and not output.is_text
+    reserved = terminal.stdout_reserved(is_data and named.cell is None)
     numbers = memory.numbers(target, request, named.seed) if is_remembered else None
     with progress.shown(output.quiet, named.cell is not None):
         with memory.remembered(target, is_remembered), reserved:
@@ -130,7 +132,7 @@ def _status(report: Report | None, is_bad: Callable[[Report], bool]) -> int:
 
 def is_saved(name: str) -> bool:
     """Whether a target is a saved report, not a program."""
-    return name.endswith((".json", ".json.gz")) and is_file(name)
+    return name.endswith(SAVED) and is_file(name)
 
 
 def _show_again(name: str, report: Report, study: Study, output: Output) -> None:

@@ -65,19 +65,15 @@ def _check(option: click.Parameter, value: object, place: str) -> None:
     try:
         option.type_cast_value(context, value)
         if option.multiple:
-            _check_rules(items)
+            # The rules take long to load, and most commands know none of them.
+            from gradscope.cli.rules import find
+
+            for code in items:
+                find(str(code))
     except click.BadParameter as error:
         raise TargetError(f"{place}: {error.message}", "correct it there") from None
     except TargetError as error:
         raise TargetError(f"{place}: {error.what}", *error.hints) from None
-
-
-def _check_rules(codes: list[Any]) -> None:
-    # The rules take long to load, and most commands know none of them.
-    from gradscope.cli.rules import find
-
-    for code in codes:
-        find(str(code))
 
 
 def _nearest() -> tuple[Path, Settings]:

@@ -6,7 +6,6 @@ Knows nothing of derivatives, nor of the calls around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -54,9 +53,7 @@ def widened(value: Any) -> Any:
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    if dtype.is_floating_point:
-        return torch.float64
-    return _WIDE.get(dtype, dtype)
+    return torch.float64 if dtype.is_floating_point else _WIDE.get(dtype, dtype)
 
 
 def is_wide(tensor: torch.Tensor) -> bool:
@@ -76,9 +73,9 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
     args, kwargs = pytree.tree_unflatten(leaves, call.spec)
     if call.function in _ASSUMED and args:
         args = (_ASSUMED[call.function](args[0]), *args[1:])
-    # In double precision whatever precision the program chose.
     _draw_as_then(call)
-    with _no_autocast("cpu"), _no_autocast("cuda"):
+    # In double precision whatever precision the program chose.
+    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
             with functions_on():
                 out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
@@ -102,10 +99,6 @@ def _hold_padding(
         indices = args[0] if args else kwargs["input"]
         row = value_of(weight.given)[padding]
         out[indices == padding % weight.given.value.shape[0]] = row
-
-
-def _no_autocast(kind: str) -> AbstractContextManager[Any]:
-    return torch.autocast(kind, enabled=False)
 
 
 def _draw_as_then(call: Call) -> None:

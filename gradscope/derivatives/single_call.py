@@ -82,7 +82,8 @@ class SingleCall:
 
     def __init__(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         self._call = call
-        taken = {slot: _own(operands(slot)) for slot in dict.fromkeys(call.slots)}
+        found = ((slot, operands(slot).detach()) for slot in dict.fromkeys(call.slots))
+        taken = {slot: value.resolve_conj().resolve_neg().clone() for slot, value in found}
         self._taken = taken
         self.slots = [slot for slot in call.inputs if is_wide(taken[slot])]
         if not self.slots:
@@ -267,10 +268,6 @@ class SingleCall:
                 return _has(self._outputs(), tensor)
         finally:
             tensor.copy_(start)
-
-
-def _own(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().resolve_conj().resolve_neg().clone()
 
 
 def dense_of(gradient: torch.Tensor) -> torch.Tensor:

@@ -83,7 +83,7 @@ def passing(report: Report) -> str | None:
     if not errors or any(finding.rule not in NOT_FINITE for finding in errors):
         return None
     at = errors[0].location
-    place = "" if at is None else f" ({at.file}:{at.line})"
+    place = "" if at is None else f" ({at})"
     return f"{errors[0].message.rstrip('.')}{place}"
 
 

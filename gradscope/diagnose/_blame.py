@@ -47,7 +47,7 @@ def _inside(facts: Facts, birth: Birth) -> Blame:
     where = "the backward" if birth.in_backward else "the forward"
     inner = facts.expression(birth.origin) or f"`{birth.function}`"
     place = facts.location(facts.graph.nodes[birth.node].origin)
-    at = f", {place.file}:{place.line}" if place is not None else ""
+    at = f", {place}" if place is not None else ""
     return Blame(
         f"{inner} in {where} of {facts.op(birth.node)}",
         facts.location(birth.origin),

@@ -48,7 +48,7 @@ def _told(facts: Facts, one: _Straight) -> Iterable[str]:
     yield f"got a gradient of {size} (2-norm), of which no leaf gets anything"
     pieces = [(facts.words(slope), facts.graph.nodes[slope].origin) for slope in one.slopes]
     places = {words: facts.location(origin) for words, origin in pieces}
-    at = [f"{words} at {place.file}:{place.line}" for words, place in places.items() if place]
+    at = [f"{words} at {place}" for words, place in places.items() if place]
     if at:
         yield f"made of straight pieces: {listed(at)}"
     factors = [target for target in facts.below(one.node) if target not in one.targets]

@@ -171,7 +171,7 @@ def _thawed(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     if not late:
         return None
     place = facts.location(late[0].thawed_at)
-    where = f" at {place.file}:{place.line}" if place else ""
+    where = f" at {place}" if place else ""
     words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
     return Evidence(words, _first_optimizer(facts), _LATER)
 
@@ -187,7 +187,7 @@ def _twins(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
         other = members.setdefault(names, number)
         if names and origin != facts.seen.optimizers[other]:
             place = facts.location(facts.seen.optimizers[other])
-            where = f" as the one at {place.file}:{place.line}" if place else ""
+            where = f" as the one at {place}" if place else ""
             return Evidence(
                 f"two optimizers hold the same parameters: this one{where}",
                 origin,
@@ -293,4 +293,4 @@ def line_of(facts: Facts, items: Iterable[TrackedParameter]) -> Iterable[str]:
     """Where the parameters were made, as evidence."""
     place = next((found for item in items if (found := facts.location(item.made))), None)
     if place is not None:
-        yield f"made at {place.file}:{place.line}"
+        yield f"made at {place}"

@@ -215,7 +215,7 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         "this": facts.expression(entry.origin) or "This",
         "name": entry.name,
         "times": f"{entry.times:,}",
-        "other": f" at {beside.file}:{beside.line}" if beside else "",
+        "other": f" at {beside}" if beside else "",
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
     return facts.finding(

@@ -21,7 +21,7 @@ def wasted_graphs(facts: Facts, explained: Iterable[int]) -> Iterable[FindingDra
             continue
         told.append(entry.origin)
         asked = facts.location(entry.asked)
-        where = f" at {asked.file}:{asked.line}" if asked else ""
+        where = f" at {asked}" if asked else ""
         place = facts.expression(entry.origin) or entry.function
         yield facts.finding(
             "warning",

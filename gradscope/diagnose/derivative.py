@@ -112,7 +112,7 @@ def _applied(facts: Facts, check: CallCheck) -> str:
     """Where the Function is used, if the finding is in its backward."""
     used = facts.graph.nodes[check.nodes[0]].origin if check.nodes else check.origin
     place = None if check.returned is None else facts.location(used)
-    return f"used by {facts.expression(used)} at {place.file}:{place.line}" if place else ""
+    return f"used by {facts.expression(used)} at {place}" if place else ""
 
 
 def _is_harmless(facts: Facts, check: CallCheck) -> bool:

@@ -65,7 +65,7 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
     first = changes[0]
     what = facts.expression(origin) or first.function
     places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
-    saved = listed(f"{place.file}:{place.line}" for place in places if place is not None)
+    saved = listed(str(place) for place in places if place is not None)
     return facts.finding(
         "error",
         f"{what} changes a tensor in place that {facts.words(first.node)} had saved for backward.",
@@ -102,7 +102,7 @@ def freed_graph(facts: Facts) -> Iterable[FindingDraft]:
         return
     shared = facts.words(freed.node)
     by = facts.location(freed.origin)
-    where = f"the call at {by.file}:{by.line} freed it" if by else "an earlier call freed it"
+    where = f"the call at {by} freed it" if by else "an earlier call freed it"
     # Nothing took what is carried over into a graph of its own: backward starts from it again.
     again = freed.variable if freed.stored is not None and freed.taken is None else ""
     made = None if again else facts.location(facts.graph.nodes[freed.node].origin)
@@ -125,8 +125,8 @@ def _carried_over(facts: Facts, freed: Freed) -> Iterable[str]:
     """The variable that carries it over, where that is stored and where it is taken."""
     if freed.variable:
         stored, taken = facts.location(freed.stored), facts.location(freed.taken)
-        at = f", stored at {stored.file}:{stored.line}" if stored else ""
-        into = f" and used again at {taken.file}:{taken.line}" if taken else ""
+        at = f", stored at {stored}" if stored else ""
+        into = f" and used again at {taken}" if taken else ""
         yield f"carried over by {freed.variable}{at}{into}"
 
 
@@ -140,7 +140,7 @@ def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:
         made = facts.location(facts.graph.nodes[root].origin)
         info = facts.graph.nodes[root].outputs[0]
         shape = list(info.shape) if info else "unknown"
-        where = f", made at {made.file}:{made.line}" if made else ""
+        where = f", made at {made}" if made else ""
         yield msgspec.structs.replace(
             finding,
             node=facts.reference(root),

@@ -139,7 +139,7 @@ def _flow(facts: Facts, layer: _Layer) -> Iterable[str]:
     for learner in facts.seen.learners:
         made = facts.location(learner.made)
         if learner.name in names and made is not None and len(learner.tensor.shape) > 1:
-            yield f"{learner.name} was made at {made.file}:{made.line}"
+            yield f"{learner.name} was made at {made}"
 
 
 def _usual(facts: Facts, layer: _Layer, usual: float, others: int) -> str:

@@ -66,12 +66,9 @@ def _between(facts: Facts, step: Step, is_odd: bool) -> Iterable[str]:
     """What was called between the two steps, and what was not."""
     backward, before = facts.location(step.origin), facts.location(step.used_by)
     if backward and step.in_closure:
-        yield f"backward is called inside of the step, at {backward.file}:{backward.line}"
+        yield f"backward is called inside of the step, at {backward}"
     elif backward and before and is_odd:
-        yield (
-            f"used at {before.file}:{before.line}; added to at {backward.file}:{backward.line}; "
-            "used once more here"
-        )
+        yield (f"used at {before}; added to at {backward}; used once more here")
     where = "outside of it" if step.in_closure else "but not between these steps"
     yield from _zeroed(facts, f"zero_grad is called at {{}}, {where}")
 
@@ -80,7 +77,7 @@ def _zeroed(facts: Facts, words: str, origin: int | None = None) -> Iterable[str
     """Where the program calls ``zero_grad``, if it does."""
     place = facts.location(facts.seen.zeroed if origin is None else origin)
     if place is not None:
-        yield words.format(f"{place.file}:{place.line}")
+        yield words.format(str(place))
 
 
 def _norms(steps: Sequence[Step]) -> Iterable[str]:
@@ -116,7 +113,7 @@ def _growth_of(facts: Facts, entry: Carried) -> str:
         where = f", put there by {facts.expression(entry.origin)}" if entry.origin else ""
         return f"it holds results of {entry.times:,} earlier steps with their graphs{where}"
     stored = facts.location(entry.stored)
-    where = f"; stored at {stored.file}:{stored.line}" if stored else ""
+    where = f"; stored at {stored}" if stored else ""
     return f"took its own result of the step before in {entry.times:,} steps in a row{where}"
 
 
@@ -173,7 +170,7 @@ def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
 
 def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
     step = facts.location(entry.origin)
-    where = f" at {step.file}:{step.line}" if step else ""
+    where = f" at {step}" if step else ""
     return _unused(
         facts,
         facts.location(entry.zeroed) or step,
@@ -189,7 +186,7 @@ def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
 
 def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
     step = facts.location(entry.stepped)
-    where = f" at {step.file}:{step.line}" if step else ""
+    where = f" at {step}" if step else ""
     return _unused(
         facts,
         facts.location(entry.origin),

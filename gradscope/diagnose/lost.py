@@ -76,7 +76,7 @@ def _not_used(facts: Facts, learner: TrackedParameter) -> FindingDraft:
         "is given, and the gradient by that is asked for.",
         location=facts.location(learner.result),
         evidence=(
-            f"asked for by {facts.expression(learner.asked)} at {call.file}:{call.line}: zeros"
+            f"asked for by {facts.expression(learner.asked)} at {call}: zeros"
             if call
             else "the gradient is zeros",
         ),
@@ -92,7 +92,7 @@ def _not_in_graph(facts: Facts, learners: list[TrackedParameter]) -> FindingDraf
     learner = min(learners, key=lambda one: not one.wanted)
     places = dict.fromkeys(facts.expression(one.made) or one.name for one in learners)
     asked = dict.fromkeys(facts.location(one.asked) for one in learners if not one.wanted)
-    calls = listed(f"{at.file}:{at.line}" for at in asked if at is not None)
+    calls = listed(str(at) for at in asked if at is not None)
     return facts.finding(
         "error" if learner.wanted else "warning",
         f"The gradient of {listed(filter(None, places)) or 'a tensor'} is asked for, but the "
@@ -150,7 +150,7 @@ def _replaced(facts: Facts) -> Iterable[FindingDraft]:
         if entry.times < FEWEST_VAIN:
             continue
         step = facts.location(entry.stepped)
-        where = f" at {step.file}:{step.line}" if step else ""
+        where = f" at {step}" if step else ""
         words = facts.expression(entry.origin) or "A new model"
         yield facts.finding(
             "warning",

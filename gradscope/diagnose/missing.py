@@ -80,7 +80,7 @@ def _calls_inside(facts: Facts, indices: list[int]) -> Iterable[str]:
     cuts = [facts.seen.cuts[index] for index in indices]
     calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)
     places = ((facts.expression(origin), facts.location(origin)) for origin in calls)
-    told = [f"{words} at {place.file}:{place.line}" for words, place in places if place]
+    told = [f"{words} at {place}" for words, place in places if place]
     if told:
         yield f"ran there, and needed history: {listed(told)}"
 
@@ -155,7 +155,7 @@ def _starves(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> bool:
 def _terms(facts: Facts, cut: Cut) -> Iterable[str]:
     """Where what was cut off comes into a loss of several terms."""
     found = ((facts.expression(origin), facts.location(origin)) for origin in cut.terms)
-    told = [f"{words} at {place.file}:{place.line}" for words, place in found if place]
+    told = [f"{words} at {place}" for words, place in found if place]
     if told:
         yield f"its result is in these terms of the loss: {listed(told)}"
 

@@ -225,7 +225,7 @@ def _place(facts: Facts, origin: int | None, otherwise: str) -> str:
     place = facts.location(origin)
     if place is None:
         return otherwise
-    return f"{facts.expression(origin)} at {place.file}:{place.line}".strip()
+    return f"{facts.expression(origin)} at {place}".strip()
 
 
 def _finding(

@@ -60,7 +60,7 @@ def _constant(facts: Facts, cut: Cut) -> FindingDraft:
     called = facts.location(cut.origin)
     place = facts.location(cut.made) or called
     words = facts.expression(cut.origin) or cut.function
-    where = f" at {called.file}:{called.line}" if called else ""
+    where = f" at {called}" if called else ""
     name = facts.variable(cut.made) or facts.expression(cut.made)
     evidence = [
         f"none of its operands has history; it is called{where}",
@@ -83,11 +83,7 @@ def _constant(facts: Facts, cut: Cut) -> FindingDraft:
 def _sources(facts: Facts, cut: Cut) -> Iterable[str]:
     """Where the operands of a loss of constants lost their history."""
     places = dict.fromkeys(place_of(facts.seen.cuts[number]) for number in cut.sources)
-    told = [
-        f"{facts.expression(at)} ({one.file}:{one.line})"
-        for at in places
-        if (one := facts.location(at))
-    ]
+    told = [f"{facts.expression(at)} ({one})" for at in places if (one := facts.location(at))]
     if told:
         yield f"history ended at {listed(told, MOST_TERMS)}"
 

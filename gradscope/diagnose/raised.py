@@ -134,11 +134,11 @@ def _evidence(facts: Facts, failure: Failure, raiser: Raiser | None) -> Iterator
     raised = facts.location(raiser.raised)
     if raised is not None:
         what = facts.expression(raiser.raised)
-        yield f"raised at {raised.file}:{raised.line}" + (f" by {what}" if what else "")
+        yield f"raised at {raised}" + (f" by {what}" if what else "")
     if raiser.kind != "hook":
         return
     made = facts.location(raiser.made)
     if made is not None:
-        yield f"it gets the gradient of {facts.expression(raiser.made)} at {made.file}:{made.line}"
+        yield f"it gets the gradient of {facts.expression(raiser.made)} at {made}"
     elif raiser.node in facts.leaf_names:
         yield f"it gets the gradient of {facts.leaf_names[raiser.node]}"

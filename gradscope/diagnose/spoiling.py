@@ -43,7 +43,7 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
     leaves = [facts.graph.leaves[one.leaf].node for one in step.parameters if one.leaf is not None]
     called = facts.expression(step.origin) or "step()"
     line = facts.location(step.origin)
-    at = f" ({line.file}:{line.line})" if line is not None else ""
+    at = f" ({line})" if line is not None else ""
     return facts.finding(
         "error",
         f"A step of {step.optimizer} makes NaN or infinity of finite parameters and gradients.",

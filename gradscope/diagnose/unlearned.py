@@ -95,7 +95,7 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
             continue
         words = facts.expression(entry.origin) or "The step"
         step, cast = facts.location(entry.origin), facts.location(entry.cast)
-        where = f", at {step.file}:{step.line}" if step and cast else ""
+        where = f", at {step}" if step and cast else ""
         yield facts.finding(
             "warning",
             f"{words} changes next to nothing: the steps are smaller than {entry.dtype} can tell.",
@@ -118,7 +118,7 @@ def masked_elements_move(facts: Facts) -> Iterable[FindingDraft]:
         if entry.steps < FEWEST_MASKED:
             continue
         step = facts.location(entry.stepped)
-        where = f" at {step.file}:{step.line}" if step else ""
+        where = f" at {step}" if step else ""
         yield facts.finding(
             "warning",
             "Elements whose gradient is set to zero here are changed by the step all the same.",
@@ -197,7 +197,7 @@ def _setter(facts: Facts, entry: FallingRate) -> Location | None:
 def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
     """The numbers, and all lines that have to do with them."""
     step = facts.location(entry.origin)
-    where = f", at {step.file}:{step.line}" if step else ""
+    where = f", at {step}" if step else ""
     yield (
         f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
         f"millionth of the highest in the last {entry.low:,} of {count(entry.steps, 'step')}{where}"
@@ -209,7 +209,7 @@ def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
         yield f"next to nothing since {facts.expression(entry.loaded)} has loaded a state"
     lines = [place for place in map(facts.location, entry.set_by) if place]
     if len(lines) > 1:
-        yield f"set at {listed([f'{line.file}:{line.line}' for line in lines], 3)}"
+        yield f"set at {listed([str(line) for line in lines], 3)}"
 
 
 def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
@@ -228,10 +228,7 @@ def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
             evidence=(
                 f"{count(len(names), 'batch norm')} in train mode, and no weight requires grad",
                 *(
-                    [
-                        f"put in eval mode at {place.file}:{place.line}, and in train mode again "
-                        "with the whole model"
-                    ]
+                    [f"put in eval mode at {place}, and in train mode again with the whole model"]
                     if place
                     else []
                 ),
@@ -252,7 +249,7 @@ def shared_object(facts: Facts) -> Iterable[FindingDraft]:
 def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
     one, other = entry.names
     used = facts.location(entry.origin)
-    where = f" at {used.file}:{used.line}" if used else ""
+    where = f" at {used}" if used else ""
     return facts.finding(
         "warning",
         f"{one} and {other} are the same object, so one is no copy of the other.",

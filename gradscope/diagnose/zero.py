@@ -145,9 +145,9 @@ def _told(facts: Facts, node: int, starts: list[tuple[str, Location]]) -> Iterab
     """The same in words, and where the product is."""
     product = facts.location(facts.graph.nodes[node].origin)
     if starts and product is not None:
-        filled = (f"{name} at {place.file}:{place.line}" for name, place in starts)
+        filled = (f"{name} at {place}" for name, place in starts)
         yield f"filled with zeros: {listed(filled)}"
-        yield f"multiplied at {product.file}:{product.line}"
+        yield f"multiplied at {product}"
 
 
 def _passed(facts: Facts, node: int) -> str:

@@ -104,4 +104,4 @@ def where(site: Site | None, recorder: Recorder) -> str:
     if site is None:
         return "a place outside the program's source"
     origin = recorder.sources.origin(site)
-    return f"`{' '.join(origin.expression.split())}` at {origin.file}:{origin.line}"
+    return f"`{' '.join(origin.expression.split())}` at {origin}"

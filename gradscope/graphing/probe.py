@@ -216,7 +216,7 @@ class Probe:
         if not notes and raised is not None:
             origin = self._recorder.sources.origin(raised)
             by = f"by `{origin.expression}` " if origin.expression else ""
-            notes = [f"raised {by}at {origin.file}:{origin.line}"]
+            notes = [f"raised {by}at {origin}"]
         return CaptureError(
             f"backward failed with {described(error)}",
             *(notes or ["the program's own backward would fail in the same way"]),

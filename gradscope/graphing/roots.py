@@ -289,7 +289,7 @@ def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
     place = ""
     if site is not None:
         origin = recorder.sources.origin(site)
-        place = f" {origin.file}:{origin.line}"
+        place = f" {origin}"
         # What no variable holds is known by how it was made.
         place += "" if names else f" {' '.join(origin.expression.split())}"
     return f"{names[0] if names else '(no name)'} {shown_shape(tensor)}{place}"
@@ -305,7 +305,7 @@ def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unu
     place = ""
     if made.site is not None:
         origin = recorder.sources.origin(made.site)
-        place = f", made by `{' '.join(origin.expression.split())}` at {origin.file}:{origin.line},"
+        place = f", made by `{' '.join(origin.expression.split())}` at {origin},"
     what = f"{what}: the tensor{place} does not require grad"
     return Unusable(what, _reason(made, tensor))
 

@@ -18,9 +18,7 @@ from gradscope.model.answers import check_answers
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
 from gradscope.model.requirements import check_tensor, fail, in_range, unstorable
-from gradscope.model.sums import check_sums
-
-_SILENT = ("not reached", "none")
+from gradscope.model.sums import SILENT, check_sums
 
 
 def check(report: Report) -> None:
@@ -204,7 +202,7 @@ def _broken_by(info: GradientInfo) -> str:
         return "counts of nan and inf are not negative"
     if (info.nan + info.inf > 0) != (info.state == "non-finite"):
         return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
-    if info.state in _SILENT:
+    if info.state in SILENT:
         numbers = (info.norm, info.absmax, info.values, info.histogram)
         return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"
     broken = unstorable((info.norm, info.absmax, *(info.values or ())))

@@ -40,6 +40,10 @@ class Location(Struct, frozen=True):
     line: int
     expression: str = ""
 
+    def __str__(self) -> str:
+        """``model.py:7``."""
+        return f"{self.file}:{self.line}"
+
 
 class NodeReference(Struct, frozen=True):
     """A node of the graph, with its op spelled out."""
@@ -72,7 +76,7 @@ class Finding(Struct, frozen=True):
 
     def __str__(self) -> str:
         """What it is, where, and what was seen; why, and what to do."""
-        where = f"{self.location.file}:{self.location.line}" if self.location else ""
+        where = str(self.location) if self.location else ""
         code = self.location.expression if self.location else ""
         head = [f"{self.rule} {self.name}", self.severity, where, code, self.subject]
         lines = [" · ".join(dict.fromkeys(filter(None, head))), self.message, *self.evidence]
@@ -83,7 +87,7 @@ class Finding(Struct, frozen=True):
     @property
     def cause(self) -> tuple[str, str, str]:
         """What findings of one cause have in common: the rule, the line and the subject."""
-        line = f"{self.location.file}:{self.location.line}" if self.location else ""
+        line = str(self.location) if self.location else ""
         return self.rule, line, self.subject
 
 

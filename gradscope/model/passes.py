@@ -47,6 +47,10 @@ class BackwardPass(Struct, frozen=True):
         """The gradient that flowed along ``graph.edges[edge]``."""
         return self.gradients[self.edges[edge]]
 
+    def brought(self, leaf: int) -> GradientInfo:
+        """What arrived in total for ``graph.leaves[leaf]``."""
+        return self.gradients[self.accumulations[leaf].new]
+
     def at(self, node: int, output: int = 0) -> GradientInfo:
         """The upstream gradient of a node for one of its outputs."""
         return self.gradients[self.upstream[node][output]]

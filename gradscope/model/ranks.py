@@ -43,41 +43,16 @@ class RankParameter(Struct, frozen=True, array_like=True):
     copies: int = 0
 
 
-class RankLook(Struct, frozen=True):
-    """What one rank tells of its look.
-
-    ``graph`` is a digest of the graph's operations and edges, without shapes: ranks that run the
-    same code with other data have the same; ``shapes`` is one of its shapes.  ``call`` is the
-    number of the backward call that this is of, 0 for none.  ``reduced``: ``.grad`` was not what
-    this rank's own backward brought, so the gradients of ranks were put together.  ``averaged`` is
-    the number of elements that the root is the mean of, where it is one.  ``error`` says why there
-    is no look.  ``held`` counts the bytes that the graph keeps alive, where that was asked for.
-    ``cut_short``: the program was ended from outside, perhaps in the middle of a step.
-    """
-
-    rank: int
-    host: str
-    calls: int = 0
-    nodes: int = 0
-    graph: str = ""
-    shapes: str = ""
-    call: int = 0
-    reduced: bool = False
-    averaged: int | None = None
-    parameters: tuple[RankParameter, ...] = ()
-    buffers: tuple[TrackedBuffer, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    faults: tuple[str, ...] = ()
-    error: str = ""
-    held: int | None = None
-    cut_short: bool = False
-
-
 class OneRank(Struct, frozen=True):
-    """What is kept of a rank besides its numbers; the words are those of :class:`RankLook`.
+    """What is kept of a rank besides its numbers.
 
-    ``fault`` says what gradscope itself did wrong there, so that the rank may be worse than it
-    looks.
+    ``call`` is the number of the backward call that its look is of, 0 for none.  ``reduced``:
+    ``.grad`` was not what this rank's own backward brought, so the gradients of ranks were put
+    together.  ``averaged`` is the number of elements that the root is the mean of, where it is one.
+    ``error`` says why there is no look, ``fault`` what gradscope itself did wrong there, so that
+    the rank may be worse than it looks.  ``held`` counts the bytes that the graph keeps alive,
+    where that was asked for.  ``cut_short``: the program was ended from outside, perhaps in the
+    middle of a step.
     """
 
     rank: int
@@ -92,6 +67,20 @@ class OneRank(Struct, frozen=True):
     call: int = 0
     reduced: bool = False
     cut_short: bool = False
+
+
+class RankLook(OneRank, frozen=True):
+    """What one rank tells of its look: that, and its numbers.
+
+    ``graph`` is a digest of the graph's operations and edges, without shapes: ranks that run the
+    same code with other data have the same; ``shapes`` is one of its shapes.
+    """
+
+    graph: str = ""
+    shapes: str = ""
+    parameters: tuple[RankParameter, ...] = ()
+    buffers: tuple[TrackedBuffer, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 class AtRank(Struct, frozen=True, array_like=True):

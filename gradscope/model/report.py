@@ -50,6 +50,10 @@ class Origin(Struct, frozen=True):
     variable: str = ""
     function: str = ""
 
+    def __str__(self) -> str:
+        """``model.py:7``."""
+        return f"{self.file}:{self.line}"
+
 
 class ModuleCall(Struct, frozen=True):
     """One call of an ``nn.Module``: its dotted path from the root module, its class, the call it
@@ -196,6 +200,11 @@ class Report(Struct, frozen=True):
         others = (msgspec.structs.replace(other, meta=self.meta) for other in self.others)
         return (alone, *others)
 
+    def of_target(self, target: str) -> Report:
+        """The report under another name of its program."""
+        meta = msgspec.structs.replace(self.meta, target=target)
+        return msgspec.structs.replace(self, meta=meta)
+
     @property
     def call_numbers(self) -> list[int]:
         """The numbers of the backward calls on this graph."""
@@ -204,12 +213,10 @@ class Report(Struct, frozen=True):
     @property
     def line_of_call(self) -> tuple[str, int] | None:
         """File and line of its first backward call, if there is one and its line is known."""
-        place = self.passes[0].origin if self.passes else None
-        return (
-            None
-            if place is None
-            else (self.graph.origins[place].file, self.graph.origins[place].line)
-        )
+        if not self.passes or self.passes[0].origin is None:
+            return None
+        origin = self.graph.origins[self.passes[0].origin]
+        return origin.file, origin.line
 
     def holding(self, call: int | None) -> Report:
         """The report of the graph that a backward call walks, with the rest as its others; this

@@ -25,7 +25,8 @@ NORM_SLACK = 1e-3
 they were added in; squares below the second number vanish altogether in float32."""
 NORM_FLOOR = 1e-18
 
-_SILENT = ("not reached", "none")
+SILENT = ("not reached", "none")
+"""States of what did not arrive as a tensor."""
 
 
 def check_sums(graph: Graph, backward: BackwardPass, place: str) -> None:
@@ -74,21 +75,21 @@ def _arrivals(graph: Graph, backward: BackwardPass) -> list[list[list[int]]]:
 
 def _mismatch(found: list[GradientInfo], total: GradientInfo, silent: bool, failed: bool) -> str:
     """What is wrong with this sum, or ""."""
-    parts = [part for part in found if part.state not in _SILENT]
+    parts = [part for part in found if part.state not in SILENT]
     if not parts:
         # An output nobody used is handed to its node as undefined, once the node runs at all.
-        expected = ("not reached",) if silent else _SILENT
+        expected = ("not reached",) if silent else SILENT
         return "" if total.state in expected else f"is {total.state}, but no gradient arrived"
     if total.state == "not reached" and failed:
         return ""  # the pass stopped before this node ran
-    if total.state not in _SILENT and any(info.is_unread for info in (*parts, total)):
+    if total.state not in SILENT and any(info.is_unread for info in (*parts, total)):
         return ""
     return _wrong_state(parts, total) or _wrong_size(parts, total)
 
 
 def _wrong_state(parts: list[GradientInfo], total: GradientInfo) -> str:
     states = {part.state for part in parts}
-    if total.state in _SILENT:
+    if total.state in SILENT:
         return f"is {total.state}, but {len(parts)} gradients arrived"
     if "non-finite" in states and total.state != "non-finite":
         return f"is {total.state}, but a gradient that arrived is not finite"

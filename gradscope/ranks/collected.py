@@ -154,19 +154,8 @@ class Collected:
     def add(self, look: RankLook) -> None:
         """Take in what one rank told."""
         rank = look.rank
-        self._each[rank] = OneRank(
-            rank=rank,
-            host=look.host,
-            calls=look.calls,
-            nodes=look.nodes,
-            error=look.error,
-            fault=look.faults[0] if look.faults else "",
-            held=look.held,
-            averaged=look.averaged,
-            call=look.call,
-            reduced=look.reduced,
-            cut_short=look.cut_short,
-        )
+        told = {name: getattr(look, name) for name in OneRank.__struct_fields__}
+        self._each[rank] = OneRank(**told)
         if rank != self._own.rank:
             self._take_findings(look)
         if not look.nodes:

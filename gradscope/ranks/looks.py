@@ -13,11 +13,8 @@ from hashlib import blake2b
 import msgspec
 
 from gradscope.model.plain import Number
-from gradscope.model.ranks import (
-    RankLook,
-    RankParameter,
-)
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
+from gradscope.model.ranks import RankLook, RankParameter
+from gradscope.model.report import GradientInfo, Graph, Report
 from gradscope.ranks.job import Job
 from gradscope.words import first_line
 
@@ -27,8 +24,6 @@ SAME = 1e-5
 LONGEST = 300
 """Characters that are told of an error."""
 
-_coder = msgspec.msgpack.Encoder()
-
 
 def look_of(
     report: Report | None, job: Job, error: str, calls: int, is_fault: bool = False
@@ -36,8 +31,8 @@ def look_of(
     """What a rank tells of its report, or of why it has none: by a fault of ours, or not."""
     host = socket.gethostname()
     if report is None:
-        faults = (error,) if is_fault else ()
-        return RankLook(job.rank, host, calls, error="" if is_fault else error, faults=faults)
+        told, fault = ("", error) if is_fault else (error, "")
+        return RankLook(job.rank, host=host, calls=calls, error=told, fault=fault)
     seen = report.observations
     return RankLook(
         rank=job.rank,
@@ -52,7 +47,7 @@ def look_of(
         parameters=tuple(_parameters(report)),
         buffers=seen.buffers if seen else (),
         findings=report.findings,
-        faults=seen.faults if seen else (),
+        fault=seen.faults[0] if seen and seen.faults else "",
         error=error or _failure(report),
         held=report.memory.total("activation") if report.memory else None,
     )
@@ -63,26 +58,6 @@ def _failure(report: Report) -> str:
     if seen is not None and seen.failure is not None:
         return f"{seen.failure.type}: {first_line(seen.failure.message)[:LONGEST]}"
     return report.passes[0].error[:LONGEST] if report.passes else ""
-
-
-def encoded(look: RankLook) -> bytes:
-    """A look as bytes."""
-    return _coder.encode(look)
-
-
-def decoded(data: bytes) -> RankLook:
-    """The look in these bytes."""
-    return msgspec.msgpack.decode(data, type=RankLook)
-
-
-def encoded_passes(report: Report) -> bytes:
-    """The gradients of a rank as bytes, for one that has the same graph."""
-    return _coder.encode(report.passes)
-
-
-def decoded_passes(data: bytes) -> tuple[BackwardPass, ...]:
-    """The gradients in these bytes."""
-    return msgspec.msgpack.decode(data, type=tuple[BackwardPass, ...])
 
 
 def _digest(graph: Graph) -> str:

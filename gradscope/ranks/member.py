@@ -21,7 +21,7 @@ from gradscope.ranks.agreement import StopAgreement
 from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
-from gradscope.ranks.looks import decoded, encoded, look_of
+from gradscope.ranks.looks import look_of
 from gradscope.ranks.pass_exchange import PassExchange
 from gradscope.ranks.termination import Termination
 
@@ -155,9 +155,6 @@ class Member:
     def _everybody(self, key: str) -> bool:
         return self._board is not None and self._board.number(key) >= self.job.size
 
-    def _settled(self, key: str, value: str) -> str:
-        return value if self._board is None else self._board.settle(key, value)
-
     def _lost(self) -> None:
         self.is_unanswered = True
 
@@ -203,7 +200,7 @@ class Member:
                 look = msgspec.structs.replace(look, parameters=())
             is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
-            self._board.put(self._key(self.job.rank), encoded(self._look))
+            self._board.put(f"look/{self.job.rank}", msgspec.msgpack.encode(self._look))
             self._exchange = PassExchange(self._board, self.job, self.wait, report)
         except NoAnswer:
             self._lost()
@@ -220,7 +217,7 @@ class Member:
             own = str(self.job.rank)
             is_led = self.job.rank and self._is_here(0)
             may_tell = not (is_led and (is_sound or self._board.is_beating(_BEAT)))
-            is_teller = may_tell and self._settled("teller", own) == own
+            is_teller = may_tell and self._board.settle("teller", own) == own
             if not is_teller and self._exchange is not None:
                 self._exchange.wait_to_be_asked(lambda: self.termination.has_come)
             return is_teller
@@ -269,14 +266,10 @@ class Member:
         return self.is_launched or (self._board is not None and self._board.has_arrived(rank))
 
     def _hear(self, rank: int, every: Collected) -> bool:
-        data = None if self._board is None else self._board.take(self._key(rank))
+        data = None if self._board is None else self._board.take(f"look/{rank}")
         if data is not None:
-            every.add(decoded(data))
+            every.add(msgspec.msgpack.decode(data, type=RankLook))
         return data is not None
-
-    @staticmethod
-    def _key(rank: int) -> str:
-        return f"look/{rank}"
 
     def program_has_ended(self) -> None:
         """The program has come to its end, of itself or not."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from gradscope.model.ranks import FEW
-from gradscope.model.report import Report
+from gradscope.model.report import BackwardPass, Report
 from gradscope.ranks.board import Board, NoAnswer, wait_for
 from gradscope.ranks.job import Job
 from gradscope.ranks.kept_passes import KeptPasses
-from gradscope.ranks.looks import decoded_passes, encoded_passes
 
 _WANTED = "wanted"
 
@@ -66,10 +67,11 @@ class PassExchange:
 
         def came() -> bool:
             for rank in list(wanted):
-                data = self._board.take(self._key(rank))
+                data = self._board.take(f"passes/{rank}")
                 if data is not None:
                     wanted.remove(rank)
-                    passes.keep(rank, decoded_passes(data))
+                    kind = tuple[BackwardPass, ...]
+                    passes.keep(rank, msgspec.msgpack.decode(data, type=kind))
             return not wanted
 
         self.ask_for(wanted)
@@ -78,8 +80,5 @@ class PassExchange:
 
     def _send(self) -> None:
         if self._own is not None:
-            self._board.put(self._key(self._job.rank), encoded_passes(self._own))
-
-    @staticmethod
-    def _key(rank: int) -> str:
-        return f"passes/{rank}"
+            data = msgspec.msgpack.encode(self._own.passes)
+            self._board.put(f"passes/{self._job.rank}", data)

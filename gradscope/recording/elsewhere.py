@@ -61,4 +61,4 @@ class Elsewhere:
             who = listed(sorted(names), most=2)
             # There is none where the target of a thread is `loss.backward` itself.
             origin = None if site is None else self._sources.origin(site)
-            yield who if origin is None else f"{who} at {origin.file}:{origin.line}"
+            yield who if origin is None else f"{who} at {origin}"

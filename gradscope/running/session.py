@@ -64,13 +64,6 @@ def run(target: Target, program: Program, request: Request, member: Member = ALO
     )
 
 
-def _with_target(outcome: Outcome, target: Target) -> Outcome:
-    if outcome.report is not None:
-        described = msgspec.structs.replace(outcome.report.meta, target=target.describe())
-        outcome.report = msgspec.structs.replace(outcome.report, meta=described)
-    return outcome
-
-
 def examine(
     target: Target, program: Program, examination: Examination, member: Member = ALONE
 ) -> Outcome:
@@ -143,7 +136,9 @@ def _watched(
     made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
     if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
         outcome.error = None  # it refused its arguments, say: it has said what is wrong
-    return _with_target(outcome, target)
+    if outcome.report is not None:
+        outcome.report = outcome.report.of_target(target.describe())
+    return outcome
 
 
 def _load(room: str) -> Any:

@@ -55,7 +55,7 @@ class InnerCalls:
         site = self.recorder.places.site_of(call.frame)
         if site is not None:
             origin = self.recorder.sources.origin(site)
-            self._places[f"{origin.file}:{origin.line}"] = None
+            self._places[str(origin)] = None
 
     def chosen(self, last: Answer) -> Answer:
         """What is to be shown: of the call that came after the inner ones, or of the first of

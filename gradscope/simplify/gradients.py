@@ -92,7 +92,7 @@ class ViewGradients(Sums):
 
     def leaf(self, position: int) -> GradientInfo:
         """What arrived in total for ``graph.leaves[position]``."""
-        return self.backward.gradients[self.backward.accumulations[position].new]
+        return self.backward.brought(position)
 
 
 def middle(parts: list[GradientInfo]) -> GradientInfo:

@@ -1,4 +1,4 @@
-"""The description of a program to run: plain data, comparable, and remembered as JSON.
+"""The description of a program to run: plain data that can be compared and kept as JSON.
 
 Knows how a target is written on a command line, and nothing of files or of running it.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import keyword
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal
 
 from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
@@ -45,8 +45,6 @@ class Target:
     lets: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(TargetKind):
-            raise TargetError(f"{self.kind!r} is not a kind of target", _WAYS)
         # An empty program is a program; an empty path or module name is a slip.
         if not self.text and self.kind != "code":
             raise TargetError("the program to run has an empty name", _WAYS)
@@ -87,43 +85,6 @@ class Target:
             words += ["--", *self.arguments]
         return shlex.join(words)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the target as JSON-ready data; :meth:`from_dict` reads it back."""
-        return {
-            "kind": self.kind,
-            "text": self.text,
-            "arguments": list(self.arguments),
-            "lets": [list(pair) for pair in self.lets],
-        }
-
-    @classmethod
-    def from_dict(cls, data: object) -> Target:
-        """Read what :meth:`to_dict` wrote.
-
-        Raises:
-            TargetError: the data is not a target; the message says where.
-        """
-        # The file may have been edited, or written by another version.
-        if not isinstance(data, Mapping):
-            raise TargetError(f"a target is an object, not {type(data).__name__}")
-        kind, text = data.get("kind"), data.get("text")
-        if kind not in get_args(TargetKind):
-            raise TargetError(f"target: 'kind' is {kind!r}, not one of {get_args(TargetKind)}")
-        if not isinstance(text, str):
-            raise TargetError(f"target: 'text' is {text!r}, not a string")
-        lets = data.get("lets", [])
-        if not isinstance(lets, list):
-            raise TargetError(f"target: 'lets' is {lets!r}, not a list of pairs")
-        pairs = [_strings(pair, "lets") for pair in lets]
-        if any(len(pair) != 2 for pair in pairs):
-            raise TargetError(f"target: 'lets' is {lets!r}, not a list of pairs")
-        return cls(
-            kind=cast(TargetKind, kind),
-            text=text,
-            arguments=_strings(data.get("arguments", []), "arguments"),
-            lets=tuple((pair[0], pair[1]) for pair in pairs),
-        )
-
 
 def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
     """Read a target that was typed as one word: a path, ``PATH::NAME``, or ``-``.
@@ -144,9 +105,3 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
     elif text.endswith(NOTEBOOK):
         kind = "notebook"
     return Target(kind, text, tuple(arguments))
-
-
-def _strings(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise TargetError(f"target: {where!r} is {value!r}, not a list of strings")
-    return tuple(value)

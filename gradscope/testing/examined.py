@@ -29,5 +29,5 @@ def examined(run: Run) -> Examined | None:
 
 
 def _line(finding: Finding) -> str:
-    place = f"{finding.location.file}:{finding.location.line}: " if finding.location else ""
+    place = f"{finding.location}: " if finding.location else ""
     return f"{place}{finding.rule} {finding.message}"

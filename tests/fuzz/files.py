@@ -44,7 +44,8 @@ def main() -> None:
     answer = {}
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         for name, (text, commands) in asked.items():
-            result = tried(text, Place(Path(folder)), [tuple(one) for one in commands])
+            words = [tuple(one) for one in commands]
+            result = tried(text, Place(Path(folder)), words, is_known=True)
             found = [f"gradscope {' '.join(d.command)}: {d.kind}\n{d.detail}" for d in result.found]
             answer[name] = [result.unusable, *found] if result.unusable else found
     json.dump(answer, sys.stdout)

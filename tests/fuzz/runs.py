@@ -62,9 +62,9 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def plain(path: Path) -> Callable[[], None]:
-    """As ``python PATH``."""
-    return lambda: _execute(path)
+def plain(path: Path, *arguments: str) -> Callable[[], None]:
+    """As ``python PATH ARGUMENTS``."""
+    return lambda: _execute(path, *arguments)
 
 
 def watched(path: Path, arguments: list[str], report: str = REPORT) -> Callable[[], None]:
@@ -99,11 +99,11 @@ def compiled(path: Path) -> CodeType:
     return compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
 
 
-def _execute(path: Path) -> None:
+def _execute(path: Path, *arguments: str) -> None:
     code = compiled(path)
     main = ModuleType("__main__")
     main.__file__ = str(path)
-    sys.argv[:] = [str(path)]
+    sys.argv[:] = [str(path), *arguments]
     sys.path[:1] = [str(path.parent)]
     sys.modules["__main__"] = main
     exec(code, vars(main))

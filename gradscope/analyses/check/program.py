@@ -142,9 +142,6 @@ class WholeProgram:
             part = first if self._compared(first).verdict == "wrong" else second
         yield part
 
-    def _value(self, moved: Mapping[TapeSlot, torch.Tensor]) -> float:
-        return self._sum(self._replay.run(moved))
-
     def _sum(self, found: Mapping[TapeSlot, torch.Tensor]) -> float:
         with torch.no_grad():
             return sum(
@@ -182,13 +179,12 @@ class WholeProgram:
         ]
 
         def at(shift: float) -> float:
-            return self._value(
-                {
-                    slot: self._start[slot] + shift * directions[leaf.number]
-                    for leaf in leaves
-                    for slot in leaf.slots
-                }
-            )
+            moved = {
+                slot: self._start[slot] + shift * directions[leaf.number]
+                for leaf in leaves
+                for slot in leaf.slots
+            }
+            return self._sum(self._replay.run(moved))
 
         scale = sum(float(product.square().sum()) for product in products) ** 0.5
         scale = max(scale, SMALL * self._largest, 1e-12)

@@ -55,10 +55,11 @@ def leaf_differences(a: Report, b: Report, matching: Matching) -> list[LeafDiffe
         right = positions.get(matching.pairs.get(leaf.node, -1))
         if right is None:
             continue
-        values = _value_distance(leaf, b.graph.leaves[right])
+        one, other = _values(leaf), _values(b.graph.leaves[right])
+        values = distance(one, other) if one is not None and other is not None else None
         gradient = None
         if a.passes and b.passes:
-            gradient = distance(_arrived(a, left), _arrived(b, right))
+            gradient = distance(a.passes[0].brought(left), b.passes[0].brought(right))
         if values or gradient:
             name = next(iter(leaf.names), "")
             found.append(LeafDifference(left, right, name, values, gradient))
@@ -121,14 +122,8 @@ def _seeds(a: Report, b: Report, matching: Matching) -> Iterator[EdgeDifference]
             yield EdgeDifference(-1, -1, None, matching.a.place(left.node), apart)
 
 
-def _value_distance(a: Leaf, b: Leaf) -> Distance | None:
-    """How far the values of two leaves lie apart; None also where nothing is known of them."""
-    one, other = _values(a), _values(b)
-    return None if one is None or other is None else distance(one, other)
-
-
 def _values(leaf: Leaf) -> GradientInfo | None:
-    """The values of a leaf in the form of a gradient, so that they compare alike."""
+    """The values of a leaf, if known, in the form of a gradient, so that they compare alike."""
     info = leaf.tensor
     if info.values is not None:
         numbers = [float(value) for value in info.values]
@@ -139,8 +134,3 @@ def _values(leaf: Leaf) -> GradientInfo | None:
         return None
     finite = math.isfinite(float(leaf.norm))
     return GradientInfo("finite" if finite else "non-finite", leaf.norm)
-
-
-def _arrived(report: Report, position: int) -> GradientInfo:
-    backward = report.passes[0]
-    return backward.gradients[backward.accumulations[position].new]

@@ -60,7 +60,7 @@ class Origins:
         if site is None:
             return ""
         origin = self._sources.origin(site)
-        return f"{origin.file}:{origin.line}"
+        return str(origin)
 
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""

@@ -143,7 +143,7 @@ def _cut_off(live: LiveGraph, name: str) -> str:
     if not found:
         return ""
     expression = one_line(found[0].expression)
-    return f"`{expression}` ({found[0].file}:{found[0].line})"
+    return f"`{expression}` ({found[0]})"
 
 
 def _nearest(live: LiveGraph, name: str) -> str:

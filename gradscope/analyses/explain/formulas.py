@@ -53,16 +53,13 @@ def formulas(cache: str) -> FormulaTable:
         table = _load()
     except Exception as error:  # whatever torchgen of another torch may stumble over
         let_pass(error)
-        return FormulaTable({}, f"torch's derivatives.yaml could not be read: {_reason(error)}")
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ImportError) and error.name == "yaml":
+            reason = "PyYAML is not installed (pip install pyyaml)"
+        return FormulaTable({}, f"torch's derivatives.yaml could not be read: {reason}")
     if path is not None:
         _keep(path, msgspec.json.encode(table))
     return table
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ImportError) and error.name == "yaml":
-        return "PyYAML is not installed (pip install pyyaml)"
-    return f"{type(error).__name__}: {error}"
 
 
 def _read(path: Path) -> FormulaTable | None:

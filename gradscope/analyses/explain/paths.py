@@ -65,10 +65,7 @@ class PathFollower:
     """
 
     def __init__(
-        self,
-        puller: Puller,
-        seeds: Sequence[tuple[Place, torch.Tensor]],
-        region: Region,
+        self, puller: Puller, seeds: Sequence[tuple[Place, torch.Tensor]], region: Region
     ) -> None:
         self._puller = puller
         self._region = region

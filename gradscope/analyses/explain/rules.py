@@ -112,13 +112,10 @@ def constants(node: Any) -> tuple[tuple[str, Number], ...]:
         except RuntimeError:
             continue  # freed: said where the node is called
         if type(value) in (bool, int, float):
-            found.append((slot.removeprefix("_saved_"), number(float(_signed(value)))))
+            # Torch keeps a dimension such as -1 as the unsigned number it wraps around to.
+            signed = value - 2**64 if value >= 2**63 else value
+            found.append((slot.removeprefix("_saved_"), number(float(signed))))
     return tuple(found)
-
-
-def _signed(value: float) -> float:
-    # Torch keeps a dimension such as -1 as the unsigned number it wraps around to.
-    return value - 2**64 if value >= 2**63 else value
 
 
 MAX_MATRIX = 64

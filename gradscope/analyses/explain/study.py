@@ -79,7 +79,9 @@ class _Study:
                 starts = self._starts()
         except CannotCall as error:
             found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
-        steps = [self._step(node) for node in self._nodes(region, found)]
+        between = [node for node in region.nodes if node not in region.ends]
+        told = steps_told(self.graph, between, found, asked.everything)[:MOST_STEPS]
+        steps = list(map(self._step, told))
         wanted = Wanted(ends, region, asked.jacobian, is_given=bool(found))
         return Explanation(
             steps=tuple(steps),
@@ -129,11 +131,6 @@ class _Study:
             zeros = torch.zeros_like(root, memory_format=torch.contiguous_format).detach()
             found.append(((self.live.probe.walked.index[node], output), zeros))
         return found
-
-    def _nodes(self, region: Region, found: Sequence[Ways]) -> list[int]:
-        """The nodes that get a step."""
-        between = [node for node in region.nodes if node not in region.ends]
-        return list(steps_told(self.graph, between, found, self.asked.everything)[:MOST_STEPS])
 
     def _step(self, number: int) -> ChainStep:
         node = self.live.probe.walked.nodes[number]

@@ -46,14 +46,6 @@ def owners(live: LiveGraph) -> dict[int, tuple[Holding, str]]:
     return found
 
 
-def leaf_tensors(live: LiveGraph) -> Iterator[tuple[int, torch.Tensor]]:
-    """The tensors of the graph's leaves with their positions, those with memory of their own."""
-    for position, leaf in enumerate(live.probe.graph.leaves):
-        node: Any = live.probe.walked.nodes[leaf.node]
-        if node.variable is not None and has_storage(node.variable):
-            yield position, node.variable
-
-
 def _owned(live: LiveGraph) -> Iterator[tuple[Holding, str, torch.Tensor]]:
     graph, nodes = live.probe.graph, live.probe.walked.nodes
     for leaf in graph.leaves:
@@ -175,10 +167,12 @@ def _twins(live: LiveGraph, entries: list[StorageEntry]) -> tuple[Twin, ...]:
     """Copies among what is kept, and of leaves: the cast of a weight is kept, the weight is not."""
     candidates = [Candidate(number, entry.tensor) for number, entry in enumerate(entries)]
     known = {key_of(entry.storage) for entry in entries}
-    for position, leaf in leaf_tensors(live):
-        if key_of(leaf.untyped_storage()) not in known:
+    for position, leaf in enumerate(live.probe.graph.leaves):
+        node: Any = live.probe.walked.nodes[leaf.node]
+        has_own = node.variable is not None and has_storage(node.variable)
+        if has_own and key_of(node.variable.untyped_storage()) not in known:
             # Below zero, so that leaves and what is kept are told apart by one number.
-            candidates.append(Candidate(-1 - position, leaf))
+            candidates.append(Candidate(-1 - position, node.variable))
     return tuple(
         Twin(copy, of=original) if original >= 0 else Twin(copy, leaf=-1 - original)
         for copy, original in twins(candidates)
@@ -217,7 +211,8 @@ class Peaks:
 
     def __init__(self, peaks: tuple[Peak, ...]) -> None:
         self._peaks = peaks
-        self._before = {peak.device: _stand(peak.device) for peak in peaks if _is_measured(peak)}
+        devices = [peak.device for peak in peaks if peak.device.startswith("cuda")]
+        self._before = {device: _stand(device) for device in devices}
 
     def __bool__(self) -> bool:
         """Whether there is anything to read."""
@@ -233,10 +228,6 @@ class Peaks:
         allocated, highest = self._before[peak.device]
         now = _stand(peak.device)[1]
         return Peak(peak.device, now, allocated, reached=now > highest)
-
-
-def _is_measured(peak: Peak) -> bool:
-    return peak.device.startswith("cuda")
 
 
 def _stand(device: str) -> tuple[int, int]:

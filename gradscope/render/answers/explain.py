@@ -4,18 +4,18 @@ Writes plain strings and styles, never markup, so that no name can act."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Path
 from gradscope.model.report import Report
 from gradscope.notation.textbook import SIGNS
 from gradscope.render.answers.explained import Explained
 from gradscope.render.answers.explained_chain import ChainWriter
+from gradscope.render.answers.explained_jacobian import roots
 from gradscope.render.answers.explained_loops import Rounds, between, folded, heading
 from gradscope.render.answers.explained_step import StepWriter
-from gradscope.render.answers.explained_ways import LeafWriter, Operands, summary
+from gradscope.render.answers.explained_ways import LeafWriter, Operands
 from gradscope.render.answers.explained_weights import WeightWriter
 from gradscope.render.options import Options
 from gradscope.words import count, joined, option
@@ -102,11 +102,11 @@ def _legends(explained: Explained, steps: list[str], operands: Operands) -> Iter
 
 
 def _steps(explained: Explained) -> Iterator[_Block]:
-    path = strongest(explained)
+    strongest = [path for ways in explained.answer.ways[:1] for path in ways.paths[:1]]
     entries = folded(explained)
-    if path is not None and _is_long(explained, entries):
+    if strongest and _is_long(explained, entries):
         name = explained.ends[0].name
-        writer = ChainWriter(explained, path)
+        writer = ChainWriter(explained, strongest[0])
         ways = f"{option('all')}, one of them: {option('node', 'ID')}"
         yield _Block(
             [
@@ -182,11 +182,4 @@ def _others(explained: Explained) -> str:
 def _subject(explained: Explained) -> str:
     if explained.answer.node is not None:
         return f"node {explained.answer.node} explained"
-    root = joined(map(explained.root_label, range(len(explained.graph.roots))))
-    return f"from {root} to {summary(explained)}"
-
-
-def strongest(explained: Explained) -> Path | None:
-    """The path that brings most to the first leaf that is explained."""
-    paths: Sequence[Path] = [path for ways in explained.answer.ways[:1] for path in ways.paths[:1]]
-    return paths[0] if paths else None
+    return f"from {roots(explained)} to {joined(end.name for end in explained.ends)}"

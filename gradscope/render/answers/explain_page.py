@@ -14,35 +14,20 @@ from gradscope.model.report import Report
 from gradscope.render.answers import explain
 from gradscope.render.formats import svg
 from gradscope.render.options import Options
-from gradscope.render.words.page import policy, recorded
-from gradscope.render.words.text import markup
+from gradscope.render.words.page import page, recorded
 
 MOST_DRAWN = 200
 """Nodes of a graph that is drawn below the text."""
 
 GREY = "#4b5563"
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
+_STYLE = f"""<style>
 body {{ margin: 2em auto; max-width: 62em; padding: 0 1em; font: 15px system-ui, sans-serif;
   color: #16181d; background: #fff; }}
 pre {{ font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; }}
 figure {{ margin: 2em 0 0; overflow-x: auto; }}
-figcaption {{ color: #4b5563; }}
-</style>
-</head>
-<body>
-<pre>{body}</pre>
-{drawing}
-</body>
-</html>
-"""
+figcaption {{ color: {GREY}; }}
+</style>"""
 
 
 def render(report: Report, options: Options) -> str:
@@ -52,26 +37,18 @@ def render(report: Report, options: Options) -> str:
         ReportError: when the report holds no explanation.
     """
     text = explain.render(report, replace(options, color=True, unicode=True))
-    title = f"gradscope explain · {report.meta.target}"
-    return _PAGE.format(
-        policy=policy(),
-        title=markup(title),
-        body=_spans(text),
-        drawing=_drawing(report, options),
-    )
+    body = f"{_STYLE}\n<pre>{_spans(text)}</pre>\n{_drawing(report, options)}"
+    return page(f"gradscope explain · {report.meta.target}", body)
 
 
 def _spans(text: str) -> str:
     """Text with colours of a terminal as HTML."""
     coloured = Text.from_ansi(text)
     # Dimmed text would be too pale on white.
-    coloured.spans = [_inked(span) for span in coloured.spans]
+    for at, span in enumerate(coloured.spans):
+        if isinstance(span.style, Style) and span.style.dim:
+            coloured.spans[at] = Span(span.start, span.end, Style(color=GREY))
     return recorded(coloured).export_html(inline_styles=True, code_format="{code}")
-
-
-def _inked(span: Span) -> Span:
-    dim = isinstance(span.style, Style) and span.style.dim
-    return Span(span.start, span.end, Style(color=GREY)) if dim else span
 
 
 def _drawing(report: Report, options: Options) -> str:

@@ -15,8 +15,6 @@ from gradscope.escaping import visible
 from gradscope.model.between import edges_to
 from gradscope.model.explanation import (
     Amount,
-    ChainStep,
-    DerivativeRule,
     Explanation,
     Local,
 )
@@ -140,10 +138,6 @@ class Explained(Writer):
     def edge(self, number: int) -> Edge:
         """An edge of the graph."""
         return self.graph.edges[number]
-
-    def rule(self, step: ChainStep) -> DerivativeRule:
-        """The rule of a step's node."""
-        return self.answer.rules[step.rule]
 
     def on_edge(self, number: int) -> GradientInfo | None:
         """The gradient that flowed along an edge, None where no pass was made."""

@@ -35,7 +35,7 @@ class StepWriter:
     def __post_init__(self) -> None:
         self.graph = self.explained.graph
         self.node = self.graph.nodes[self.step.node]
-        self.rule = self.explained.rule(self.step)
+        self.rule = self.explained.answer.rules[self.step.rule]
         self.wording = Wording(self.explained, self.step)
         leading = self.explained.leading if self.explained.answer.node is None else None
         self.edges = [

@@ -13,7 +13,7 @@ from gradscope.render.answers.explained import Explained, agree, total
 from gradscope.render.answers.explained_step import BAD, MOST_NUMBERS
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words.text import cells, wrapped
-from gradscope.words import count, joined, option
+from gradscope.words import count, option
 
 MOST_PATHS = 6
 """Paths listed unless everything is asked for."""
@@ -213,8 +213,3 @@ def _count(number: str) -> str:
     if len(number) <= 9:
         return f"{int(number):,}"
     return f"about {number[0]}.{number[1]}e{len(number) - 1}"
-
-
-def summary(explained: Explained) -> str:
-    """``a, b and c``: the tensors that are explained."""
-    return joined(end.name for end in explained.ends)

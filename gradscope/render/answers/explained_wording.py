@@ -37,7 +37,7 @@ class Wording:
     def __post_init__(self) -> None:
         self.graph = self.explained.graph
         self.node = self.graph.nodes[self.step.node]
-        self.rule = self.explained.rule(self.step)
+        self.rule = self.explained.answer.rules[self.step.rule]
         self.op = self.node.short_op
         self.function = self.rule.function.partition("(")[0].partition(".")[0]
 
@@ -201,19 +201,18 @@ class Wording:
         argument = self.argument(self.explained.edge(edge).slot)
         texts = {**self.texts, **self.letters}
         if self._is_complex:
-            return notation.sent_complex(self.op, argument, texts, self._is_real(edge))
-        symbol = "" if self._is_rounded else notation.derivative(self.op, argument, texts)
+            info = self.explained.on_edge(edge)
+            is_real = info is not None and "complex" not in info.dtype
+            return notation.sent_complex(self.op, argument, texts, is_real)
+        is_rounded = "rounding_mode" in operands.parameters(self.rule.function)
+        symbol = "" if is_rounded else notation.derivative(self.op, argument, texts)
         if not symbol:
-            sent = notation.sent(self.op, argument, texts, self._formula(argument))
+            formulas = (one.text for one in self.rule.formulas if argument in one.arguments)
+            sent = notation.sent(self.op, argument, texts, next(formulas, ""))
             return sent or self._plain_local(edge)
         if not texts.get(argument):
             return self._plain_local(edge)
         return " ".join([f"{self._left(argument, texts)} = {symbol}", *self._numbers(edge, symbol)])
-
-    def _formula(self, argument: str) -> str:
-        """Torch's own formula for an argument, or ""."""
-        formulas = self.rule.formulas
-        return next((one.text for one in formulas if argument in one.arguments), "")
 
     def _numbers(self, edge: int, symbol: str) -> Iterator[str]:
         """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""
@@ -231,15 +230,6 @@ class Wording:
                 narrow = last is not symbol and info is not None and "float16" in info.dtype
                 yield f"= {more} in {info.dtype}" if narrow and info else f"= {more}"
                 last = more
-
-    @property
-    def _is_rounded(self) -> bool:
-        """Whether it is a division whose result may be rounded."""
-        return "rounding_mode" in operands.parameters(self.rule.function)
-
-    def _is_real(self, edge: int) -> bool:
-        info = self.explained.on_edge(edge)
-        return info is not None and "complex" not in info.dtype
 
     @cached_property
     def _is_complex(self) -> bool:

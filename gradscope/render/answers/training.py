@@ -181,7 +181,7 @@ class _TrainingWriter(Writer):
         return [
             (Part(shorten(visible(name), _LONGEST_NAME, "…", keep_end=True), style),),
             (Part(strip(infos, width, self.glyphs), style),),
-            (Part(_value(norm, infos[-1]), style),),
+            (Part(infos[-1].state if norm is None else number(norm), style),),
             (Part("" if times is None else f"{times:.3g}", "bold" if is_far else ""),),
             (Part("" if update is None else number(float(f"{update:.2g}"))),),
             (Part(zero),),
@@ -192,7 +192,7 @@ class _TrainingWriter(Writer):
         known = [one for one in spans if one.highest is not None or one.is_lost]
         if not known or last is None:
             return
-        infos = [_height(one.highest, one.is_lost) for one in known]
+        infos = [_height(one) for one in known]
         words = " to ".join(number(end) for end in (known[0].highest, last.loss) if end is not None)
         room = max(self.options.width - len(words) - 7, 12)
         # Of losses of both signs there is no logarithm.
@@ -229,11 +229,7 @@ def _steps(span: Span) -> str:
     return f"steps {span.first:,}\u2013{span.last:,}"
 
 
-def _value(norm: float | None, info: GradientInfo) -> str:
-    return info.state if norm is None else number(norm)
-
-
-def _height(loss: float | None, is_lost: bool) -> GradientInfo:
-    if is_lost or loss is None:
+def _height(span: Span) -> GradientInfo:
+    if span.is_lost or span.highest is None:
         return GradientInfo("non-finite")
-    return GradientInfo("finite" if loss else "zero", abs(loss))
+    return GradientInfo("finite" if span.highest else "zero", abs(span.highest))

@@ -20,7 +20,7 @@ from gradscope.render.answers import training
 from gradscope.render.drawing.scale import STEPS, Scale
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
-from gradscope.render.words.page import asset, policy
+from gradscope.render.words.page import asset, page
 from gradscope.render.words.text import markup
 from gradscope.words import count, listed
 
@@ -28,16 +28,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _FINEST = len(_LETTERS) ** 2 - 1
 _REPORT = re.compile(r"\.(html|json|json\.gz)$")
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title} · gradscope</title>
-<style>{style}</style>
-</head>
-<body>
+_BODY = """<style>{style}</style>
 <h1>{title}</h1>
 <p>{about}</p>
 {remarks}
@@ -58,11 +49,7 @@ _PAGE = """<!doctype html>
 <span><i class="hatch"></i>zero</span>
 <span><i class="none"></i>no gradient</span>
 </div>
-<script type="application/json" id="data">{data}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+<script type="application/json" id="data">{data}</script>"""
 
 
 def render(history: History, options: Options) -> str:
@@ -87,17 +74,16 @@ def render(history: History, options: Options) -> str:
         "top": scale.high,
         "colors": STEPS,
     }
-    script = asset("training.js")
     plain = replace(options, color=False, unicode=True)
     about = [count(history.rows, "row"), count(len(names), "part")]
     about += [f"a column is the largest of {history.each:,} rows"] if history.each > 1 else []
-    return _PAGE.format(
-        policy=policy(script),
-        title=markup(history.title or "training"),
+    title = history.title or "training"
+    body = _BODY.format(
+        title=markup(title),
         style=asset("training.css"),
         about=" · ".join([*about, *map(markup, history.notes)]),
         remarks=_remarks(history, marks),
-        text=markup_lines(training.render(history, plain)),
+        text="\n".join(map(markup, training.render(history, plain).split("\n"))),
         loss=_loss(spans),
         marks="".join(_mark(at, text, link, len(spans)) for at, text, link in marks),
         names="".join(
@@ -112,13 +98,8 @@ def render(history: History, options: Options) -> str:
         swatches="".join(f'<i style="background:{color}"></i>' for color in STEPS),
         # Nothing in a string may end the element.
         data=as_json(to_json(data).decode()).replace("<", "\\u003c"),
-        script=script,
     )
-
-
-def markup_lines(text: str) -> str:
-    """Several lines, each safe in HTML."""
-    return "\n".join(map(markup, text.split("\n")))
+    return page(f"{title} · gradscope", body, asset("training.js"))
 
 
 def _code(info: GradientInfo, low: float, high: float) -> str:

@@ -8,10 +8,8 @@ text is in the compressed data and is shown by the viewer as text; only the titl
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
-from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render.drawing.overlay import offered
 from gradscope.render.drawing.overlay import packed as overlaid
@@ -19,25 +17,7 @@ from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.spread import passes_of
 from gradscope.render.options import Options
-from gradscope.render.words.page import asset, policy
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-</head>
-<body>
-<p id="notice">{notice}</p>
-<style>{style}</style>
-{data}
-<script>{script}</script>
-</body>
-</html>
-"""
-
+from gradscope.render.words.page import asset, page
 
 NOTICE = (
     "This page draws a graph with the script at its end. If this sentence stays, the file is cut "
@@ -56,16 +36,9 @@ def render(report: Report, options: Options) -> str:
     bars = [histograms(one) for one in report.graphs]
     stored = [_stored("report", number, graph) for number, graph in enumerate(graphs)]
     stored += [_stored("histograms", n, one) for n, one in enumerate(bars) if any(one)]
-    target = visible(report.meta.target) or "graph"
-    script = asset("viewer.js")
-    return _PAGE.format(
-        policy=policy(script),
-        title=html.escape(f"{target} · gradscope"),
-        notice=NOTICE,
-        style=asset("viewer.css"),
-        data="\n".join(stored),
-        script=script,
-    )
+    head = (f'<p id="notice">{NOTICE}</p>', f"<style>{asset('viewer.css')}</style>")
+    title = f"{report.meta.target or 'graph'} · gradscope"
+    return page(title, "\n".join((*head, *stored)), asset("viewer.js"))
 
 
 def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:

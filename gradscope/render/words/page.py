@@ -1,5 +1,5 @@
-"""What pages for a browser have in common: the files they hold, text for a terminal as a part of
-them, and what any page may do: nothing but show itself.
+"""What pages for a browser have in common: their frame, the files they hold, text for a terminal as
+a part of them, and what any page may do: nothing but show itself.
 
 If a text should ever get past the escaping, the browser still runs, loads and sends nothing of it.
 """
@@ -14,6 +14,8 @@ from importlib import resources
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+
+from gradscope.render.words.text import markup
 
 _PRE = (
     '<pre style="line-height: 1.25; overflow-x: auto; white-space: pre; color: inherit; '
@@ -36,19 +38,39 @@ _ANYWHERE = TerminalTheme(
     ],
 )
 
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+</head>
+<body>
+{body}
+{script}</body>
+</html>
+"""
+
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
 
 
-def policy(script: str = "") -> str:
-    """The Content-Security-Policy of a page, for a ``<meta>`` element.
+def page(title: str, body: str, script: str = "") -> str:
+    """A whole page, in which one script may run: the browser knows it by its hash.
 
     Args:
-        script: the text of the one script that may run, known to the browser by its hash.
+        title: any text.
+        body: HTML, its style included.
+        script: what runs after all of it has been read.
     """
-    if not script:
-        return _NOTHING
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return f"{_NOTHING}; script-src 'sha256-{digest}'"
+    policy, element = _NOTHING, ""
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy, element = (
+            f"{_NOTHING}; script-src 'sha256-{digest}'",
+            f"<script>{script}</script>\n",
+        )
+    return _FRAME.format(policy=policy, title=markup(title), body=body, script=element)
 
 
 def asset(name: str) -> str:
