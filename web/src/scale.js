@@ -17,7 +17,7 @@ export class Scale {
    */
   constructor(norms, onlyGrows = false) {
     if (onlyGrows) this.steps = STEPS.slice(4);
-    const sizes = norms.map(Number).filter((x) => x > 0 && Number.isFinite(x)).map(Math.log10).sort((a, b) => a - b);
+    const sizes = Float64Array.from(norms).filter((x) => x > 0 && x < Infinity).sort().map(Math.log10);
     this.known = sizes.length > 0;
     this.from = this.known ? sizes[Math.floor(sizes.length / 32)] : -1;
     this.to = this.known ? sizes.at(-1 - Math.floor(sizes.length / 100)) : 1;

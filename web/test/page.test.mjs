@@ -42,13 +42,19 @@ async function opened(name, options = {}) {
   });
   const { hash = "" } = options;
   await page.goto(pathToFileURL(`${PAGES}/${name}.html`).href + hash);
-  await page.waitForFunction(() => window.gradscope);
+  await whole(page);
   page.closed = async () => {
     assert.deepEqual(complaints, []);
     await context.close();
   };
   return page;
 }
+
+/** The graph is drawn, and all that comes after it. */
+const whole = async (page) => {
+  await page.waitForFunction(() => window.gradscope?.rest);
+  await page.evaluate(() => window.gradscope.rest);
+};
 
 /** Where the box of a node or group (n3, g2) is on the screen; canvases have no elements to ask. */
 const place = (page, key) =>
@@ -373,7 +379,7 @@ test("one switch goes through the calls of all graphs, and Back returns", async 
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Backward pass");
   await page.keyboard.press("Escape");
   await page.reload();
-  await page.waitForFunction(() => window.gradscope);
+  await whole(page);
   await shows(0, 0, one, 0);
   await page.closed();
 });
@@ -394,7 +400,7 @@ test("what colours mean can be chosen, and a link keeps it", async () => {
   const total = memory.kept.reduce((sum, { bytes }) => sum + bytes, 0);
   assert.equal(await page.evaluate(() => window.gradscope.shown.of({ group: 0 }).norm), total);
   await page.reload();
-  await page.waitForFunction(() => window.gradscope);
+  await whole(page);
   assert.equal(await choice.inputValue(), "2");
   const leaf = nodeOf(report("answers"), report("answers").graph.leaves[0].names[0]);
   const [ratio, size] = await page.evaluate((node) => [window.gradscope.overlays[3].of({ node }).norm, window.gradscope.model.upstream(node).norm], leaf);
@@ -503,7 +509,7 @@ for (const [way, put] of Object.entries(FRAMES)) {
     await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/transformer.html`, "utf8"))})`);
     await page.waitForFunction(() => frames.length);
     const inner = page.frames()[1];
-    await inner.waitForFunction(() => window.gradscope);
+    await whole(inner);
     const leaf = `n${report("transformer").graph.leaves[0].node}`;
     await inner.evaluate((key) => window.gradscope.select(key), leaf);
     assert.equal(await inner.evaluate(() => window.gradscope.selected), leaf);
