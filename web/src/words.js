@@ -1,5 +1,5 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { count, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
 import { IN, OUT } from "./level.js";
 import { toldApart } from "./ranks.js";
 
@@ -54,12 +54,12 @@ export function endName(model, key) {
 
 /** The name of a group, and how often it repeats. */
 export function groupWords(model, group) {
-  const { kind, title, type, label, count } = model.group(group);
+  const { kind, title, type, label, count: rounds } = model.group(group);
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
     const name = type ? repeated(model, group, title, type) : label.split(" → ")[0] || title;
-    return { name: inside(visible(name)), times: ` ×${count}`, size };
+    return { name: inside(visible(name)), times: ` ×${count(rounds)}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
 }
