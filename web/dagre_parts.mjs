@@ -13,12 +13,17 @@ const TAKEN = `
   export const alg = { preorder, postorder };
 `;
 
+/** What graphs can do beyond that, which a bundler cannot know. */
+const UNUSED = /^    (?:isCompound|sinks|setNodes|filterNodes|setPath|edgeAsObj|setDefaultEdgeLabel|edgeCount)\([^]*?^    }$/gm;
+
 export const dagreParts = {
   name: "dagre-parts",
   async setup(build) {
     const { sources, sourcesContent } = JSON.parse(await readFile(BUNDLE, "utf8"));
     const texts = new Map(sources.map((path, i) => [path.replace("../", "dagre/"), sourcesContent[i]]));
     texts.set("dagre/lib/graph-lib.ts", TAKEN);
+    const graph = `dagre/${GRAPHLIB}/graph.ts`;
+    texts.set(graph, texts.get(graph).replace(UNUSED, ""));
     const found = (path) => [`${path}.ts`, `${path}/index.ts`].find((file) => texts.has(file));
     build.onResolve({ filter: /^dagre\// }, ({ path }) => ({ path: found(path), namespace: "dagre" }));
     build.onResolve({ filter: /^\./, namespace: "dagre" }, ({ path, importer }) => ({

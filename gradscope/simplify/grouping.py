@@ -177,7 +177,9 @@ class _Grouping:
             first = [self.draft.group_of(entry) for entry in entries[:period]]
             types = dict.fromkeys(made.type for made in first if made and made.kind == "module")
             titles = dict.fromkeys(pattern(titles) for titles in columns if titles)
-            return GroupDraft("repeat", _shortened(list(titles)), " ".join(types), count=count)
+            # Those in a Sequential have nothing but numbers for names.
+            names = list(types if set(titles) == {"*"} else titles)
+            return GroupDraft("repeat", _shortened(names), " ".join(types), count=count)
         nodes = [self.graph.nodes[node] for entry in entries[:period] for node in self._all(entry)]
         # From the last to the first, as backward comes by.  One expression often makes several
         # nodes; it is said once.

@@ -58,7 +58,7 @@ export function groupWords(model, group) {
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? repeated(model, group, title, type) : label.split(" → ")[0] || title;
+    const name = type ? repeated(model, group, title) : label.split(" → ")[0] || title;
     return { name: inside(visible(name)), times: ` ×${count(rounds)}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
@@ -92,14 +92,11 @@ export function inRound(model, node) {
   return around && title.startsWith(around) ? title.slice(around.length) : title;
 }
 
-/** What a repeat of modules is called; those that have nothing but numbers for names, as in a Sequential, by their types. */
-function repeated(model, group, title, type) {
+/** What a repeat of modules is called. */
+function repeated(model, group, title) {
   const name = title.split(" → ").map((one) => within(model, group, one)).join(" → ");
-  if (!isNumbers(name)) return name;
-  return isNumbers(title) ? type.replaceAll(" ", " → ") : title;
+  return /^[*→ ]+$/.test(name) ? title : name;
 }
-
-const isNumbers = (name) => /^[*→ ]+$/.test(name);
 
 /** `mlp` rather than `h.11.mlp`, inside `h.11`. */
 function within(model, group, title) {

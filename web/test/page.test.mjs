@@ -363,7 +363,7 @@ test("one switch goes through the calls of all graphs, and Back returns", async 
   const saved = report("graphs");
   const choice = page.getByLabel("Backward pass");
   // A graph is unpacked when it is first asked for.
-  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen; }, String(wanted), { timeout: 5000 });
+  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen && window.gradscope.rest; }, String(wanted), { timeout: 5000 });
   const [one, other] = [saved, saved.others[0]].map(({ graph }) => graph.nodes.length);
   assert.deepEqual(await choice.locator("option").allTextContents(), ["backward call 1", "backward call 2", "backward call 3"]);
   await page.keyboard.press("]");
@@ -539,6 +539,13 @@ test("it is dark where the reader's system is, and white on paper", chromiumOnly
   const page = await opened("small", { colorScheme: "dark" });
   await page.waitForFunction(() => !window.gradscope.waiting);
   assert.ok((await corner(page)).every((part) => part < 60));
+  // Each step of the scale has a contrast of 3 to white.
+  const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const steps = await page.evaluate(() => window.gradscope.scale.steps);
+  for (const step of steps) {
+    const [r, g, b] = [1, 3, 5].map((i) => linear(parseInt(step.slice(i, i + 2), 16) / 255));
+    assert.ok(1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05) >= 3, step);
+  }
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   assert.deepEqual(await corner(page), [255, 255, 255]);
   await page.emulateMedia({ media: "print" });
